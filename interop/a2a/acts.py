@@ -20,7 +20,7 @@ import httpx
 import yaml
 
 import acts_grpc
-import house
+import gander_server
 from acts_rules import Mismatch, match
 
 FOLDER, GANDER = pathlib.Path(sys.argv[1]), sys.argv[2]
@@ -261,7 +261,7 @@ def surroundings():
     """A server for what the tests do, one for who may do it, and what the tests call by names."""
     hook = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
     threading.Thread(target=hook.serve_forever, daemon=True).start()
-    with house.conformance(GANDER, GANDER_A2A_GRPC="true") as plain, house.conformance(GANDER) as guarded:
+    with gander_server.conformance(GANDER, GANDER_A2A_GRPC="true") as plain, gander_server.conformance(GANDER) as guarded:
         weak, other = guarded.token("weak", "read"), guarded.token("other", "prompt")
         said = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "tck-complete-task"}]}}
         headers = {"Authorization": f"Bearer {other}", "A2A-Version": "1.0"}
@@ -300,6 +300,6 @@ with surroundings() as (plain, guarded, names):
             url, token = guarded if is_auth else plain
             runner = Runner(url, binding, token)
             name = f"acts-{test['level']}-{test['id']}-{binding}"
-            house.case(name, lambda: runner.run(test, {**variables, **names}))
+            gander_server.case(name, lambda: runner.run(test, {**variables, **names}))
 for why, ids in left.items():
     print(f"# {len(ids)} not judged, {why}: {' '.join(ids)}", file=sys.stderr)

@@ -8,7 +8,7 @@ from google.adk.agents.remote_a2a_agent import RemoteA2aAgent
 from google.adk.runners import InMemoryRunner
 from google.genai import types
 
-import house
+import gander_server
 
 GANDER = sys.argv[1]
 
@@ -53,7 +53,7 @@ async def asks_and_runs(server):
     """The agent itself asks before a command: what is said next in the session answers it."""
     for word, made in (("yes", True), ("no", False)):
         conversation = Conversation(server, "/a2a/gander")
-        asked = await conversation.say(types.Part(text=house.touch(f"adk-{word}")))
+        asked = await conversation.say(types.Part(text=gander_server.touch(f"adk-{word}")))
         assert f"touch adk-{word}" in str(asked) and not server.holds(f"adk-{word}"), asked
         done = texts(await conversation.say(answer(asked, word)))
         assert "All done." in "".join(done) and server.holds(f"adk-{word}") == made, done
@@ -68,7 +68,7 @@ def answer(asked, word):
     return types.Part(function_response=response)
 
 
-with house.conformance(GANDER) as server:
+with gander_server.conformance(GANDER) as server:
     server.client_token = server.token()
     for check in (streams, artifacts, asks_and_runs):
-        house.case(f"adk-{check.__name__}", lambda: asyncio.run(check(server)))
+        gander_server.case(f"adk-{check.__name__}", lambda: asyncio.run(check(server)))

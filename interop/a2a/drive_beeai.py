@@ -7,7 +7,7 @@ from beeai_framework.adapters.a2a.agents import A2AAgent
 from beeai_framework.adapters.a2a.agents.agent import A2AAgentParameters, HttpxAsyncClientParameters
 from beeai_framework.memory import UnconstrainedMemory
 
-import house
+import gander_server
 
 GANDER = sys.argv[1]
 
@@ -38,13 +38,13 @@ async def asks_and_runs(server):
     """The agent itself asks before a command: what is said next in the conversation answers it."""
     for word, made in (("yes", True), ("no", False)):
         agent = agent_of(server, "/a2a/gander")
-        asked = await ask(agent, house.touch(f"bee-{word}"))
+        asked = await ask(agent, gander_server.touch(f"bee-{word}"))
         assert f"touch bee-{word}" in asked and not server.holds(f"bee-{word}"), asked
         done = await ask(agent, word)
         assert "All done." in done and server.holds(f"bee-{word}") == made, done
 
 
-with house.conformance(GANDER) as server:
+with gander_server.conformance(GANDER) as server:
     server.client_token = server.token()
     for check in (exists, talks, asks_and_runs):
-        house.case(f"beeai-{check.__name__}", lambda: asyncio.run(check(server)))
+        gander_server.case(f"beeai-{check.__name__}", lambda: asyncio.run(check(server)))

@@ -8,7 +8,7 @@ os.environ.update(CREWAI_DISABLE_TELEMETRY="true", OTEL_SDK_DISABLED="true")
 from crewai.a2a.auth.client_schemes import BearerTokenAuth
 from crewai.a2a.utils.delegation import aexecute_a2a_delegation
 
-import house
+import gander_server
 
 GANDER = sys.argv[1]
 
@@ -38,7 +38,7 @@ async def is_asked(server):
 async def asks_and_runs(server):
     """The agent itself asks before a command. crewai gives the question back; whoever delegated answers with the task's id."""
     for word, made in (("yes", True), ("no", False)):
-        asked = await delegate(server, house.touch(f"crew-{word}"), "/a2a/gander")
+        asked = await delegate(server, gander_server.touch(f"crew-{word}"), "/a2a/gander")
         assert "input_required" in str(asked["status"]).replace("-", "_"), asked
         task = next(message.task_id for message in reversed(asked["history"]) if message.task_id)
         context = next(message.context_id for message in reversed(asked["history"]) if message.context_id)
@@ -47,7 +47,7 @@ async def asks_and_runs(server):
         assert server.holds(f"crew-{word}") == made, word
 
 
-with house.conformance(GANDER) as server:
+with gander_server.conformance(GANDER) as server:
     server.client_token = server.token()
     for check in (completes, streams, is_asked, asks_and_runs):
-        house.case(f"crewai-{check.__name__}", lambda: asyncio.run(check(server)))
+        gander_server.case(f"crewai-{check.__name__}", lambda: asyncio.run(check(server)))

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-import house
+import gander_server
 
-with house.conformance(sys.argv[1]) as server:
+with gander_server.conformance(sys.argv[1]) as server:
     subprocess.run(["node", "drive.mjs", server.url, server.token()], check=True)

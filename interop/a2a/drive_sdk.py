@@ -15,7 +15,7 @@ from a2a.client.auth.interceptor import AuthInterceptor
 from a2a.client.client_factory import ClientFactory
 from a2a.types import a2a_pb2 as pb
 
-import house
+import gander_server
 
 GANDER = sys.argv[1]
 
@@ -185,7 +185,7 @@ async def asks_and_runs(server, binding, version):
     for word, name, made in (("yes", "allowed", True), ("no", "denied", False)):
         file = f"{name}-{binding}-{version}".replace("+", "-")
         c = await client(server, binding, version, streaming=False)
-        asked = (await tell(c, message("m", house.touch(file))))[-1].task
+        asked = (await tell(c, message("m", gander_server.touch(file))))[-1].task
         assert asked.status.state == pb.TASK_STATE_INPUT_REQUIRED, asked
         assert f"touch {file}" in str(asked.status.message), asked.status.message
         assert not server.holds(file), "it ran before anybody said so"
@@ -198,7 +198,7 @@ async def only_prompts(server, binding, version):
     """A token without the scope to answer is refused in the SDK's own words, and the question stays open."""
     c = await client(server, binding, version, streaming=False, token=server.prompting)
     file = f"unapproved-{binding}-{version}".replace("+", "-")
-    asked = (await tell(c, message("m", house.touch(file))))[-1].task
+    asked = (await tell(c, message("m", gander_server.touch(file))))[-1].task
     assert asked.status.state == pb.TASK_STATE_INPUT_REQUIRED, asked
     error = await refusal(tell(c, message("m", "yes", task_id=asked.id, context_id=asked.context_id)))
     assert type(error).__module__.startswith("a2a."), repr(error)
@@ -219,11 +219,11 @@ def run(server, cases):
                 if check is lists and version == "0.3":
                     continue  # 0.3 has no lists
                 name = f"sdk-{version}-{binding}-{check.__name__}"
-                house.case(name, lambda: asyncio.run(check(server, binding, version)))
+                gander_server.case(name, lambda: asyncio.run(check(server, binding, version)))
 
 
-with house.conformance(GANDER, GANDER_A2A_GRPC="true") as server:
-    house.case("sdk-card-is-signed", lambda: asyncio.run(signed(server, None, None)))
+with gander_server.conformance(GANDER, GANDER_A2A_GRPC="true") as server:
+    gander_server.case("sdk-card-is-signed", lambda: asyncio.run(signed(server, None, None)))
     run(server, CASES)
-with house.server(GANDER, GANDER_A2A_GRPC="true") as server:
+with gander_server.server(GANDER, GANDER_A2A_GRPC="true") as server:
     run(server, NATIVE)

@@ -38,7 +38,7 @@ PATIENCE = 60
 INPUT = [Message(parts=[MessagePart(content="Hello!")])]
 
 
-class House:
+class GanderServer:
     """A server on a data directory of its own, with the agents that the clients' own tests expect."""
 
     def __init__(self, root, *flags, **variables):
@@ -115,8 +115,8 @@ def text(run):
     return ["".join(part.content or "" for part in message.parts) for message in run.output]
 
 
-async def discovery(house, other):
-    async with house.client() as client:
+async def discovery(gander_server, other):
+    async with gander_server.client() as client:
         await client.ping()
         names = [agent.name async for agent in client.agents()]
         assert names[:3] == ["gander", "coding", "echo"] and "recipe-maker" in names, names
@@ -124,60 +124,60 @@ async def discovery(house, other):
         assert manifest.input_content_types == ["text/plain", "application/json"]
 
 
-async def sync(house, other):
-    async with house.client() as client:
+async def sync(gander_server, other):
+    async with gander_server.client() as client:
         run = await client.run_sync(INPUT, agent="echo")
         assert (run.status, text(run), run.output[0].role) == (RunStatus.COMPLETED, ["Hello!"], "agent/echo")
 
 
-async def native(house, other):
-    async with house.client() as client:
+async def native(gander_server, other):
+    async with gander_server.client() as client:
         run = await client.run_sync("hello", agent="gander")
         assert run.status == RunStatus.COMPLETED and "".join(text(run)), run
 
 
-async def asks_and_runs(house, other):
+async def asks_and_runs(gander_server, other):
     """The agent itself asks before it runs a command, and a resumed run allows or refuses it."""
-    async with house.client() as client:
+    async with gander_server.client() as client:
         for word, made in (("yes", True), ("no", False)):
             run = await client.run_sync(touch(f"said-{word}"), agent="gander")
             assert run.status == RunStatus.AWAITING, run
             assert f"touch said-{word}" in run.await_request.message.parts[0].content, run.await_request
-            assert not house.holds(f"said-{word}"), "it ran before anybody said so"
+            assert not gander_server.holds(f"said-{word}"), "it ran before anybody said so"
             run = await client.run_resume_sync(reply(word), run_id=run.run_id)
             assert run.status == RunStatus.COMPLETED and "All done." in "".join(text(run)), run
-            assert house.holds(f"said-{word}") == made, word
+            assert gander_server.holds(f"said-{word}") == made, word
 
 
-async def only_prompts(house, other):
+async def only_prompts(gander_server, other):
     """A token without the scope to answer is told so; whoever has it, answers."""
-    prompting = house.give("prompting", "prompt")
-    async with house.client(prompting) as client:
+    prompting = gander_server.give("prompting", "prompt")
+    async with gander_server.client(prompting) as client:
         run = await client.run_sync(touch("unapproved"), agent="gander")
         assert run.status == RunStatus.AWAITING, run
         await refusal(client.run_resume_sync(reply("yes"), run_id=run.run_id))
         assert (await client.run_status(run_id=run.run_id)).status == RunStatus.AWAITING
-    assert not house.holds("unapproved")
+    assert not gander_server.holds("unapproved")
 
 
-async def errors_of_the_outer_layer(house, other):
+async def errors_of_the_outer_layer(gander_server, other):
     """What is refused before the protocol is looked at is an ACPError too."""
-    async with house.client("wrong") as stranger:
+    async with gander_server.client("wrong") as stranger:
         assert (await refusal(stranger.run_sync(INPUT, agent="echo"))).message
         assert (await refusal(stranger.run_status(run_id=uuid.uuid4()))).message
-    async with house.client() as client:
+    async with gander_server.client() as client:
         assert (await refusal(client.run_status(run_id=uuid.uuid4()))).code == "not_found"
         large = Message(parts=[MessagePart(content="x" * (33 << 20))])
         assert (await refusal(client.run_sync([large], agent="echo"))).code == "invalid_input"
-    async with Client(base_url=f"{house.url}/acp-rest/nowhere", trust_env=False, headers=bearing(house.token)) as lost:
+    async with Client(base_url=f"{gander_server.url}/acp-rest/nowhere", trust_env=False, headers=bearing(gander_server.token)) as lost:
         assert (await refusal(lost.run_sync(INPUT, agent="echo"))).message
 
 
-async def too_many_requests(house, other):
+async def too_many_requests(gander_server, other):
     """A server that takes two requests and no more, so that the third is refused."""
     variables = {"GANDER_LIMITS_LOCAL_REQUEST_BURST": "2", "GANDER_LIMITS_LOCAL_REQUESTS_PER_SECOND": "0"}
     with tempfile.TemporaryDirectory() as root:
-        strict = House(Path(root), **variables)
+        strict = GanderServer(Path(root), **variables)
         try:
             async with strict.client() as client:
                 await client.run_sync(INPUT, agent="echo")
@@ -187,8 +187,8 @@ async def too_many_requests(house, other):
             strict.end(signal.SIGTERM)
 
 
-async def later(house, other):
-    async with house.client() as client:
+async def later(gander_server, other):
+    async with gander_server.client() as client:
         run = await client.run_async(INPUT, agent="echo")
         assert run.status == RunStatus.CREATED
         while run.status in (RunStatus.CREATED, RunStatus.IN_PROGRESS):
@@ -196,8 +196,8 @@ async def later(house, other):
         assert (run.status, text(run)) == (RunStatus.COMPLETED, ["Hello!"])
 
 
-async def stream(house, other):
-    async with house.client() as client:
+async def stream(gander_server, other):
+    async with gander_server.client() as client:
         events = [event async for event in client.run_stream("50", agent="parts")]
         assert isinstance(events[0], RunCreatedEvent) and isinstance(events[-1], RunCompletedEvent)
         assert len(events) == 55, len(events)
@@ -205,16 +205,16 @@ async def stream(house, other):
         assert again == events
 
 
-async def rich(house, other):
-    async with house.client() as client:
+async def rich(gander_server, other):
+    async with gander_server.client() as client:
         events = [event async for event in client.run_stream("go", agent="rich")]
         assert isinstance(events[-1], RunCompletedEvent)
         kinds = [part.metadata.kind for message in events[-1].run.output for part in message.parts if part.metadata]
         assert kinds == ["trajectory"] * 3, kinds
 
 
-async def await_and_resume(house, other):
-    async with house.client() as client:
+async def await_and_resume(gander_server, other):
+    async with gander_server.client() as client:
         run = await client.run_sync(INPUT, agent="approve")
         assert run.status == RunStatus.AWAITING and run.await_request.message.parts[0].content == "May I?"
         run = await client.run_resume_sync(reply("yes"), run_id=run.run_id)
@@ -229,11 +229,11 @@ async def await_and_resume(house, other):
         assert isinstance(events[0], RunInProgressEvent) and isinstance(events[-1], RunCompletedEvent)
 
 
-async def awaiting_survives_a_kill(house, other):
-    async with house.client() as client:
+async def awaiting_survives_a_kill(gander_server, other):
+    async with gander_server.client() as client:
         run = await client.run_sync(INPUT, agent="approve")
-        house.end()
-        house.start()
+        gander_server.end()
+        gander_server.start()
         before = await client.run_status(run_id=run.run_id)
         assert before.status == RunStatus.AWAITING
         run = await client.run_resume_sync(reply("yes"), run_id=run.run_id)
@@ -242,8 +242,8 @@ async def awaiting_survives_a_kill(house, other):
         assert isinstance(events[0], RunCreatedEvent) and isinstance(events[-1], RunCompletedEvent)
 
 
-async def cancel(house, other):
-    async with house.client() as client:
+async def cancel(gander_server, other):
+    async with gander_server.client() as client:
         last = None
         async for event in client.run_stream(INPUT, agent="slow"):
             if isinstance(event, RunCreatedEvent):
@@ -253,14 +253,14 @@ async def cancel(house, other):
         assert isinstance(last, RunCancelledEvent)
 
 
-async def failure(house, other):
-    async with house.client() as client:
+async def failure(gander_server, other):
+    async with gander_server.client() as client:
         run = await client.run_sync(INPUT, agent="failer")
         assert (run.status, run.error.code) == (RunStatus.FAILED, "invalid_input")
 
 
-async def sessions(house, other):
-    async with house.client() as client, client.session() as session:
+async def sessions(gander_server, other):
+    async with gander_server.client() as client, client.session() as session:
         run = await session.run_sync(INPUT, agent="history_echo")
         assert text(run) == ["Hello!"]
         run = await session.run_sync(INPUT, agent="history_echo")
@@ -269,15 +269,15 @@ async def sessions(house, other):
         assert len(described.history) == 6, described
 
 
-async def sessions_across_servers(house, other):
+async def sessions_across_servers(gander_server, other):
     def show(request):
         """A client of two servers shows each its own token."""
-        token = next(base.token for base in (house, other) if base.port == request.url.port)
+        token = next(base.token for base in (gander_server, other) if base.port == request.url.port)
         request.headers.update(bearing(token))
         return request
 
     async with Client(trust_env=False, auth=show) as client, client.session() as session:
-        for base, expected in [(house, 1), (other, 3), (house, 7)]:
+        for base, expected in [(gander_server, 1), (other, 3), (gander_server, 7)]:
             run = await session.run_sync(INPUT, agent="history_echo", base_url=base.url)
             assert text(run) == ["Hello!"] * expected, (expected, text(run))
 
@@ -290,21 +290,21 @@ async def output_of(*command, **options):
     return out.decode()
 
 
-async def npm(house, other):
+async def npm(gander_server, other):
     """Every step of the npm client is a line of its own."""
-    out = await output_of("node", "steps.mjs", house.url, house.token)
+    out = await output_of("node", "steps.mjs", gander_server.url, gander_server.token)
     steps = re.findall(r"^(ok|FAIL) (\S+)(.*)$", out, re.M)
     assert len(steps) == 20, out
     for verdict, name, rest in steps:
         print(f"{'pass' if verdict == 'ok' else 'fail'} npm-{name}{rest if verdict != 'ok' else ''}")
 
 
-async def beeai(house, other):
+async def beeai(gander_server, other):
     out = await output_of(".venv/beeai/bin/python", "beeai.py", other.url)
     assert json.loads(out.splitlines()[-1]) == ["hello", "again"], out
 
 
-async def acp_mcp(house, other):
+async def acp_mcp(gander_server, other):
     out = await output_of(".venv/mcp/bin/python", "mcp_tools.py", other.url, ".venv/mcp/bin/acp-mcp")
     assert "hi" in out, out
 
@@ -334,17 +334,17 @@ CASES = [
 
 async def main():
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
-        house, other = House(Path(one)), House(Path(two), "--open", "acp-rest")
+        gander_server, other = GanderServer(Path(one)), GanderServer(Path(two), "--open", "acp-rest")
         try:
             for case in CASES:
                 try:
-                    await asyncio.wait_for(case(house, other), PATIENCE)
+                    await asyncio.wait_for(case(gander_server, other), PATIENCE)
                     print(f"pass {case.__name__}", flush=True)
                 except Exception as error:  # noqa: BLE001: whatever a client throws is its verdict
                     reason = " ".join(f"{type(error).__name__} {error}".split())[:400]
                     print(f"fail {case.__name__} {reason}", flush=True)
         finally:
-            house.end(signal.SIGTERM)
+            gander_server.end(signal.SIGTERM)
             other.end(signal.SIGTERM)
 
 

@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, "../a2a")
-import house
+import gander_server
 
 GANDER, SCHEMATHESIS, *DOCUMENTS = sys.argv[1:]
 PHASES = "examples,coverage,fuzzing,stateful"
@@ -64,5 +64,5 @@ def run(document, path, server, folder):
 for argument in DOCUMENTS:
     document, _, path = argument.partition("=")
     path = os.path.abspath(path)
-    with house.server(GANDER) as server, tempfile.TemporaryDirectory() as folder:
+    with gander_server.server(GANDER) as server, tempfile.TemporaryDirectory() as folder:
         run(document, path, server, folder)

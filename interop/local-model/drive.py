@@ -1,4 +1,4 @@
-"""Asks a real local model the same through every door of gander, and looks that its answer streams."""
+"""Asks a real local model the same through every protocol of gander, and looks that its answer streams."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def free_port():
         return listener.getsockname()[1]
 
 
-class House:
+class GanderServer:
     """The model, and a gander that knows no other."""
 
     def __init__(self, gander, root):
@@ -107,18 +107,18 @@ def check(pieces):
     assert len(pieces) >= 2, f"it came in one piece: {text!r}"
 
 
-def acp_stdio(house):
+def acp_stdio(gander_server):
     lines = subprocess.run(
-        house.line("run", "--json", "--cwd", str(house.work), SAY), env=house.environment, capture_output=True,
+        gander_server.line("run", "--json", "--cwd", str(gander_server.work), SAY), env=gander_server.environment, capture_output=True,
         text=True, timeout=PATIENCE, check=False,
     )
     events = [json.loads(line) for line in lines.stdout.splitlines()]
     check([event["text"] for event in events if event["type"] == "text"])
 
 
-def acp_http(house):
+def acp_http(gander_server):
     """The same protocol over streamable HTTP: a connection, a session, a prompt; the stream tells the answer."""
-    base, headers = f"http://127.0.0.1:{house.port}/acp", {"authorization": f"Bearer {house.token}"}
+    base, headers = f"http://127.0.0.1:{gander_server.port}/acp", {"authorization": f"Bearer {gander_server.token}"}
 
     def call(body, more):
         request = urllib.request.Request(
@@ -134,7 +134,7 @@ def acp_http(house):
         urllib.request.Request(base, headers={**headers, **connection, "accept": "text/event-stream"}), timeout=PATIENCE
     )
     told = (json.loads(line[5:]) for line in stream if line.startswith(b"data:") and line[5:].strip())
-    params = {"cwd": str(house.work), "mcpServers": []}
+    params = {"cwd": str(gander_server.work), "mcpServers": []}
     call({"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": params}, connection).read()
     session = next(message for message in told if message.get("id") == 2)["result"]["sessionId"]
     of = {**connection, "acp-session-id": session}
@@ -156,71 +156,71 @@ def acp_http(house):
     check(pieces)
 
 
-def acp_rest(house):
+def acp_rest(gander_server):
     message = {"role": "user", "parts": [{"content_type": "text/plain", "content": SAY}]}
-    events = house.post("/runs", {"agent_name": "gander", "input": [message], "mode": "stream"})
+    events = gander_server.post("/runs", {"agent_name": "gander", "input": [message], "mode": "stream"})
     check([event["part"]["content"] for event in events if event["type"] == "message.part"])
 
 
-def a2a(house):
+def a2a(gander_server):
     message = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": SAY}]}
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}}
-    events = house.post("/a2a", call)
+    events = gander_server.post("/a2a", call)
     updates = [event["result"].get("artifactUpdate") for event in events]
     parts = [part for update in updates if update for part in update["artifact"]["parts"]]
     check([part["text"] for part in parts if part.get("text")])
 
 
-def goose(house):
-    session = house.ask("/agent/start", {"working_dir": str(house.work)})["id"]
+def goose(gander_server):
+    session = gander_server.ask("/agent/start", {"working_dir": str(gander_server.work)})["id"]
     said = {
         "id": None, "role": "user", "created": 0, "content": [{"type": "text", "text": SAY}],
         "metadata": {"userVisible": True, "agentVisible": True},
     }
-    events = house.post("/reply", {"session_id": session, "user_message": said})
+    events = gander_server.post("/reply", {"session_id": session, "user_message": said})
     messages = [event["message"] for event in events if event["type"] == "Message"]
     check([piece["text"] for message in messages for piece in message["content"] if piece["type"] == "text"])
 
 
-def adk(house):
-    session = house.ask("/apps/gander/users/user/sessions", {})["id"]
+def adk(gander_server):
+    session = gander_server.ask("/apps/gander/users/user/sessions", {})["id"]
     body = {
         "appName": "gander", "userId": "user", "sessionId": session, "streaming": True,
         "newMessage": {"role": "user", "parts": [{"text": SAY}]},
     }
-    events = house.post("/run_sse", body)
+    events = gander_server.post("/run_sse", body)
     partial = [event for event in events if event.get("partial")]
     check([part["text"] for event in partial for part in event["content"]["parts"] if part.get("text")])
 
 
-def has_adk(house):
-    """The Agent Development Kit's door is asked if there is one."""
+def has_adk(gander_server):
+    """The Agent Development Kit is asked if there is one."""
     request = urllib.request.Request(
-        f"http://127.0.0.1:{house.port}/list-apps", headers={"authorization": f"Bearer {house.token}"}
+        f"http://127.0.0.1:{gander_server.port}/list-apps", headers={"authorization": f"Bearer {gander_server.token}"}
     )
     try:
         urllib.request.urlopen(request, timeout=60).read()
         return True
     except urllib.error.HTTPError:
-        print("not tried: adk (this server has no such door)", file=sys.stderr)
+        print("not tried: adk (this server has no such protocol)", file=sys.stderr)
         return False
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix="gander-local-model-") as root:
-        house = House(sys.argv[1], pathlib.Path(root))
+        gander_server = GanderServer(sys.argv[1], pathlib.Path(root))
         try:
-            doors = [acp_stdio, acp_http, acp_rest, a2a, goose] + ([adk] if has_adk(house) else [])
-            for door in doors:
+            protocols = [acp_stdio, acp_http, acp_rest, a2a, goose] + ([adk] if has_adk(gander_server) else [])
+            for protocol in protocols:
                 begun = time.monotonic()
                 try:
-                    door(house)
-                    print(f"pass {door.__name__} {time.monotonic() - begun:.1f} s", flush=True)
-                except Exception as error:  # noqa: BLE001 - one door must not stop the others
+                    protocol(gander_server)
+                    print(f"pass {protocol.__name__} {time.monotonic() - begun:.1f} s", flush=True)
+                except Exception as error:  # noqa: BLE001 - one protocol must not stop the others
                     reason = f"{type(error).__name__}: {error}".replace("\n", " ")
-                    print(f"fail {door.__name__} {reason[:400]}", flush=True)
+                    print(f"fail {protocol.__name__} {reason[:400]}", flush=True)
         finally:
-            house.close()
+            gander_server.close()
 
 
 main()

@@ -102,7 +102,7 @@ def filled(field):
     return kinds.get(field.get("type"), formats.get(field.get("format"), "Ada Lovelace"))
 
 
-class House:
+class GanderServer:
     """A data directory and a folder to work in."""
 
     def __init__(self, root):
@@ -191,9 +191,9 @@ def shown(call):
     return json.dumps(call.get("content", []))
 
 
-async def tools(house):
-    async with house.editor() as editor:
-        session = await editor.session(house.work, house.everything())
+async def tools(gander_server):
+    async with gander_server.editor() as editor:
+        session = await editor.session(gander_server.work, gander_server.everything())
         echo, total, image, structured, links, embedded = await editor.use(
             session,
             ("everything__echo", {"message": "over the pond"}),
@@ -213,10 +213,10 @@ async def tools(house):
         assert len(asked) == 6, "every call is asked about"
 
 
-async def late_tools(house):
+async def late_tools(gander_server):
     """The server adds tools once it has seen what we can do: list-changed."""
-    async with house.editor() as editor:
-        session = await editor.session(house.work, house.everything())
+    async with gander_server.editor() as editor:
+        session = await editor.session(gander_server.work, gander_server.everything())
         for _ in range(100):
             [server] = await editor.servers(session)
             if "everything__trigger-elicitation-request" in server.get("tools", []):
@@ -225,9 +225,9 @@ async def late_tools(house):
         raise AssertionError(server)
 
 
-async def elicitation(house):
-    async with house.editor() as editor:
-        session = await editor.session(house.work, house.everything())
+async def elicitation(gander_server):
+    async with gander_server.editor() as editor:
+        session = await editor.session(gander_server.work, gander_server.everything())
         await ready(editor, session, "everything__trigger-elicitation-request")
         [call] = await editor.use(session, ("everything__trigger-elicitation-request", {}))
         forms = [request for request in editor.requests if request["method"] == "elicitation/create"]
@@ -235,9 +235,9 @@ async def elicitation(house):
         assert "Ada Lovelace" in shown(call), call
 
 
-async def sampling(house):
-    async with house.editor() as editor:
-        session = await editor.session(house.work, house.everything())
+async def sampling(gander_server):
+    async with gander_server.editor() as editor:
+        session = await editor.session(gander_server.work, gander_server.everything())
         await ready(editor, session, "everything__trigger-sampling-request")
         arguments = {"prompt": "Say something", "maxTokens": 50}
         [call] = await editor.use(session, ("everything__trigger-sampling-request", arguments))
@@ -246,9 +246,9 @@ async def sampling(house):
         assert "demo" in shown(call).lower(), call
 
 
-async def progress(house):
-    async with house.editor() as editor:
-        session = await editor.session(house.work, house.everything())
+async def progress(gander_server):
+    async with gander_server.editor() as editor:
+        session = await editor.session(gander_server.work, gander_server.everything())
         arguments = {"duration": 1, "steps": 4}
         [call] = await editor.use(session, ("everything__trigger-long-running-operation", arguments))
         texts = [shown(update) for update in editor.updates if update["sessionUpdate"] == "tool_call_update"]
@@ -262,7 +262,7 @@ def free_port():
         return free.getsockname()[1]
 
 
-async def over_http(house):
+async def over_http(gander_server):
     port = free_port()
     program = ("node", str(HERE / "node_modules/.bin/mcp-server-everything"), "streamableHttp")
     env = {**os.environ, "PORT": str(port)}
@@ -271,8 +271,8 @@ async def over_http(house):
     try:
         await listening(port)
         web = {"type": "http", "name": "web", "url": f"http://127.0.0.1:{port}/mcp", "headers": []}
-        async with house.editor() as editor:
-            session = await editor.session(house.work, web)
+        async with gander_server.editor() as editor:
+            session = await editor.session(gander_server.work, web)
             echo, image = await editor.use(session, ("web__echo", {"message": "by wire"}), ("web__get-tiny-image", {}))
             assert "by wire" in shown(echo) and '"type": "image"' in shown(image), (echo, image)
     finally:
@@ -295,10 +295,10 @@ async def guarded(lifetime):
         await server.wait()
 
 
-async def login(house):
+async def login(gander_server):
     """The editor is asked to open an address; whoever opens it there is sent back to us, and the tools are there."""
-    async with guarded(3600) as server, house.editor() as editor:
-        session = await editor.session(house.work, server)
+    async with guarded(3600) as server, gander_server.editor() as editor:
+        session = await editor.session(gander_server.work, server)
         await state(editor, session, "needs_login")
         # Whoever works on meanwhile is asked and not stopped.
         await editor.use(session, ("shell", {"command": "sleep 3"}))
@@ -311,18 +311,18 @@ async def login(house):
         [call] = await editor.use(session, ("guarded__renewals", {}))
         assert "renewed 0 times" in shown(call), call
         seen = json.dumps([editor.updates, editor.requests, await editor.servers(session)])
-        kept = house.data / "secrets.json"
+        kept = gander_server.data / "secrets.json"
         tokens = re.findall(r'"(?:access|refresh)_token":"([^"]+)"', kept.read_text())
         assert len(tokens) == 2 and not any(token in seen for token in tokens), "tokens are kept and not shown"
         assert kept.stat().st_mode & 0o777 == 0o600, oct(kept.stat().st_mode)
 
 
-async def login_from_terminal(house):
+async def login_from_terminal(gander_server):
     """Another client of the same person finds the login; a token that ends is renewed."""
-    async with guarded(31) as server, house.editor() as editor:
-        session = await editor.session(house.work, server)
+    async with guarded(31) as server, gander_server.editor() as editor:
+        session = await editor.session(gander_server.work, server)
         await state(editor, session, "needs_login")
-        terminal = await house.command("extensions", "login", "guarded", "--session", session)
+        terminal = await gander_server.command("extensions", "login", "guarded", "--session", session)
         await terminal.stdout.readline()
         url = (await terminal.stdout.readline()).decode().strip()
         page = await asyncio.to_thread(browse, url)
@@ -333,9 +333,9 @@ async def login_from_terminal(house):
         await asyncio.sleep(2)  # a token with less than 30 seconds left is renewed
         [call] = await editor.use(session, ("guarded__renewals", {}))
         assert re.search("renewed [1-9]", shown(call)), call
-        forgotten = await house.command("extensions", "logout", "guarded", "--session", session)
+        forgotten = await gander_server.command("extensions", "logout", "guarded", "--session", session)
         assert await forgotten.wait() == 0
-        assert "access_token" not in (house.data / "secrets.json").read_text()
+        assert "access_token" not in (gander_server.data / "secrets.json").read_text()
 
 
 def browse(url):
@@ -353,63 +353,63 @@ async def state(editor, session, wanted):
     raise AssertionError(f"not {wanted}: {servers}")
 
 
-async def files(house):
-    async with house.editor() as editor:
-        session = await editor.session(house.work, house.files())
-        inside, outside = str(house.work / "note.txt"), str(house.data / "note.txt")
+async def files(gander_server):
+    async with gander_server.editor() as editor:
+        session = await editor.session(gander_server.work, gander_server.files())
+        inside, outside = str(gander_server.work / "note.txt"), str(gander_server.data / "note.txt")
         written, read, refused = await editor.use(
             session,
             ("filesystem__write_file", {"path": inside, "content": "written by another"}),
             ("filesystem__read_text_file", {"path": inside}),
             ("filesystem__write_file", {"path": outside, "content": "no"}),
         )
-        assert (house.work / "note.txt").read_text() == "written by another", written
+        assert (gander_server.work / "note.txt").read_text() == "written by another", written
         assert "written by another" in shown(read), read
         assert refused["status"] == "failed" and not Path(outside).exists(), refused
 
 
-async def shared(house):
+async def shared(gander_server):
     """Two sessions use one process where the entry says so, and one each where it does not."""
-    variable, value = house.mark.split("=")
-    program = ["node", str(HERE / "node_modules/.bin/mcp-server-filesystem"), str(house.work)]
+    variable, value = gander_server.mark.split("=")
+    program = ["node", str(HERE / "node_modules/.bin/mcp-server-filesystem"), str(gander_server.work)]
     for flags, expected in (["--shared"], 1), ([], 2):
         name = "shared" if flags else "own"
-        added = await house.command("extensions", "add", name, *flags, "--env", f"{variable}={value}", last=program)
+        added = await gander_server.command("extensions", "add", name, *flags, "--env", f"{variable}={value}", last=program)
         assert await added.wait() == 0
-        async with house.editor() as editor:
+        async with gander_server.editor() as editor:
             for _ in range(2):
-                session = await editor.session(house.work)
-                [call] = await editor.use(session, (f"{name}__list_directory", {"path": str(house.work)}))
+                session = await editor.session(gander_server.work)
+                [call] = await editor.use(session, (f"{name}__list_directory", {"path": str(gander_server.work)}))
                 assert call["status"] == "completed", call
-            found = house.programs("node")
+            found = gander_server.programs("node")
             assert len(found) == expected, f"{name}: {found}"
-            removed = await house.command("extensions", "remove", name)
+            removed = await gander_server.command("extensions", "remove", name)
             assert await removed.wait() == 0
-        house.end_background()
-        await house.no_process()
+        gander_server.end_background()
+        await gander_server.no_process()
 
 
-async def python(house):
-    async with house.editor() as editor:
-        clock = house.stdio("time", str(HERE / ".venv/bin/python"), "-m", "mcp_server_time", "--local-timezone", "UTC")
-        session = await editor.session(house.work, clock)
+async def python(gander_server):
+    async with gander_server.editor() as editor:
+        clock = gander_server.stdio("time", str(HERE / ".venv/bin/python"), "-m", "mcp_server_time", "--local-timezone", "UTC")
+        session = await editor.session(gander_server.work, clock)
         [call] = await editor.use(session, ("time__get_current_time", {"timezone": "Europe/Zurich"}))
         assert "Europe/Zurich" in shown(call) and call["status"] == "completed", call
 
 
-async def crash(house):
-    async with house.editor() as editor:
-        session = await editor.session(house.work, house.files())
+async def crash(gander_server):
+    async with gander_server.editor() as editor:
+        session = await editor.session(gander_server.work, gander_server.files())
         await ready(editor, session, "filesystem__list_directory")
-        look = ("filesystem__list_directory", {"path": str(house.work)})
-        house.kill()
+        look = ("filesystem__list_directory", {"path": str(gander_server.work)})
+        gander_server.kill()
         [call] = await editor.use(session, look)
         assert call["status"] == "completed", f"it only reads: {call}"
         # This server says of none of its tools that it may be called twice but of those that read and overwrite.
-        note = house.work / "note.txt"
+        note = gander_server.work / "note.txt"
         note.write_text("one goose")
         edit = ("filesystem__edit_file", {"path": str(note), "edits": [{"oldText": "one", "newText": "one wild"}]})
-        house.kill()
+        gander_server.kill()
         edited, seen = await editor.use(session, edit, look)
         told = "may or may not have taken effect" in shown(edited)
         assert edited["status"] == "completed" or told, edited
@@ -417,15 +417,15 @@ async def crash(house):
         assert seen["status"] == "completed", seen
 
 
-async def no_orphans(house):
+async def no_orphans(gander_server):
     """Sessions come and go, some before their server has even started: nothing is left of any."""
-    async with house.editor() as editor:
+    async with gander_server.editor() as editor:
         for number in range(ROUNDS):
-            session = await editor.session(house.work, house.files())
+            session = await editor.session(gander_server.work, gander_server.files())
             if number % 10 == 0:
                 await ready(editor, session, "filesystem__list_directory")
             await editor.call("session/close", sessionId=session)
-        await house.no_process()
+        await gander_server.no_process()
 
 
 async def ready(editor, session, tool):
@@ -454,16 +454,16 @@ SCENARIOS = [tools, late_tools, elicitation, sampling, progress, over_http, logi
 async def main():
     for scenario in [scenario for scenario in SCENARIOS if not ONLY or scenario.__name__ in ONLY]:
         with tempfile.TemporaryDirectory() as root:
-            house = House(Path(root))
+            gander_server = GanderServer(Path(root))
             try:
-                await asyncio.wait_for(scenario(house), 4 * PATIENCE)
-                house.end_background()
-                await house.no_process()
+                await asyncio.wait_for(scenario(gander_server), 4 * PATIENCE)
+                gander_server.end_background()
+                await gander_server.no_process()
                 print(f"pass {scenario.__name__}", flush=True)
             except Exception as error:
                 print(f"fail {scenario.__name__} {type(error).__name__} {str(error)[:400]}".replace("\n", " "), flush=True)
             finally:
-                house.end_background()
+                gander_server.end_background()
 
 
 asyncio.run(main())

@@ -57,7 +57,7 @@ class Editor(acp.Client):
             await asyncio.wait_for(self.changed.wait(), PATIENCE)
 
 
-class House:
+class GanderServer:
     """A server at its default settings with a folder to work in, and one way to it.
 
     Over stdio the client is the owner's. Over HTTP and WebSocket it is somebody else's who was given a token to prompt and to
@@ -134,51 +134,51 @@ def touch(name):
     return script([{"tool": "shell", "args": {"command": f"touch {name}"}}], [{"text": "All done."}])
 
 
-async def prompt(house):
+async def prompt(gander_server):
     editor = Editor()
-    async with house.agent(editor) as agent:
-        session = await house.session(agent)
+    async with gander_server.agent(editor) as agent:
+        session = await gander_server.session(agent)
         answer = await agent.prompt(session, script([{"thought": "hmm"}, {"text": "hello there", "chunks": 4}]))
     assert answer.stop_reason == "end_turn", answer
     assert (editor.text("agent_thought_chunk"), editor.text()) == ("hmm", "hello there"), editor.updates
 
 
-async def permission_allowed(house):
+async def permission_allowed(gander_server):
     editor = Editor("allow_once")
-    async with house.agent(editor) as agent:
-        answer = await agent.prompt(await house.session(agent), touch("allowed"))
+    async with gander_server.agent(editor) as agent:
+        answer = await agent.prompt(await gander_server.session(agent), touch("allowed"))
     assert answer.stop_reason == "end_turn" and editor.text() == "All done.", editor.updates
-    assert len(editor.asked) == 1 and (house.work / "allowed").exists()
+    assert len(editor.asked) == 1 and (gander_server.work / "allowed").exists()
 
 
-async def permission_rejected(house):
+async def permission_rejected(gander_server):
     editor = Editor("reject_once")
-    async with house.agent(editor) as agent:
-        answer = await agent.prompt(await house.session(agent), touch("rejected"))
+    async with gander_server.agent(editor) as agent:
+        answer = await agent.prompt(await gander_server.session(agent), touch("rejected"))
     assert answer.stop_reason == "end_turn" and len(editor.asked) == 1, editor.updates
-    assert not (house.work / "rejected").exists()
+    assert not (gander_server.work / "rejected").exists()
 
 
-async def permission_not_supported(house):
+async def permission_not_supported(gander_server):
     """A client that refuses to be asked withdraws: nothing runs, the question waits for somebody else."""
     editor = Editor(None)
-    async with house.agent(editor) as agent:
-        session = await house.session(agent)
+    async with gander_server.agent(editor) as agent:
+        session = await gander_server.session(agent)
         turn = asyncio.create_task(agent.prompt(session, touch("unasked")))
         await editor.until(lambda: editor.asked)
         other = Editor("allow_once")
         # Somebody of the same name, over another transport where the token leads to one.
-        async with house.agent(other, "websocket" if house.transport == "http" else None) as second:
-            await second.load_session(cwd=str(house.work), session_id=session, mcp_servers=[])
+        async with gander_server.agent(other, "websocket" if gander_server.transport == "http" else None) as second:
+            await second.load_session(cwd=str(gander_server.work), session_id=session, mcp_servers=[])
             answer = await asyncio.wait_for(turn, PATIENCE)
     assert answer.stop_reason == "end_turn" and len(other.asked) == 1, other.updates
-    assert (house.work / "unasked").exists()
+    assert (gander_server.work / "unasked").exists()
 
 
-async def cancel(house):
+async def cancel(gander_server):
     editor = Editor()
-    async with house.agent(editor) as agent:
-        session = await house.session(agent)
+    async with gander_server.agent(editor) as agent:
+        session = await gander_server.session(agent)
         turn = asyncio.create_task(agent.prompt(session, script([{"text": "~", "repeat": 100000, "delay_ms": 2}])))
         await editor.until(editor.text)
         await agent.cancel(session)
@@ -188,7 +188,7 @@ async def cancel(house):
     assert after.stop_reason == "end_turn" and editor.text().endswith("still here")
 
 
-async def plan_and_diff(house):
+async def plan_and_diff(gander_server):
     editor = Editor()
     items = [{"text": "write", "status": "in_progress"}]
     calls = script(
@@ -196,30 +196,30 @@ async def plan_and_diff(house):
         [{"tool": "write", "args": {"path": "new.txt", "content": "hi\n"}}],
         [{"text": "ok"}],
     )
-    async with house.agent(editor) as agent:
-        await agent.prompt(await house.session(agent), calls)
+    async with gander_server.agent(editor) as agent:
+        await agent.prompt(await gander_server.session(agent), calls)
     assert {"plan", "tool_call", "tool_call_update"} <= editor.kinds(), editor.kinds()
     contents = [part for update in editor.updates for part in (getattr(update, "content", None) or []) if hasattr(part, "type")]
     assert any(part.type == "diff" and part.new_text == "hi\n" for part in contents), contents
 
 
-async def load_replays(house):
+async def load_replays(gander_server):
     first, second = Editor(), Editor()
-    async with house.agent(first) as agent:
-        session = await house.session(agent)
+    async with gander_server.agent(first) as agent:
+        session = await gander_server.session(agent)
         await agent.prompt(session, script([{"text": "remember me", "chunks": 5}]))
-    async with house.agent(second) as agent:
-        await agent.load_session(cwd=str(house.work), session_id=session, mcp_servers=[])
+    async with gander_server.agent(second) as agent:
+        await agent.load_session(cwd=str(gander_server.work), session_id=session, mcp_servers=[])
         await second.until(second.text)
-        listed = await agent.list_sessions(cwd=str(house.work))
+        listed = await agent.list_sessions(cwd=str(gander_server.work))
     assert second.text() == "remember me" and "user_message_chunk" in second.kinds()
     assert session in [entry.session_id for entry in listed.sessions]
 
 
-async def errors_are_typed(house):
-    async with house.agent(Editor()) as agent:
+async def errors_are_typed(gander_server):
+    async with gander_server.agent(Editor()) as agent:
         # Over HTTP an unknown session is a 404 before there is a message.
-        unknown = 404 if house.transport == "http" else -32002
+        unknown = 404 if gander_server.transport == "http" else -32002
         for call, code in [
             (lambda: agent.new_session(cwd="relative", mcp_servers=[]), -32602),
             (lambda: agent.ext_method("no_such", {}), -32601),
@@ -242,19 +242,19 @@ CASES = [
 async def main():
     for transport in ("stdio", "http", "websocket"):
         with tempfile.TemporaryDirectory(prefix="gander-python-") as root:
-            house = House(Path(root), transport)
+            gander_server = GanderServer(Path(root), transport)
             try:
-                await house.open()
+                await gander_server.open()
                 for case in CASES:
-                    await attempt(case, house)
+                    await attempt(case, gander_server)
             finally:
-                house.close()
+                gander_server.close()
 
 
-async def attempt(case, house):
-    name = f"{house.transport}_{case.__name__}"
+async def attempt(case, gander_server):
+    name = f"{gander_server.transport}_{case.__name__}"
     try:
-        await asyncio.wait_for(case(house), PATIENCE)
+        await asyncio.wait_for(case(gander_server), PATIENCE)
         print(f"pass {name}", flush=True)
     except Exception as error:  # noqa: BLE001 - a failed case must not stop the others
         reason = f"{type(error).__name__}: {error}".replace("\n", " ")

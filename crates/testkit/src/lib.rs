@@ -1,11 +1,11 @@
 //! Test doubles and builders that the tests of every crate share.
 
 pub mod build;
+pub mod call_record;
 pub mod conformance;
 pub mod goosed;
 pub mod harness;
 pub mod ids;
-pub mod ledger;
 pub mod mcp;
 pub mod script;
 pub mod skip;

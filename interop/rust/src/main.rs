@@ -1,6 +1,6 @@
 //! Drives gander with the official Rust SDK of the Agent Client Protocol: versions 1 and 2, each over stdio, HTTP and WebSocket.
 
-mod house;
+mod test_server;
 mod v1;
 mod v2;
 
@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use house::{House, Transport};
+use test_server::{TestServer, Transport};
 
 /// What a case may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -16,17 +16,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What a case ends with.
 pub type Verdict = Result<(), agent_client_protocol::Error>;
 
-/// One case: it drives the house over a transport.
-pub type Case = for<'a> fn(&'a House, Transport) -> Pin<Box<dyn Future<Output = Verdict> + 'a>>;
+/// One case: it drives the test_server over a transport.
+pub type Case = for<'a> fn(&'a TestServer, Transport) -> Pin<Box<dyn Future<Output = Verdict> + 'a>>;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let gander = std::env::args().nth(1).ok_or("usage: gander-interop-rust PATH-OF-GANDER")?;
-    let house = House::open(gander).await?;
+    let test_server = TestServer::open(gander).await?;
     for transport in [Transport::Stdio, Transport::Http, Transport::WebSocket] {
         for (version, cases) in [("v1", v1::CASES), ("v2", v2::CASES)] {
             for (name, case) in cases {
-                let verdict = match tokio::time::timeout(PATIENCE, case(&house, transport)).await {
+                let verdict = match tokio::time::timeout(PATIENCE, case(&test_server, transport)).await {
                     Ok(Ok(())) => "pass".to_owned(),
                     Ok(Err(error)) => format!("{error:?}"),
                     Err(_) => "took too long".to_owned(),
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     }
-    house.close().await;
+    test_server.close().await;
     Ok(())
 }
 

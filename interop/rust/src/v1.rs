@@ -15,20 +15,20 @@ use agent_client_protocol::{Agent, Client, Error};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::house::{House, Transport, endless, script, touch};
+use crate::test_server::{TestServer, Transport, endless, script, touch};
 use crate::{Case, Verdict, demand};
 
 pub const CASES: &[(&str, Case)] = &[
-    ("prompt", |house, transport| Box::pin(prompt(house, transport))),
-    ("permission_allowed", |house, transport| Box::pin(permission_allowed(house, transport))),
-    ("permission_rejected", |house, transport| Box::pin(permission_rejected(house, transport))),
-    ("cancel", |house, transport| Box::pin(cancel(house, transport))),
-    ("request_taken_back", |house, transport| Box::pin(request_taken_back(house, transport))),
-    ("load_replays_and_resume_does_not", |house, transport| Box::pin(load_and_resume(house, transport))),
-    ("editor_lends_files", |house, transport| Box::pin(editor_lends_files(house, transport))),
-    ("options", |house, transport| Box::pin(options(house, transport))),
-    ("errors_are_typed", |house, transport| Box::pin(errors_are_typed(house, transport))),
-    ("deleted_is_gone", |house, transport| Box::pin(deleted_is_gone(house, transport))),
+    ("prompt", |test_server, transport| Box::pin(prompt(test_server, transport))),
+    ("permission_allowed", |test_server, transport| Box::pin(permission_allowed(test_server, transport))),
+    ("permission_rejected", |test_server, transport| Box::pin(permission_rejected(test_server, transport))),
+    ("cancel", |test_server, transport| Box::pin(cancel(test_server, transport))),
+    ("request_taken_back", |test_server, transport| Box::pin(request_taken_back(test_server, transport))),
+    ("load_replays_and_resume_does_not", |test_server, transport| Box::pin(load_and_resume(test_server, transport))),
+    ("editor_lends_files", |test_server, transport| Box::pin(editor_lends_files(test_server, transport))),
+    ("options", |test_server, transport| Box::pin(options(test_server, transport))),
+    ("errors_are_typed", |test_server, transport| Box::pin(errors_are_typed(test_server, transport))),
+    ("deleted_is_gone", |test_server, transport| Box::pin(deleted_is_gone(test_server, transport))),
 ];
 
 type Editor = ConnectionTo<Agent>;
@@ -84,7 +84,7 @@ fn words(content: &ContentBlock) -> String {
 }
 
 /// An editor that answers permissions with an option of the wanted kind and lends its files.
-async fn editor<F, Fut>(house: &House, transport: Transport, wanted: PermissionOptionKind, drive: F) -> Verdict
+async fn editor<F, Fut>(test_server: &TestServer, transport: Transport, wanted: PermissionOptionKind, drive: F) -> Verdict
 where
     F: FnOnce(Editor, Arc<Seen>) -> Fut,
     Fut: Future<Output = Verdict>,
@@ -119,7 +119,7 @@ where
             },
             agent_client_protocol::on_receive_request!(),
         )
-        .connect_with(house.way(transport), async move |connection: Editor| {
+        .connect_with(test_server.way(transport), async move |connection: Editor| {
             let files = FileSystemCapabilities::new().read_text_file(true);
             let hello =
                 InitializeRequest::new(ProtocolVersion::V1).client_capabilities(ClientCapabilities::new().fs(files));
@@ -130,8 +130,8 @@ where
         .await
 }
 
-async fn open(house: &House, connection: &Editor) -> Result<SessionId, Error> {
-    let made = connection.send_request(NewSessionRequest::new(house.work())).block_task().await?;
+async fn open(test_server: &TestServer, connection: &Editor) -> Result<SessionId, Error> {
+    let made = connection.send_request(NewSessionRequest::new(test_server.work())).block_task().await?;
     Ok(made.session_id)
 }
 
@@ -140,9 +140,9 @@ async fn say(connection: &Editor, session: &SessionId, text: String) -> Result<S
     Ok(connection.send_request(prompt).block_task().await?.stop_reason)
 }
 
-async fn prompt(house: &House, transport: Transport) -> Verdict {
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
-        let session = open(house, &connection).await?;
+async fn prompt(test_server: &TestServer, transport: Transport) -> Verdict {
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
+        let session = open(test_server, &connection).await?;
         let text = script(&[json!([{"thought": "hmm"}, {"text": "hello there", "chunks": 4}])]);
         let stop = say(&connection, &session, text).await?;
         demand(stop == StopReason::EndTurn, stop)?;
@@ -151,30 +151,30 @@ async fn prompt(house: &House, transport: Transport) -> Verdict {
     .await
 }
 
-async fn permission_allowed(house: &House, transport: Transport) -> Verdict {
+async fn permission_allowed(test_server: &TestServer, transport: Transport) -> Verdict {
     let file = format!("allowed-{}", transport.name());
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
-        let session = open(house, &connection).await?;
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
+        let session = open(test_server, &connection).await?;
         let stop = say(&connection, &session, touch(&file)).await?;
         demand(stop == StopReason::EndTurn && seen.text() == "All done.", seen.text())?;
-        demand(seen.asked() == 1 && house.has(&file), seen.asked())
+        demand(seen.asked() == 1 && test_server.has(&file), seen.asked())
     })
     .await
 }
 
-async fn permission_rejected(house: &House, transport: Transport) -> Verdict {
+async fn permission_rejected(test_server: &TestServer, transport: Transport) -> Verdict {
     let file = format!("rejected-{}", transport.name());
-    editor(house, transport, PermissionOptionKind::RejectOnce, async |connection, seen| {
-        let session = open(house, &connection).await?;
+    editor(test_server, transport, PermissionOptionKind::RejectOnce, async |connection, seen| {
+        let session = open(test_server, &connection).await?;
         let stop = say(&connection, &session, touch(&file)).await?;
-        demand(stop == StopReason::EndTurn && seen.asked() == 1 && !house.has(&file), (stop, seen.asked()))
+        demand(stop == StopReason::EndTurn && seen.asked() == 1 && !test_server.has(&file), (stop, seen.asked()))
     })
     .await
 }
 
-async fn cancel(house: &House, transport: Transport) -> Verdict {
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
-        let session = open(house, &connection).await?;
+async fn cancel(test_server: &TestServer, transport: Transport) -> Verdict {
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
+        let session = open(test_server, &connection).await?;
         let prompt = PromptRequest::new(session.clone(), vec![endless().into()]);
         let turn = connection.send_request(prompt);
         seen.until(|seen| !seen.text().is_empty()).await;
@@ -187,9 +187,9 @@ async fn cancel(house: &House, transport: Transport) -> Verdict {
     .await
 }
 
-async fn request_taken_back(house: &House, transport: Transport) -> Verdict {
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
-        let session = open(house, &connection).await?;
+async fn request_taken_back(test_server: &TestServer, transport: Transport) -> Verdict {
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
+        let session = open(test_server, &connection).await?;
         let turn = connection.send_request(PromptRequest::new(session, vec![endless().into()]));
         seen.until(|seen| !seen.text().is_empty()).await;
         turn.cancel()?;
@@ -201,57 +201,57 @@ async fn request_taken_back(house: &House, transport: Transport) -> Verdict {
     .await
 }
 
-async fn load_and_resume(house: &House, transport: Transport) -> Verdict {
+async fn load_and_resume(test_server: &TestServer, transport: Transport) -> Verdict {
     let kept = Mutex::new(None);
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, _| {
-        let session = open(house, &connection).await?;
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, _| {
+        let session = open(test_server, &connection).await?;
         say(&connection, &session, script(&[json!([{"text": "remember me", "chunks": 5}])])).await?;
         *kept.lock().expect("nobody panics here") = Some(session);
         Ok(())
     })
     .await?;
     let session = kept.into_inner().expect("nobody panics here").ok_or_else(Error::internal_error)?;
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
-        connection.send_request(LoadSessionRequest::new(session.clone(), house.work())).block_task().await?;
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
+        connection.send_request(LoadSessionRequest::new(session.clone(), test_server.work())).block_task().await?;
         seen.until(|seen| seen.text() == "remember me").await;
-        let listed = connection.send_request(ListSessionsRequest::new().cwd(house.work())).block_task().await?;
+        let listed = connection.send_request(ListSessionsRequest::new().cwd(test_server.work())).block_task().await?;
         demand(listed.sessions.iter().any(|listed| listed.session_id == session), &listed)
     })
     .await?;
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
-        connection.send_request(ResumeSessionRequest::new(session.clone(), house.work())).block_task().await?;
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
+        connection.send_request(ResumeSessionRequest::new(session.clone(), test_server.work())).block_task().await?;
         say(&connection, &session, script(&[json!([{"text": "go on"}])])).await?;
         demand(seen.text() == "go on", seen.text())
     })
     .await
 }
 
-async fn editor_lends_files(house: &House, transport: Transport) -> Verdict {
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
-        let session = open(house, &connection).await?;
+async fn editor_lends_files(test_server: &TestServer, transport: Transport) -> Verdict {
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
+        let session = open(test_server, &connection).await?;
         let read = json!([{"tool": "read", "args": {"path": "unsaved.txt"}}]);
         say(&connection, &session, script(&[read, json!([{"text": "read"}])])).await?;
         let read = seen.read.lock().expect("nobody panics here").clone();
-        demand(read == [house.work().join("unsaved.txt")], read)
+        demand(read == [test_server.work().join("unsaved.txt")], read)
     })
     .await
 }
 
-async fn options(house: &House, transport: Transport) -> Verdict {
+async fn options(test_server: &TestServer, transport: Transport) -> Verdict {
     let file = format!("auto-{}", transport.name());
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
-        let session = open(house, &connection).await?;
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, seen| {
+        let session = open(test_server, &connection).await?;
         let set = SetSessionConfigOptionRequest::new(session.clone(), "policy", "auto");
         let options = connection.send_request(set).block_task().await?.config_options;
         demand(options.iter().any(|option| &*option.id.0 == "policy"), &options)?;
         say(&connection, &session, touch(&file)).await?;
-        demand(seen.asked() == 0 && house.has(&file), seen.asked())
+        demand(seen.asked() == 0 && test_server.has(&file), seen.asked())
     })
     .await
 }
 
-async fn errors_are_typed(house: &House, transport: Transport) -> Verdict {
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, _| {
+async fn errors_are_typed(test_server: &TestServer, transport: Transport) -> Verdict {
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, _| {
         let relative = connection.send_request(NewSessionRequest::new("relative")).block_task().await;
         demand(relative.as_ref().is_err_and(|error| i32::from(error.code) == -32602), &relative)?;
         let nowhere = SessionId::new("0199aaaa-0000-7000-8000-000000000000");
@@ -263,9 +263,9 @@ async fn errors_are_typed(house: &House, transport: Transport) -> Verdict {
     .await
 }
 
-async fn deleted_is_gone(house: &House, transport: Transport) -> Verdict {
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, _| {
-        let session = open(house, &connection).await?;
+async fn deleted_is_gone(test_server: &TestServer, transport: Transport) -> Verdict {
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, _| {
+        let session = open(test_server, &connection).await?;
         say(&connection, &session, script(&[json!([{"text": "soon gone"}])])).await?;
         connection.send_request(DeleteSessionRequest::new(session.clone())).block_task().await?;
         let listed = connection.send_request(ListSessionsRequest::new()).block_task().await?;

@@ -9,16 +9,16 @@ use schema::{ContentBlock, PermissionOptionKind, SessionUpdate, StateUpdate, Sto
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::house::{House, Transport, endless, script, touch};
+use crate::test_server::{TestServer, Transport, endless, script, touch};
 use crate::{Case, Verdict, demand};
 
 pub const CASES: &[(&str, Case)] = &[
-    ("prompt", |house, transport| Box::pin(prompt(house, transport))),
-    ("permission_allowed", |house, transport| Box::pin(permission_allowed(house, transport))),
-    ("permission_rejected", |house, transport| Box::pin(permission_rejected(house, transport))),
-    ("cancel", |house, transport| Box::pin(cancel(house, transport))),
-    ("resume_replays", |house, transport| Box::pin(resume_replays(house, transport))),
-    ("option", |house, transport| Box::pin(option(house, transport))),
+    ("prompt", |test_server, transport| Box::pin(prompt(test_server, transport))),
+    ("permission_allowed", |test_server, transport| Box::pin(permission_allowed(test_server, transport))),
+    ("permission_rejected", |test_server, transport| Box::pin(permission_rejected(test_server, transport))),
+    ("cancel", |test_server, transport| Box::pin(cancel(test_server, transport))),
+    ("resume_replays", |test_server, transport| Box::pin(resume_replays(test_server, transport))),
+    ("option", |test_server, transport| Box::pin(option(test_server, transport))),
 ];
 
 type Editor = ConnectionTo<Agent>;
@@ -93,7 +93,7 @@ impl Seen {
 }
 
 /// An editor that answers permissions with an option of the wanted kind.
-async fn editor<F, Fut>(house: &House, transport: Transport, wanted: PermissionOptionKind, drive: F) -> Verdict
+async fn editor<F, Fut>(test_server: &TestServer, transport: Transport, wanted: PermissionOptionKind, drive: F) -> Verdict
 where
     F: FnOnce(Editor, Seen) -> Fut,
     Fut: Future<Output = Verdict>,
@@ -122,7 +122,7 @@ where
             },
             agent_client_protocol::on_receive_request!(),
         )
-        .connect_with(house.way(transport), async move |connection: Editor| {
+        .connect_with(test_server.way(transport), async move |connection: Editor| {
             let ours = schema::Implementation::new("interop", "1");
             let hello = schema::InitializeRequest::new(ProtocolVersion::V2, ours);
             let hello = connection.send_request(hello).block_task().await?;
@@ -133,9 +133,9 @@ where
         .await
 }
 
-async fn prompt(house: &House, transport: Transport) -> Verdict {
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, mut seen| {
-        let session = connection.build_session(house.work()).start_session().block_task().await?.session;
+async fn prompt(test_server: &TestServer, transport: Transport) -> Verdict {
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, mut seen| {
+        let session = connection.build_session(test_server.work()).start_session().block_task().await?.session;
         let text = script(&[json!([{"thought": "hmm"}, {"text": "hello there", "chunks": 4}])]);
         session.send_prompt(text).block_task().await?;
         let stop = seen.idle().await?;
@@ -146,32 +146,32 @@ async fn prompt(house: &House, transport: Transport) -> Verdict {
     .await
 }
 
-async fn permission_allowed(house: &House, transport: Transport) -> Verdict {
+async fn permission_allowed(test_server: &TestServer, transport: Transport) -> Verdict {
     let file = format!("allowed-v2-{}", transport.name());
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, mut seen| {
-        let session = connection.build_session(house.work()).start_session().block_task().await?.session;
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, mut seen| {
+        let session = connection.build_session(test_server.work()).start_session().block_task().await?.session;
         session.send_prompt(touch(&file)).block_task().await?;
         let stop = seen.idle().await?;
         demand(stop == Some(StopReason::EndTurn) && seen.text() == "All done.", (stop, seen.text()))?;
-        demand(seen.asked() == 1 && house.has(&file), "asked once, and the command ran")
+        demand(seen.asked() == 1 && test_server.has(&file), "asked once, and the command ran")
     })
     .await
 }
 
-async fn permission_rejected(house: &House, transport: Transport) -> Verdict {
+async fn permission_rejected(test_server: &TestServer, transport: Transport) -> Verdict {
     let file = format!("rejected-v2-{}", transport.name());
-    editor(house, transport, PermissionOptionKind::RejectOnce, async |connection, mut seen| {
-        let session = connection.build_session(house.work()).start_session().block_task().await?.session;
+    editor(test_server, transport, PermissionOptionKind::RejectOnce, async |connection, mut seen| {
+        let session = connection.build_session(test_server.work()).start_session().block_task().await?.session;
         session.send_prompt(touch(&file)).block_task().await?;
         let stop = seen.idle().await?;
-        demand(seen.asked() == 1 && !house.has(&file), stop)
+        demand(seen.asked() == 1 && !test_server.has(&file), stop)
     })
     .await
 }
 
-async fn cancel(house: &House, transport: Transport) -> Verdict {
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, mut seen| {
-        let session = connection.build_session(house.work()).start_session().block_task().await?.session;
+async fn cancel(test_server: &TestServer, transport: Transport) -> Verdict {
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, mut seen| {
+        let session = connection.build_session(test_server.work()).start_session().block_task().await?.session;
         session.send_prompt(endless()).block_task().await?;
         seen.until(|seen| !seen.text().is_empty()).await?;
         session.cancel_active_work()?;
@@ -181,10 +181,10 @@ async fn cancel(house: &House, transport: Transport) -> Verdict {
     .await
 }
 
-async fn resume_replays(house: &House, transport: Transport) -> Verdict {
+async fn resume_replays(test_server: &TestServer, transport: Transport) -> Verdict {
     let kept = std::sync::Mutex::new(None);
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, mut seen| {
-        let session = connection.build_session(house.work()).start_session().block_task().await?.session;
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, mut seen| {
+        let session = connection.build_session(test_server.work()).start_session().block_task().await?.session;
         session.send_prompt(script(&[json!([{"text": "remember me", "chunks": 5}])])).block_task().await?;
         seen.idle().await?;
         *kept.lock().expect("nobody panics here") = Some(session.session_id().clone());
@@ -192,23 +192,23 @@ async fn resume_replays(house: &House, transport: Transport) -> Verdict {
     })
     .await?;
     let session = kept.into_inner().expect("nobody panics here").ok_or_else(Error::internal_error)?;
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, mut seen| {
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, mut seen| {
         let from = schema::ReplayFrom::from(schema::ReplayFromStart::new());
-        let request = schema::ResumeSessionRequest::new(session, house.work()).replay_from(from);
+        let request = schema::ResumeSessionRequest::new(session, test_server.work()).replay_from(from);
         connection.resume_session_from(request).start_session().block_task().await?;
         seen.until(|seen| seen.text() == "remember me").await
     })
     .await
 }
 
-async fn option(house: &House, transport: Transport) -> Verdict {
+async fn option(test_server: &TestServer, transport: Transport) -> Verdict {
     let file = format!("auto-v2-{}", transport.name());
-    editor(house, transport, PermissionOptionKind::AllowOnce, async |connection, mut seen| {
-        let session = connection.build_session(house.work()).start_session().block_task().await?.session;
+    editor(test_server, transport, PermissionOptionKind::AllowOnce, async |connection, mut seen| {
+        let session = connection.build_session(test_server.work()).start_session().block_task().await?.session;
         session.set_config_option("policy", "auto").block_task().await?;
         session.send_prompt(touch(&file)).block_task().await?;
         seen.idle().await?;
-        demand(seen.asked() == 0 && house.has(&file), "not asked, and the command ran")
+        demand(seen.asked() == 0 && test_server.has(&file), "not asked, and the command ran")
     })
     .await
 }

@@ -5,10 +5,10 @@
 
 #![allow(clippy::print_stderr, clippy::wildcard_enum_match_arm)]
 
+mod acp_client;
+mod adk_client;
 mod checks;
-mod dice;
-mod guest;
-mod visitor;
+mod seeded_random;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use gander_testkit::call_record::CallRecord;
 use gander_testkit::harness::{Client, Launch, PATIENCE, Server, Transcript, binary, data, eventually, workspace};
-use gander_testkit::ledger::Ledger;
 use gander_testkit::upstream::{Pace, Upstream};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use dice::Dice;
-use guest::Guest;
-use visitor::{TestServer, Visitor};
+use acp_client::{AcpClient, TestServer};
+use adk_client::AdkClient;
+use seeded_random::SeededRandom;
 
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
 
@@ -35,9 +35,9 @@ const VISITORS: usize = 4;
 const GUESTS: usize = 2;
 
 /// Everybody who streams.
-struct People {
-    visitors: Vec<Visitor>,
-    guests: Vec<Guest>,
+struct ConnectedClients {
+    acp_clients: Vec<AcpClient>,
+    adk_clients: Vec<AdkClient>,
 }
 
 /// How many of a hundred kills must hit a run in mid-stream.
@@ -62,18 +62,21 @@ async fn nothing_that_a_client_saw_is_lost() -> anyhow::Result<()> {
         .with("GANDER_SERVER_OPEN", "[\"adk\"]");
     rustls::crypto::ring::default_provider().install_default().ok();
     let folder = workspace(root.path())?;
-    let house = TestServer { ledger: Ledger::in_folder(&folder), folder, first_delta: Arc::new(Notify::new()) };
-    let mut dice = Dice(seed);
-    let visitors = (0..VISITORS).map(|index| Visitor::new(index, dice.fork())).collect();
-    let guests = (0..GUESTS).map(|index| Guest::new(index, dice.fork())).collect();
-    let mut people = People { visitors, guests };
+    let test_server =
+        TestServer { call_record: CallRecord::in_folder(&folder), folder, first_delta: Arc::new(Notify::new()) };
+    let mut seeded_random = SeededRandom(seed);
+    let acp_clients = (0..VISITORS).map(|index| AcpClient::new(index, seeded_random.fork())).collect();
+    let adk_clients = (0..GUESTS).map(|index| AdkClient::new(index, seeded_random.fork())).collect();
+    let mut connected = ConnectedClients { acp_clients, adk_clients };
     let mut hits = 0;
     for kill in 0..kills {
-        let (back, hit) = round(&launch, &house, people, &mut dice).await.with_context(|| format!("kill {kill}"))?;
-        people = back;
+        let (back, hit) = round(&launch, &test_server, connected, &mut seeded_random)
+            .await
+            .with_context(|| format!("kill {kill}"))?;
+        connected = back;
         hits += u64::from(hit);
     }
-    settle(&launch, &house, &people).await?;
+    settle(&launch, &test_server, &connected).await?;
     eprintln!("{kills} kills, {hits} of them in mid-stream; {} model calls", calls(&upstream));
     ensure!(hits >= wanted(kills), "only {hits} of {kills} kills hit a run in mid-stream");
     Ok(())
@@ -85,11 +88,11 @@ async fn an_open_question_survives_kills_and_its_tool_runs_once() -> anyhow::Res
     let upstream = Upstream::start().await?;
     let launch = Launch::openai(binary(GANDER), data(root.path())?, &upstream.base_url());
     let folder = workspace(root.path())?;
-    let ledger = Ledger::in_folder(&folder);
+    let call_record = CallRecord::in_folder(&folder);
     let server = launch.serve().await?;
     let mut client = server.client().await?;
     let session = client.new_session(&folder).await?;
-    client.prompt(&session, &format!("{} {}", ledger.call("once"), Pace::default().marker())).await?;
+    client.prompt(&session, &format!("{} {}", call_record.call("once"), Pace::default().marker())).await?;
     let asked = client.asked("session/request_permission").await?;
     server.kill().await?;
     for _ in 0..3 {
@@ -100,66 +103,78 @@ async fn an_open_question_survives_kills_and_its_tool_runs_once() -> anyhow::Res
     }
     let server = launch.serve().await?;
     let (mut client, question) = asked_again(&server, &session, &folder).await?;
-    assert_eq!(ledger.counts().get("once"), None, "nobody said yes");
+    assert_eq!(call_record.counts().get("once"), None, "nobody said yes");
     client.choose(&question, "allow_once").await?;
     eventually("the run ends", || async { run_ended(&launch, &session).await }).await?;
-    assert_eq!(ledger.counts().get("once"), Some(&1));
+    assert_eq!(call_record.counts().get("once"), Some(&1));
     checks::check(&launch.export(&session).await?)?;
     server.kill().await?;
     Ok(())
 }
 
 /// Starts the server, lets the visitors stream, kills it. True if the kill hit a run in mid-stream.
-async fn round(launch: &Launch, house: &TestServer, people: People, dice: &mut Dice) -> anyhow::Result<(People, bool)> {
+async fn round(
+    launch: &Launch,
+    test_server: &TestServer,
+    connected: ConnectedClients,
+    seeded_random: &mut SeededRandom,
+) -> anyhow::Result<(ConnectedClients, bool)> {
     let server = launch.serve().await?;
-    let house = TestServer { first_delta: Arc::new(Notify::new()), ..house.clone() };
+    let test_server = TestServer { first_delta: Arc::new(Notify::new()), ..test_server.clone() };
     let killed = Arc::new(AtomicBool::new(false));
     let (socket, data) = (launch.socket(), launch.data.clone());
-    let come = |visitor: Visitor| visitor.visit(house.clone(), socket.clone(), data.clone(), Arc::clone(&killed));
-    let visits: Vec<_> = people.visitors.into_iter().map(|visitor| tokio::spawn(come(visitor))).collect();
-    let call = |guest: Guest| guest.visit(house.clone(), server.address, Arc::clone(&killed));
-    let calls: Vec<_> = people.guests.into_iter().map(|guest| tokio::spawn(call(guest))).collect();
-    if dice.below(100) < WAITING {
-        let streaming = tokio::time::timeout(PATIENCE, house.first_delta.notified());
+    let come = |acp_client: AcpClient| {
+        acp_client.visit(test_server.clone(), socket.clone(), data.clone(), Arc::clone(&killed))
+    };
+    let visits: Vec<_> = connected.acp_clients.into_iter().map(|acp_client| tokio::spawn(come(acp_client))).collect();
+    let call = |adk_client: AdkClient| adk_client.visit(test_server.clone(), server.address, Arc::clone(&killed));
+    let calls: Vec<_> = connected.adk_clients.into_iter().map(|adk_client| tokio::spawn(call(adk_client))).collect();
+    if seeded_random.below(100) < WAITING {
+        let streaming = tokio::time::timeout(PATIENCE, test_server.first_delta.notified());
         streaming.await.context("nobody sees a delta")?;
     }
-    tokio::time::sleep(Duration::from_micros(dice.below(250_000))).await;
+    tokio::time::sleep(Duration::from_micros(seeded_random.below(250_000))).await;
     killed.store(true, Ordering::SeqCst);
     server.kill().await?;
-    let mut back = People { visitors: Vec::new(), guests: Vec::new() };
+    let mut back = ConnectedClients { acp_clients: Vec::new(), adk_clients: Vec::new() };
     for visit in visits {
-        back.visitors.push(visit.await??);
+        back.acp_clients.push(visit.await??);
     }
     for call in calls {
-        back.guests.push(call.await??);
+        back.adk_clients.push(call.await??);
     }
-    let hit = back.visitors.iter().any(|visitor| visitor.hit) || back.guests.iter().any(|guest| guest.hit);
+    let hit = back.acp_clients.iter().any(|acp_client| acp_client.hit)
+        || back.adk_clients.iter().any(|adk_client| adk_client.hit);
     Ok((back, hit))
 }
 
 /// The server runs once more: everything ends, and every log is whole.
-async fn settle(launch: &Launch, house: &TestServer, people: &People) -> anyhow::Result<()> {
+async fn settle(launch: &Launch, test_server: &TestServer, connected: &ConnectedClients) -> anyhow::Result<()> {
     let started = Instant::now();
     let server = launch.serve().await?;
-    for record in people.visitors.iter().flat_map(Visitor::records) {
+    for record in connected.acp_clients.iter().flat_map(AcpClient::records) {
         let mut client = server.client().await?;
-        client.load(&record.session, &house.folder).await?;
+        client.load(&record.session, &test_server.folder).await?;
         record.check(&Transcript::of(&client.seen, &record.session))?;
         allow_everything(&mut client, launch, &record.session).await?;
         checks::check(&launch.export(&record.session).await?).with_context(|| record.session.clone())?;
     }
     let http = reqwest::Client::builder().no_proxy().build()?;
-    for backend_run in people.guests.iter().flat_map(Guest::stays) {
+    for backend_run in connected.adk_clients.iter().flat_map(AdkClient::stays) {
         eventually("the run ends", || async { run_ended(launch, &backend_run.session).await }).await?;
-        backend_run.check(&guest::shown(&http, server.address, &backend_run.session).await?)?;
+        backend_run.check(&adk_client::shown(&http, server.address, &backend_run.session).await?)?;
         checks::check(&launch.export(&backend_run.session).await?).with_context(|| backend_run.session.clone())?;
     }
-    let heard: usize = people.guests.iter().flat_map(Guest::stays).map(guest::BackendRun::heard).sum();
+    let heard: usize = connected.adk_clients.iter().flat_map(AdkClient::stays).map(adk_client::BackendRun::heard).sum();
     ensure!(heard > 0, "no guest heard anything");
     eprintln!("guests heard {heard} events");
-    let twice: Vec<_> = house.ledger.counts().into_iter().filter(|(_, times)| *times > 1).collect();
+    let twice: Vec<_> = test_server.call_record.counts().into_iter().filter(|(_, times)| *times > 1).collect();
     ensure!(twice.is_empty(), "tool calls ran more than once: {twice:?}");
-    eprintln!("settled in {:?}; {} tool calls in the ledger", started.elapsed(), house.ledger.counts().len());
+    eprintln!(
+        "settled in {:?}; {} tool calls in the ledger",
+        started.elapsed(),
+        test_server.call_record.counts().len()
+    );
     ensure!(server.stop().await?.success(), "the server did not end well");
     Ok(())
 }

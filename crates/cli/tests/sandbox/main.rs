@@ -6,10 +6,10 @@
 #![allow(clippy::print_stdout)]
 
 mod calls;
+mod fixture;
 mod outlive;
 mod plants;
 mod tries;
-mod yard;
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -18,9 +18,9 @@ use std::process::Command;
 use gander_testkit::skip::skipped;
 use gander_tools::sandbox::{Around, Bubblewrap, Layers, Sandbox, SandboxLimits};
 
+use fixture::SandboxFixture;
 use plants::PLANTS;
 use tries::{TRIES, Try, Wants};
-use yard::Yard;
 
 /// Tries that must count.
 const ENOUGH: usize = 80;
@@ -78,8 +78,8 @@ fn is_reachable(folder: &Path) -> bool {
 }
 
 fn suite(bubblewrap: Bubblewrap) {
-    let mut yard = Yard::new();
-    let sandbox = yard.sandbox(bubblewrap);
+    let mut fixture = SandboxFixture::new();
+    let sandbox = fixture.sandbox(bubblewrap);
     let layers = sandbox.layers();
     let who = if rustix::process::geteuid().is_root() { "root" } else { "somebody else" };
     println!("layers in force: {layers}, for {who}");
@@ -95,7 +95,7 @@ fn suite(bubblewrap: Bubblewrap) {
     }
     let (mut counted, mut escaped) = (0, Vec::new());
     for attempt in TRIES.iter().chain(PLANTS).filter(|attempt| whole || attempt.wants == Wants::Kernel) {
-        match verdict(&mut yard, &sandbox, attempt) {
+        match verdict(&mut fixture, &sandbox, attempt) {
             Verdict::Broken => println!("does not work outside either, not counted: {}", attempt.name),
             Verdict::Kept => counted += 1,
             Verdict::Escaped(said) => escaped.push(format!("{}: {said}", attempt.name)),
@@ -112,15 +112,15 @@ enum Verdict {
     Escaped(String),
 }
 
-fn verdict(yard: &mut Yard, sandbox: &Sandbox, attempt: &Try) -> Verdict {
-    yard.plant();
-    let outside = yard.outside(attempt);
-    if !yard.proves(attempt, &outside) {
+fn verdict(fixture: &mut SandboxFixture, sandbox: &Sandbox, attempt: &Try) -> Verdict {
+    fixture.plant();
+    let outside = fixture.outside(attempt);
+    if !fixture.proves(attempt, &outside) {
         return Verdict::Broken;
     }
-    yard.plant();
-    let inside = yard.inside(sandbox, attempt);
-    match yard.proves(attempt, &inside) {
+    fixture.plant();
+    let inside = fixture.inside(sandbox, attempt);
+    match fixture.proves(attempt, &inside) {
         true => Verdict::Escaped(inside),
         false => Verdict::Kept,
     }
@@ -128,34 +128,34 @@ fn verdict(yard: &mut Yard, sandbox: &Sandbox, attempt: &Try) -> Verdict {
 
 #[test]
 fn ordinary_work_goes_on_inside() {
-    let mut yard = Yard::new();
+    let mut fixture = SandboxFixture::new();
     for bubblewrap in [Bubblewrap::Never, Bubblewrap::IfItWorks] {
-        let sandbox = yard.sandbox(bubblewrap);
+        let sandbox = fixture.sandbox(bubblewrap);
         if !sandbox.is_in_force() {
             skipped("sandbox::layers", "no layer is in force");
             continue;
         }
-        yard.plant();
+        fixture.plant();
         let work = "set -e; echo one > new; mkdir -p deep/er; mv new deep/er/moved; cat deep/er/moved; ln -s deep/er link; \
             ls link/; (echo a; echo b) | sort -r | head -1; echo x > \"$TMPDIR/t\"; cat \"$TMPDIR/t\"; test -r /etc/passwd; \
             ~/.cargo/bin/tool; \"$TOOL\" --exact tool --nocapture | grep -o CALLED; chmod +x deep/er/moved; sh -c 'kill -0 $$'; rm -r deep; sleep 0.01 & wait; echo WORKED";
         let attempt = Try { name: "ordinary work", script: work, proof: tries::Proof::Said, wants: Wants::Kernel };
-        let said = yard.inside(&sandbox, &attempt);
+        let said = fixture.inside(&sandbox, &attempt);
         assert_eq!(said, "one\nmoved\nb\nx\ntool\nCALLED\nWORKED\n", "{}", sandbox.layers());
     }
 }
 
 #[test]
 fn the_network_is_there_once_it_is_granted() {
-    let mut yard = Yard::new();
+    let mut fixture = SandboxFixture::new();
     for bubblewrap in [Bubblewrap::Never, Bubblewrap::IfItWorks] {
-        let sandbox = yard.sandbox(bubblewrap);
+        let sandbox = fixture.sandbox(bubblewrap);
         if !sandbox.is_in_force() {
             skipped("sandbox::layers", "no layer is in force");
         } else {
             let attempt = TRIES.iter().find(|attempt| attempt.name == "connect over TCP").expect("it is in the table");
-            let said = yard.granted(&sandbox, attempt);
-            assert!(yard.proves(attempt, &said), "{}: {said}", sandbox.layers());
+            let said = fixture.granted(&sandbox, attempt);
+            assert!(fixture.proves(attempt, &said), "{}: {said}", sandbox.layers());
         }
     }
 }
@@ -166,18 +166,18 @@ const GREEDY: &str = "head -c 300000000 /dev/zero | tail -c 300000000 | wc -c; \
 
 #[test]
 fn a_command_has_no_more_memory_and_processes_than_it_may() {
-    let yard = Yard::new();
+    let fixture = SandboxFixture::new();
     let greedy = Try { name: "greedy", script: GREEDY, proof: tries::Proof::Said, wants: Wants::Kernel };
     let caps = SandboxLimits { memory: Some(100 << 20), processes: Some(40) };
     for bubblewrap in [Bubblewrap::Never, Bubblewrap::IfItWorks] {
-        let free = yard.sandbox(bubblewrap);
+        let free = fixture.sandbox(bubblewrap);
         if !free.is_in_force() {
             skipped("sandbox::layers", "no layer is in force");
             continue;
         }
-        let said = yard.inside(&free, &greedy);
+        let said = fixture.inside(&free, &greedy);
         assert!(said.contains("300000000") && said.contains("FORKED"), "without limits it comes through: {said}");
-        let said = yard.inside(&yard.sandbox_with(bubblewrap, caps), &greedy);
+        let said = fixture.inside(&fixture.sandbox_with(bubblewrap, caps), &greedy);
         assert!(!said.contains("300000000"), "{}: memory has a limit: {said}", free.layers());
         // The kernel holds nobody to it whose user outside is root.
         let root = rustix::process::geteuid().is_root();

@@ -1,4 +1,4 @@
-//! Forks, archives, reused workspaces and linked files at the ACP door, over a pipe in memory.
+//! Forks, archives, reused workspaces and linked files at ACP, over a pipe in memory.
 
 #![allow(clippy::unwrap_used)]
 

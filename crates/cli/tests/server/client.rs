@@ -134,34 +134,36 @@ async fn converse(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_way_into_the_server_carries_a_whole_conversation() -> anyhow::Result<()> {
-    let house = TestServer::open().await?;
+    let test_server = TestServer::open().await?;
     for way in [Way::Socket, Way::Http] {
         let (first, second) = (Editor::new(), Editor::new());
-        let client = Client::connect(house.link(way, house.server.address).await?, me(), first.clone()).await?;
-        let again = Client::connect(house.link(way, house.server.address).await?, me(), second.clone()).await?;
-        converse(&client, &first, &again, &second, &house.folder).await.with_context(|| format!("{way:?}"))?;
-        std::fs::remove_file(house.folder.join("made"))?;
+        let client =
+            Client::connect(test_server.link(way, test_server.server.address).await?, me(), first.clone()).await?;
+        let again =
+            Client::connect(test_server.link(way, test_server.server.address).await?, me(), second.clone()).await?;
+        converse(&client, &first, &again, &second, &test_server.folder).await.with_context(|| format!("{way:?}"))?;
+        std::fs::remove_file(test_server.folder.join("made"))?;
     }
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_is_found_checked_started_and_talked_to() -> anyhow::Result<()> {
-    let house = TestServer::open().await?;
+    let test_server = TestServer::open().await?;
     let start = || {
         let program = binary(env!("CARGO_BIN_EXE_gander"));
         let start = Start::from_search(program)
             .with_argument("acp")
             .with_argument("--data")
-            .with_argument(&house.server.launch.data);
-        start.with_minimum_version(Version(0, 1, 0)).with_folder(&house.folder)
+            .with_argument(&test_server.server.launch.data);
+        start.with_minimum_version(Version(0, 1, 0)).with_folder(&test_server.folder)
     };
     let (first, second) = (Editor::new(), Editor::new());
     let mut agent = Agent::start(start(), me(), first.clone()).await?;
     let again = Agent::start(start(), me(), second.clone()).await?;
-    converse(agent.client()?, &first, again.client()?, &second, &house.folder).await?;
+    converse(agent.client()?, &first, again.client()?, &second, &test_server.folder).await?;
     agent.restart().await?;
-    agent.client()?.new_session(&house.folder).await?;
+    agent.client()?.new_session(&test_server.folder).await?;
     agent.stop().await;
     again.stop().await;
     Ok(())
@@ -189,12 +191,12 @@ async fn cutter(to: std::net::SocketAddr, cut: watch::Receiver<u32>) -> anyhow::
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cut_stream_is_resumed_without_a_gap_or_a_double() -> anyhow::Result<()> {
-    let house = TestServer::open().await?;
+    let test_server = TestServer::open().await?;
     let (cut, cuts) = watch::channel(0);
-    let through = cutter(house.server.address, cuts).await?;
+    let through = cutter(test_server.server.address, cuts).await?;
     let editor = Editor::new();
-    let client = Client::connect(house.link(Way::Http, through).await?, me(), editor.clone()).await?;
-    let session = client.new_session(&house.folder).await?.session_id;
+    let client = Client::connect(test_server.link(Way::Http, through).await?, me(), editor.clone()).await?;
+    let session = client.new_session(&test_server.folder).await?.session_id;
     let words: String = (0..400).map(|number| format!("{number} ")).collect();
     let calls = script(&[json!([{"text": words, "chunks": 400, "delay_ms": 2}])]);
     let turn = tokio::spawn({
@@ -212,14 +214,15 @@ async fn a_cut_stream_is_resumed_without_a_gap_or_a_double() -> anyhow::Result<(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_token_and_a_closed_port_say_so() -> anyhow::Result<()> {
-    let mut house = TestServer::open().await?;
-    house.token = "wrong".to_owned();
-    let refused = Client::connect(house.link(Way::Http, house.server.address).await?, me(), Arc::new(())).await;
+    let mut test_server = TestServer::open().await?;
+    test_server.token = "wrong".to_owned();
+    let refused =
+        Client::connect(test_server.link(Way::Http, test_server.server.address).await?, me(), Arc::new(())).await;
     ensure!(refused.unwrap_err().to_string().starts_with("the server refused with 401"), "not refused");
-    let refused = house.link(Way::Socket, house.server.address).await.unwrap_err();
+    let refused = test_server.link(Way::Socket, test_server.server.address).await.unwrap_err();
     ensure!(matches!(refused.downcast_ref(), Some(LinkError::Refused { status: 401, .. })), "{refused}");
     let closed = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
-    let nobody = Client::connect(house.link(Way::Http, closed).await?, me(), Arc::new(())).await.unwrap_err();
+    let nobody = Client::connect(test_server.link(Way::Http, closed).await?, me(), Arc::new(())).await.unwrap_err();
     assert_eq!(nobody.code(), -32000);
     Ok(())
 }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use expect_test::expect_file;
 use gander::config::{Config, Environment, FlagValue, Flags, Origin, SETTINGS, Setting, default_settings_text};
 
-struct Place {
+struct TestDirectory {
     root: tempfile::TempDir,
 }
 
-impl Place {
+impl TestDirectory {
     fn new() -> Self {
         Self { root: tempfile::tempdir().unwrap() }
     }
@@ -36,101 +36,102 @@ impl Place {
 
 #[test]
 fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
-    let place = Place::new();
+    let test_directory = TestDirectory::new();
     let model = |config: &Config| (config.sections.model.default.clone(), config.origin("model.default"));
-    let config = place.load(&[], vec![]).unwrap();
+    let config = test_directory.load(&[], vec![]).unwrap();
     assert_eq!(model(&config), (None, Origin::Default));
-    place.write("[model]\ndefault = \"a/file\"\n");
-    let config = place.load(&[], vec![]).unwrap();
-    assert_eq!(model(&config), (Some("a/file".into()), Origin::File { path: place.file(), line: 2 }));
-    let config = place.load(&[("GANDER_MODEL", "a/variable")], vec![]).unwrap();
+    test_directory.write("[model]\ndefault = \"a/file\"\n");
+    let config = test_directory.load(&[], vec![]).unwrap();
+    assert_eq!(model(&config), (Some("a/file".into()), Origin::File { path: test_directory.file(), line: 2 }));
+    let config = test_directory.load(&[("GANDER_MODEL", "a/variable")], vec![]).unwrap();
     assert_eq!(model(&config), (Some("a/variable".into()), Origin::Variable("GANDER_MODEL".into())));
     let flag = FlagValue { key: "model.default", flag: "--model", text: "a/flag".into() };
-    let config = place.load(&[("GANDER_MODEL", "a/variable")], vec![flag]).unwrap();
+    let config = test_directory.load(&[("GANDER_MODEL", "a/variable")], vec![flag]).unwrap();
     assert_eq!(model(&config), (Some("a/flag".into()), Origin::Flag("--model")));
 }
 
 #[test]
 fn every_setting_can_be_set_by_its_variable() {
-    let place = Place::new();
-    let config =
-        place.load(&[("GANDER_AGENT_MAX_TURNS", "7"), ("GANDER_SERVER_ALLOWED_HOSTS", "['a', 'b']")], vec![]).unwrap();
+    let test_directory = TestDirectory::new();
+    let config = test_directory
+        .load(&[("GANDER_AGENT_MAX_TURNS", "7"), ("GANDER_SERVER_ALLOWED_HOSTS", "['a', 'b']")], vec![])
+        .unwrap();
     assert_eq!(config.sections.agent.max_turns, 7);
     assert_eq!(config.sections.server.allowed_hosts, ["a", "b"]);
 }
 
 #[test]
 fn a_wrong_value_names_who_said_it() {
-    let place = Place::new();
+    let test_directory = TestDirectory::new();
     assert_eq!(
-        place.load(&[("GANDER_LIMITS_BODY", "4 MB")], vec![]).unwrap_err(),
+        test_directory.load(&[("GANDER_LIMITS_BODY", "4 MB")], vec![]).unwrap_err(),
         "GANDER_LIMITS_BODY: not a size such as \"4 MiB\": 4 MB: limits.body"
     );
-    place.write("\n[permissions]\npolicy = \"yolo\"\n");
-    let error = place.load(&[], vec![]).unwrap_err();
-    assert!(error.starts_with(&format!("{}:3: unknown variant `yolo`", place.file().display())), "{error}");
+    test_directory.write("\n[permissions]\npolicy = \"yolo\"\n");
+    let error = test_directory.load(&[], vec![]).unwrap_err();
+    assert!(error.starts_with(&format!("{}:3: unknown variant `yolo`", test_directory.file().display())), "{error}");
 }
 
 #[test]
 fn keys_come_from_the_environment_before_the_file_and_never_from_a_file_others_can_read() {
-    let place = Place::new();
-    place.write("[keys]\nOPENAI_API_KEY = \"file\"\nGROQ_API_KEY = \"file\"\n");
-    let config = place.load(&[("OPENAI_API_KEY", "environment")], vec![]).unwrap();
+    let test_directory = TestDirectory::new();
+    test_directory.write("[keys]\nOPENAI_API_KEY = \"file\"\nGROQ_API_KEY = \"file\"\n");
+    let config = test_directory.load(&[("OPENAI_API_KEY", "environment")], vec![]).unwrap();
     assert_eq!(config.keys.get("OPENAI_API_KEY"), Some("environment"));
     assert_eq!(config.keys.get("GROQ_API_KEY"), Some("file"));
     assert!(!format!("{config:?}").contains("environment\""), "a key shows in Debug");
-    std::fs::set_permissions(place.file(), std::fs::Permissions::from_mode(0o644)).unwrap();
-    let error = place.load(&[], vec![]).unwrap_err();
+    std::fs::set_permissions(test_directory.file(), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let error = test_directory.load(&[], vec![]).unwrap_err();
     assert!(error.contains("chmod 600"), "{error}");
 }
 
 #[test]
 fn defaults_are_those_of_the_agent_and_its_tools() {
-    let config = Place::new().load(&[], vec![]).unwrap();
+    let config = TestDirectory::new().load(&[], vec![]).unwrap();
     assert_eq!(config.sections.agent, gander_agent::AgentSettings::default());
     assert_eq!(config.sections.tools.limits(), gander_tools::Limits::default());
 }
 
 #[test]
 fn an_own_provider_brings_its_variables() {
-    let place = Place::new();
-    place.write("[providers.work]\nengine = \"openai_chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_variables = [\"WORK_API_KEY\"]\n");
-    let config = place.load(&[("WORK_API_KEY", "k"), ("OTHER_SECRET", "s")], vec![]).unwrap();
+    let test_directory = TestDirectory::new();
+    test_directory.write("[providers.work]\nengine = \"openai_chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_variables = [\"WORK_API_KEY\"]\n");
+    let config = test_directory.load(&[("WORK_API_KEY", "k"), ("OTHER_SECRET", "s")], vec![]).unwrap();
     assert_eq!(config.keys.names().collect::<Vec<_>>(), ["WORK_API_KEY"]);
     assert!(config.catalogue().unwrap().vendor("work").is_some());
 }
 
 #[test]
 fn rules_are_read_and_checked() {
-    let place = Place::new();
-    place.write("[[permissions.rules]]\ntool = \"shell\"\npattern = \"cargo test*\"\naction = \"allow\"\n");
-    let rules = place.load(&[], vec![]).unwrap().sections.permissions.rules;
+    let test_directory = TestDirectory::new();
+    test_directory.write("[[permissions.rules]]\ntool = \"shell\"\npattern = \"cargo test*\"\naction = \"allow\"\n");
+    let rules = test_directory.load(&[], vec![]).unwrap().sections.permissions.rules;
     assert_eq!(
         serde_json::to_value(rules).unwrap(),
         serde_json::json!([{ "tool": "shell", "pattern": "cargo test*", "action": "allow" }])
     );
-    place.write("[[permissions.rules]]\ntool = \"shell\"\nacton = \"allow\"\n");
-    let error = place.load(&[], vec![]).unwrap_err();
+    test_directory.write("[[permissions.rules]]\ntool = \"shell\"\nacton = \"allow\"\n");
+    let error = test_directory.load(&[], vec![]).unwrap_err();
     assert!(error.contains("unknown field `acton`") && error.ends_with("permissions.rules"), "{error}");
 }
 
 #[test]
 fn a_variable_that_means_nothing_is_told() {
-    let place = Place::new();
-    let config = place.load(&[("GANDER_MODELL", "x")], vec![]).unwrap();
+    let test_directory = TestDirectory::new();
+    let config = test_directory.load(&[("GANDER_MODELL", "x")], vec![]).unwrap();
     assert_eq!(config.warnings, ["environment variable means nothing (did you mean GANDER_MODEL?): GANDER_MODELL"]);
 }
 
 #[test]
 fn the_documented_file_shows_the_defaults() {
-    let place = Place::new();
-    let defaults = place.load(&[], vec![]).unwrap();
-    place.write(&default_settings_text());
-    let untouched = place.load(&[], vec![]).unwrap();
+    let test_directory = TestDirectory::new();
+    let defaults = test_directory.load(&[], vec![]).unwrap();
+    test_directory.write(&default_settings_text());
+    let untouched = test_directory.load(&[], vec![]).unwrap();
     assert_eq!((&untouched.sections, untouched.origins.len()), (&defaults.sections, 1));
     let active: String = default_settings_text().lines().map(uncomment).collect();
-    place.write(&active);
-    let spelled_out = place.load(&[], vec![]).unwrap();
+    test_directory.write(&active);
+    let spelled_out = test_directory.load(&[], vec![]).unwrap();
     assert_eq!(spelled_out.sections, defaults.sections);
     let with_default = SETTINGS.iter().filter(|setting| setting.default_value().is_some()).count();
     assert_eq!(spelled_out.origins.len(), with_default + 1);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use gander_services::paths::{Lock, Paths};
 use serde_json::{Value, json};
 
-use crate::binary::{Place, Running, eventually};
+use crate::binary::{Running, TestDirectory, eventually};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
 
@@ -60,14 +60,14 @@ fn begin(acp: &mut Running, folder: &str, prompt: &str) -> String {
 #[test]
 fn a_server_says_where_it_is_and_ends_in_good_order() {
     for end in [Running::terminate, Running::interrupt] {
-        let place = Place::new();
-        let mut serve = place.start(&["serve", "--listen", "127.0.0.1:0"]);
+        let test_directory = TestDirectory::new();
+        let mut serve = test_directory.start(&["serve", "--listen", "127.0.0.1:0"]);
         let address = address(&mut serve);
         assert!(is_healthy(address));
-        let token = place.ok(&["token"]);
+        let token = test_directory.ok(&["token"]);
         let status = get(address, "/gander/status", &format!("Authorization: Bearer {}\r\n", token.trim())).unwrap();
         assert!(status.starts_with("HTTP/1.1 200"), "{status}");
-        let socket = place.data().join("gander.sock");
+        let socket = test_directory.data().join("gander.sock");
         assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
         end(&serve);
         let ended = serve.wait();
@@ -79,14 +79,15 @@ fn a_server_says_where_it_is_and_ends_in_good_order() {
 
 #[test]
 fn no_secret_is_logged_even_when_everything_is() {
-    let mut place = Place::new().with("GANDER_LOG", "trace").with("OPENAI_API_KEY", "sk-planted-in-the-server");
-    let mut serve = place.start(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut test_directory =
+        TestDirectory::new().with("GANDER_LOG", "trace").with("OPENAI_API_KEY", "sk-planted-in-the-server");
+    let mut serve = test_directory.start(&["serve", "--listen", "127.0.0.1:0"]);
     let address = address(&mut serve);
-    let token = place.ok(&["token"]).trim().to_owned();
+    let token = test_directory.ok(&["token"]).trim().to_owned();
     get(address, "/gander/status", &format!("Authorization: Bearer {token}\r\n")).unwrap();
     get(address, &format!("/gander/status?token={token}"), "X-Secret-Key: wrong-but-secret\r\n").unwrap();
-    place.variables.push(("ANTHROPIC_API_KEY", "sk-planted-in-the-client".to_owned()));
-    let run = place.run(&["run", "text"]);
+    test_directory.variables.push(("ANTHROPIC_API_KEY", "sk-planted-in-the-client".to_owned()));
+    let run = test_directory.run(&["run", "text"]);
     assert_eq!(run.code, 0, "{run:?}");
     serve.terminate();
     let ended = serve.wait();
@@ -101,13 +102,13 @@ fn no_secret_is_logged_even_when_everything_is() {
 
 #[test]
 fn a_second_signal_does_not_wait() {
-    let place = Place::new();
-    let mut serve = place.start(&["serve", "--listen", "127.0.0.1:0"]);
+    let test_directory = TestDirectory::new();
+    let mut serve = test_directory.start(&["serve", "--listen", "127.0.0.1:0"]);
     address(&mut serve);
-    let mut run = place.start(&["run", "--json", "long"]);
+    let mut run = test_directory.start(&["run", "--json", "long"]);
     run.wait_for("\"text\"");
     serve.terminate();
-    eventually("the socket goes", || !place.data().join("gander.sock").exists());
+    eventually("the socket goes", || !test_directory.data().join("gander.sock").exists());
     let second = Instant::now();
     serve.terminate();
     serve.wait();
@@ -117,11 +118,11 @@ fn a_second_signal_does_not_wait() {
 
 #[test]
 fn only_loopback_without_tls() {
-    let place = Place::new();
-    let refused = place.run(&["serve", "--listen", "0.0.0.0:0"]);
+    let test_directory = TestDirectory::new();
+    let refused = test_directory.run(&["serve", "--listen", "0.0.0.0:0"]);
     assert_eq!(refused.code, 2);
     assert!(refused.err.contains("--insecure-plain"), "{refused:?}");
-    let mut serve = place.start(&["serve", "--listen", "0.0.0.0:0", "--insecure-plain"]);
+    let mut serve = test_directory.start(&["serve", "--listen", "0.0.0.0:0", "--insecure-plain"]);
     address(&mut serve);
     serve.terminate();
     assert!(serve.wait().err.contains("not encrypted"));
@@ -129,17 +130,19 @@ fn only_loopback_without_tls() {
 
 #[test]
 fn plain_http_beyond_this_machine_is_refused_however_it_is_asked_for() {
-    let place = Place::new().with("PROXY_API_KEY", "knock-knock");
+    let test_directory = TestDirectory::new().with("PROXY_API_KEY", "knock-knock");
     let open = ["--listen", "0.0.0.0:0"];
     let proxied = [&["proxy", "adk", "--goose", "http://127.0.0.1:9"][..], &open].concat();
-    let set = Place::new().with("GANDER_SERVER_LISTEN", "0.0.0.0:0");
-    let hello = place.ok(&["run", "hi"]); // a server runs in the background from now on
+    let set = TestDirectory::new().with("GANDER_SERVER_LISTEN", "0.0.0.0:0");
+    let hello = test_directory.ok(&["run", "hi"]); // a server runs in the background from now on
     assert!(!hello.is_empty());
-    for ended in [place.run(&proxied), set.run(&["serve"]), place.run(&[&["serve"][..], &open].concat())] {
+    for ended in
+        [test_directory.run(&proxied), set.run(&["serve"]), test_directory.run(&[&["serve"][..], &open].concat())]
+    {
         assert_eq!(ended.code, 2, "{ended:?}");
         assert!(ended.err.contains("without TLS") && ended.err.contains("--insecure-plain"), "{ended:?}");
     }
-    let mut acp = place.start(&["acp"]);
+    let mut acp = test_directory.start(&["acp"]);
     acp.write(&format!("{INITIALIZE}\n"));
     acp.wait_for("\"protocolVersion\":1");
     let listen =
@@ -149,19 +152,19 @@ fn plain_http_beyond_this_machine_is_refused_however_it_is_asked_for() {
     let opened = ask(&mut acp, &listen(2, json!({ "listen": "127.0.0.1:0", "security": "tls" })));
     assert_eq!(opened["result"]["fingerprint"].as_str().map(str::len), Some(95), "{opened}");
     acp.kill();
-    place.stop_server();
+    test_directory.stop_server();
 }
 
 #[test]
 fn a_server_that_is_joined_opens_tls_if_it_was_asked_for() {
-    let place = Place::new();
-    place.ok(&["run", "hi"]);
-    let mut serve = place.start(&["serve", "--tls-self-signed", "--listen", "127.0.0.1:0"]);
+    let test_directory = TestDirectory::new();
+    test_directory.ok(&["run", "hi"]);
+    let mut serve = test_directory.start(&["serve", "--tls-self-signed", "--listen", "127.0.0.1:0"]);
     let fingerprint = serve.wait_for("GOOSED_CERT_FINGERPRINT=");
     let line = serve.wait_for("listening on https://");
     let address: SocketAddr = line.trim().rsplit_once("https://").unwrap().1.parse().unwrap();
     assert!(!is_healthy(address), "it speaks plain HTTP");
-    let certificate = std::fs::read(place.data().join("tls.cert.der")).unwrap();
+    let certificate = std::fs::read(test_directory.data().join("tls.cert.der")).unwrap();
     assert_eq!(
         fingerprint.trim().rsplit_once('=').unwrap().1,
         gander_client::CertificatePin::of_certificate(&certificate).to_string()
@@ -169,103 +172,103 @@ fn a_server_that_is_joined_opens_tls_if_it_was_asked_for() {
     serve.terminate();
     let ended = serve.wait();
     assert!(ended.err.contains("joined the server that runs already"), "{ended:?}");
-    place.stop_server();
+    test_directory.stop_server();
 }
 
 #[test]
 fn a_key_on_the_command_line_is_refused() {
-    let place = Place::new();
+    let test_directory = TestDirectory::new();
     for (flag, variable) in [("--secret-key", "GOOSE_SECRET_KEY"), ("--api-key", "PROXY_API_KEY")] {
-        let ended = place.run(&["proxy", "adk", flag, "hush-hush"]);
+        let ended = test_directory.run(&["proxy", "adk", flag, "hush-hush"]);
         assert_eq!(ended.code, 2, "{ended:?}");
         assert!(ended.err.contains(variable) && ended.err.contains(&format!("{flag}-file")), "{ended:?}");
         assert!(!ended.err.contains("hush-hush"), "{ended:?}");
     }
-    let add = |more: &[&str]| place.run(&[&["extensions", "add", "x"], more].concat());
+    let add = |more: &[&str]| test_directory.run(&[&["extensions", "add", "x"], more].concat());
     let url = ["--url", "https://example.org/mcp"];
     let header = add(&[&url[..], &["--header", "Authorization: Bearer hush-hush"]].concat());
     assert!(header.code != 0 && header.err.contains("--header-env Authorization=VARIABLE"), "{header:?}");
     let variable = add(&["--env", "API_KEY=hush-hush", "--", "true"]);
     assert!(variable.code != 0 && variable.err.contains("--env API_KEY"), "{variable:?}");
     assert!(!header.err.contains("hush-hush") && !variable.err.contains("hush-hush"));
-    place.stop_server();
+    test_directory.stop_server();
 }
 
 #[test]
 fn an_address_that_is_taken_is_told_before_anything_is_touched() {
-    let place = Place::new();
+    let test_directory = TestDirectory::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let failed = place.run(&["serve", "--listen", &taken.local_addr().unwrap().to_string()]);
+    let failed = test_directory.run(&["serve", "--listen", &taken.local_addr().unwrap().to_string()]);
     assert_eq!(failed.code, 1);
     assert!(failed.err.contains("cannot listen"), "{failed:?}");
-    assert!(!place.data().join("log.db").exists());
+    assert!(!test_directory.data().join("log.db").exists());
 }
 
 #[test]
 fn many_starters_make_one_server() {
-    let place = Place::new();
-    let starters: Vec<Running> = (0..6).map(|_| place.start(&["run", "text"])).collect();
+    let test_directory = TestDirectory::new();
+    let starters: Vec<Running> = (0..6).map(|_| test_directory.start(&["run", "text"])).collect();
     for starter in starters {
         let ended = starter.wait();
         assert_eq!(ended.code, 0, "{ended:?}");
     }
-    place.server_pid();
-    assert_eq!(place.json_lines(&["sessions", "list", "--json"]).len(), 6);
+    test_directory.server_pid();
+    assert_eq!(test_directory.json_lines(&["sessions", "list", "--json"]).len(), 6);
 }
 
 #[test]
 fn a_dead_server_is_started_again_and_remembers() {
-    let place = Place::new();
-    place.ok(&["run", "text"]);
-    let pid = place.server_pid();
+    let test_directory = TestDirectory::new();
+    test_directory.ok(&["run", "text"]);
+    let pid = test_directory.server_pid();
     rustix::process::kill_process(rustix::process::Pid::from_raw(pid as i32).unwrap(), rustix::process::Signal::KILL)
         .unwrap();
-    eventually("it is gone", || place.no_server());
-    assert!(place.data().join("gander.sock").exists());
-    assert_eq!(place.json_lines(&["sessions", "list", "--json"]).len(), 1);
-    assert_ne!(place.server_pid(), pid);
+    eventually("it is gone", || test_directory.no_server());
+    assert!(test_directory.data().join("gander.sock").exists());
+    assert_eq!(test_directory.json_lines(&["sessions", "list", "--json"]).len(), 1);
+    assert_ne!(test_directory.server_pid(), pid);
 }
 
 #[test]
 fn an_idle_server_ends_itself_but_not_under_a_client() {
-    let place = Place::new().with("GANDER_DAEMON_IDLE", "200ms");
-    let mut acp = place.start(&["acp"]);
+    let test_directory = TestDirectory::new().with("GANDER_DAEMON_IDLE", "200ms");
+    let mut acp = test_directory.start(&["acp"]);
     acp.write(&format!("{INITIALIZE}\n"));
     acp.wait_for("\"protocolVersion\":1");
     let started = Instant::now();
     while started.elapsed() < Duration::from_millis(600) {
-        assert!(!place.no_server());
+        assert!(!test_directory.no_server());
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(acp.wait().code, 0);
-    eventually("it ends", || place.no_server());
-    assert!(!place.data().join("gander.sock").exists());
-    place.ok(&["sessions", "list"]);
+    eventually("it ends", || test_directory.no_server());
+    assert!(!test_directory.data().join("gander.sock").exists());
+    test_directory.ok(&["sessions", "list"]);
 }
 
 #[test]
 fn serve_joins_a_background_server_for_as_long_as_it_stays() {
-    let place = Place::new();
-    place.ok(&["run", "text"]);
-    let background = place.server_pid();
+    let test_directory = TestDirectory::new();
+    test_directory.ok(&["run", "text"]);
+    let background = test_directory.server_pid();
     for leave in [Running::interrupt, Running::kill] {
-        let mut serve = place.start(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut serve = test_directory.start(&["serve", "--listen", "127.0.0.1:0"]);
         let address = address(&mut serve);
         assert!(is_healthy(address));
-        assert_eq!(place.listening_ports(background), 1);
+        assert_eq!(test_directory.listening_ports(background), 1);
         leave(&serve);
         serve.wait();
         eventually("the address closes", || !is_healthy(address));
     }
-    assert_eq!(place.server_pid(), background);
-    assert_eq!(place.listening_ports(background), 0);
+    assert_eq!(test_directory.server_pid(), background);
+    assert_eq!(test_directory.listening_ports(background), 0);
 }
 
 #[test]
 fn an_editor_that_leaves_does_not_end_its_turn() {
-    let place = Place::new();
-    let mut acp = place.start(&["acp"]);
-    let session = begin(&mut acp, &place.folder("work"), "long");
+    let test_directory = TestDirectory::new();
+    let mut acp = test_directory.start(&["acp"]);
+    let session = begin(&mut acp, &test_directory.folder("work"), "long");
     acp.wait_for("agent_message_chunk");
     let left = Instant::now();
     let ended = acp.wait();
@@ -275,32 +278,32 @@ fn an_editor_that_leaves_does_not_end_its_turn() {
         assert!(serde_json::from_str::<Value>(line).is_ok(), "stdout holds something else: {line}");
     }
     eventually("the turn ends", || {
-        let log = place.ok(&["sessions", "export", &session]);
+        let log = test_directory.ok(&["sessions", "export", &session]);
         log.contains(r#""kind":"run_ended","outcome":{"type":"completed""#)
     });
 }
 
 #[test]
 fn standalone_opens_no_socket_and_keeps_what_was_said() {
-    let place = Place::new();
-    let mut acp = place.start(&["acp", "--standalone"]);
-    let session = begin(&mut acp, &place.folder("work"), "text");
+    let test_directory = TestDirectory::new();
+    let mut acp = test_directory.start(&["acp", "--standalone"]);
+    let session = begin(&mut acp, &test_directory.folder("work"), "text");
     acp.wait_for("\"stopReason\":\"end_turn\"");
-    assert!(!place.data().join("gander.sock").exists());
+    assert!(!test_directory.data().join("gander.sock").exists());
     let pid = acp.child.id();
     let unix = std::fs::read_to_string(format!("/proc/{pid}/net/unix")).unwrap_or_default();
-    assert!(!unix.contains(place.data().to_str().unwrap()));
-    assert_eq!(place.listening_ports(pid), 0);
-    let refused = place.run(&["run", "--standalone", "text"]);
+    assert!(!unix.contains(test_directory.data().to_str().unwrap()));
+    assert_eq!(test_directory.listening_ports(pid), 0);
+    let refused = test_directory.run(&["run", "--standalone", "text"]);
     assert!(refused.code == 1 && refused.err.contains("data directory for itself"), "{refused:?}");
     assert_eq!(acp.wait().code, 0);
-    assert!(place.run(&["sessions", "show", &session]).out.starts_with("› text\n"));
+    assert!(test_directory.run(&["sessions", "show", &session]).out.starts_with("› text\n"));
 }
 
 #[test]
 fn another_build_is_asked_to_end_and_replaced() {
-    let place = Place::new();
-    let paths = Paths::new(place.data(), None);
+    let test_directory = TestDirectory::new();
+    let paths = Paths::new(test_directory.data(), None);
     paths.create().unwrap();
     let old = std::thread::spawn({
         let lock = Lock::try_take(&paths.server_lock()).unwrap().unwrap();
@@ -320,17 +323,17 @@ fn another_build_is_asked_to_end_and_replaced() {
             wishes
         }
     });
-    let run = place.run(&["run", "text"]);
+    let run = test_directory.run(&["run", "text"]);
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(old.join().unwrap(), [json!("acp"), json!("drain")]);
-    place.server_pid();
+    test_directory.server_pid();
 }
 
 #[test]
 fn a_server_that_cannot_start_shows_the_end_of_its_log() {
-    let place = Place::new();
-    std::fs::create_dir_all(place.data().join("log.db")).unwrap();
-    let failed = place.run(&["run", "text"]);
+    let test_directory = TestDirectory::new();
+    std::fs::create_dir_all(test_directory.data().join("log.db")).unwrap();
+    let failed = test_directory.run(&["run", "text"]);
     assert_eq!(failed.code, 1);
     assert!(failed.err.contains("did not start") && failed.err.contains("server.log"), "{failed:?}");
     assert!(failed.err.lines().count() > 1, "{failed:?}");
@@ -340,28 +343,28 @@ fn a_server_that_cannot_start_shows_the_end_of_its_log() {
 fn a_data_directory_with_a_long_name_works() {
     const LONG: &str =
         "a-name-of-forty-letters-and-some-more/and-another-one-of-more-than-fifty-letters-below-the-first";
-    let mut place = Place::named(LONG);
-    let runtime = place.folder("runtime");
-    place.variables.push(("XDG_RUNTIME_DIR", runtime.clone()));
-    place.ok(&["run", "text"]);
-    let socket = std::fs::read_to_string(place.data().join("socket")).unwrap();
+    let mut test_directory = TestDirectory::named(LONG);
+    let runtime = test_directory.folder("runtime");
+    test_directory.variables.push(("XDG_RUNTIME_DIR", runtime.clone()));
+    test_directory.ok(&["run", "text"]);
+    let socket = std::fs::read_to_string(test_directory.data().join("socket")).unwrap();
     assert!(socket.starts_with(&runtime) && socket.trim().len() <= 100, "{socket}");
     // Another session of the same user may have another runtime directory, or none.
-    place.variables.pop();
-    place.ok(&["run", "--continue", "text"]);
-    place.server_pid();
+    test_directory.variables.pop();
+    test_directory.ok(&["run", "--continue", "text"]);
+    test_directory.server_pid();
 }
 
 #[test]
 fn what_is_no_hello_is_hung_up_on() {
-    let place = Place::new();
-    place.ok(&["run", "text"]);
+    let test_directory = TestDirectory::new();
+    test_directory.ok(&["run", "text"]);
     for noise in ["GET / HTTP/1.1\r\n\r\n", "{}\n", "{\"gander\":99,\"version\":\"9\"}\n"] {
-        let mut stream = UnixStream::connect(place.data().join("gander.sock")).unwrap();
+        let mut stream = UnixStream::connect(test_directory.data().join("gander.sock")).unwrap();
         stream.write_all(noise.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok();
         assert_eq!(answer, "", "{noise}");
     }
-    place.ok(&["run", "text"]);
+    test_directory.ok(&["run", "text"]);
 }

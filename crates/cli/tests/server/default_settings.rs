@@ -16,7 +16,7 @@ use gander_client::{Client, Endpoint, Error, Handler, Link, ShownUpdate};
 use gander_testkit::harness::{Launch, PATIENCE, Server, binary, script};
 use serde_json::{Value, json};
 
-use crate::all_doors::events::Events;
+use crate::all_protocols::events::Events;
 
 /// What is answered, and whether the command then runs.
 const ANSWERS: [(&str, bool); 2] = [("yes", true), ("no", false)];
@@ -110,71 +110,74 @@ impl Handler for Editor {
     }
 }
 
-async fn edits(house: &TestServer, link: Link, file: &str, ran: bool) -> anyhow::Result<()> {
+async fn edits(test_server: &TestServer, link: Link, file: &str, ran: bool) -> anyhow::Result<()> {
     let chooses = if ran { PermissionOptionKind::AllowOnce } else { PermissionOptionKind::RejectOnce };
     let editor = Arc::new(Editor { chooses, said: Mutex::default(), asked: Mutex::default() });
     let client = Client::connect(link, Implementation::new("test", "0"), editor.clone()).await?;
-    let session = client.new_session(&house.work).await?.session_id;
+    let session = client.new_session(&test_server.work).await?.session_id;
     let end = client.prompt(session, vec![touch(file).into()]).await?;
     assert_eq!((end.stop_reason, *editor.asked.lock().unwrap()), (StopReason::EndTurn, 1), "{file}");
     assert_eq!(*editor.said.lock().unwrap(), "All done.", "{file}");
-    house.check(file, ran)
+    test_server.check(file, ran)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn acp() -> anyhow::Result<()> {
-    let house = TestServer::open().await?;
-    let endpoint = Endpoint::new(format!("http://{}/acp", house.server.address)).with_bearer(&house.token)?;
+    let test_server = TestServer::open().await?;
+    let endpoint =
+        Endpoint::new(format!("http://{}/acp", test_server.server.address)).with_bearer(&test_server.token)?;
     for (word, ran) in ANSWERS {
-        edits(&house, Link::http(&endpoint)?, &format!("http-{word}"), ran).await?;
-        edits(&house, Link::websocket(&endpoint).await?, &format!("websocket-{word}"), ran).await?;
+        edits(&test_server, Link::http(&endpoint)?, &format!("http-{word}"), ran).await?;
+        edits(&test_server, Link::websocket(&endpoint).await?, &format!("websocket-{word}"), ran).await?;
     }
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn acp_rest() -> anyhow::Result<()> {
-    let house = TestServer::open().await?;
+    let test_server = TestServer::open().await?;
     for (word, ran) in ANSWERS {
         let said = |text: &str| json!({"role": "user", "parts": [{"content": text}]});
         let new = json!({"agent_name": "gander", "mode": "sync", "input": [said(&touch(word))]});
-        let run = house.post("/runs", &new).await?;
+        let run = test_server.post("/runs", &new).await?;
         assert_eq!(run["status"], "awaiting", "{run}");
-        house.check(word, false)?;
+        test_server.check(word, false)?;
         let (id, resume) = (&run["run_id"], json!({"type": "message", "message": said(word)}));
         let path = format!("/runs/{}", id.as_str().context("an id")?);
-        let run = house.post(&path, &json!({"run_id": id, "mode": "sync", "await_resume": resume})).await?;
+        let run = test_server.post(&path, &json!({"run_id": id, "mode": "sync", "await_resume": resume})).await?;
         assert_eq!(run["status"], "completed", "{run}");
         assert!(run["output"].to_string().contains("All done."), "{run}");
-        house.check(word, ran)?;
+        test_server.check(word, ran)?;
     }
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a2a() -> anyhow::Result<()> {
-    let house = TestServer::open().await?;
+    let test_server = TestServer::open().await?;
     for binding in ["rpc", "rest"] {
         let send = async |message: Value| {
             let params = json!({"message": message});
             if binding == "rest" {
-                return Ok::<Value, anyhow::Error>(house.post("/a2a/message:send", &params).await?["task"].take());
+                return Ok::<Value, anyhow::Error>(
+                    test_server.post("/a2a/message:send", &params).await?["task"].take(),
+                );
             }
             let call = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params});
-            Ok(house.post("/a2a", &call).await?["result"]["task"].take())
+            Ok(test_server.post("/a2a", &call).await?["result"]["task"].take())
         };
         for (word, ran) in ANSWERS {
             let file = format!("{binding}-{word}");
             let said = |id: &str, text: &str| json!({"messageId": format!("{id}-{file}"), "role": "ROLE_USER", "parts": [{"text": text}]});
             let task = send(said("first", &touch(&file))).await?;
             assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{task}");
-            house.check(&file, false)?;
+            test_server.check(&file, false)?;
             let mut answer = said("second", word);
             answer["taskId"] = task["id"].clone();
             let task = send(answer).await?;
             assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
             assert!(task["artifacts"].to_string().contains("All done."), "{task}");
-            house.check(&file, ran)?;
+            test_server.check(&file, ran)?;
         }
     }
     Ok(())
@@ -182,51 +185,51 @@ async fn a2a() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn goose() -> anyhow::Result<()> {
-    let house = TestServer::open().await?;
+    let test_server = TestServer::open().await?;
     for (word, ran) in ANSWERS {
-        let session = house.post("/agent/start", &json!({"working_dir": house.work})).await?["id"].take();
+        let session = test_server.post("/agent/start", &json!({"working_dir": test_server.work})).await?["id"].take();
         let message = json!({
             "role": "user", "created": 1, "content": [{"type": "text", "text": touch(word)}],
             "metadata": {"userVisible": true, "agentVisible": true},
         });
-        let reply = house.send("/reply", &json!({"session_id": session, "user_message": message}));
+        let reply = test_server.send("/reply", &json!({"session_id": session, "user_message": message}));
         let mut events = Events::of(reply.send().await?)?;
         let asked = events.until(|event| event["message"]["content"][0]["type"] == "actionRequired").await?;
-        house.check(word, false)?;
+        test_server.check(word, false)?;
         let id = &asked["message"]["content"][0]["data"]["id"];
         let action = if ran { "allow_once" } else { "deny_once" };
         let answer = json!({"id": id, "sessionId": session, "action": action, "principalType": "Tool"});
-        house.post("/action-required/tool-confirmation", &answer).await?;
+        test_server.post("/action-required/tool-confirmation", &answer).await?;
         let mut said = String::new();
         while let Some(event) = events.next().await? {
             said.push_str(event["message"]["content"][0]["text"].as_str().unwrap_or_default());
         }
         assert_eq!(said, "All done.", "{word}");
-        house.check(word, ran)?;
+        test_server.check(word, ran)?;
     }
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adk() -> anyhow::Result<()> {
-    let house = TestServer::open().await?;
+    let test_server = TestServer::open().await?;
     for (word, ran) in ANSWERS {
-        let session = house.post("/apps/gander/users/anna/sessions", &json!({})).await?["id"].take();
+        let session = test_server.post("/apps/gander/users/anna/sessions", &json!({})).await?["id"].take();
         let run = async |part: Value| {
             let message = json!({"role": "user", "parts": [part]});
             let body = json!({"appName": "gander", "userId": "anna", "sessionId": session, "newMessage": message});
-            house.post("/run", &body).await
+            test_server.post("/run", &body).await
         };
         let told = run(json!({"text": touch(word)})).await?;
         let events = told.as_array().context("events")?.iter();
         let mut parts = events.flat_map(|event| event["content"]["parts"].as_array().into_iter().flatten());
         let asks = |part: &&Value| part["functionCall"]["name"] == "adk_request_confirmation";
         let call = &parts.find(asks).with_context(|| format!("nothing is asked: {told}"))?["functionCall"];
-        house.check(word, false)?;
+        test_server.check(word, false)?;
         let answer = json!({"id": call["id"], "name": call["name"], "response": {"confirmed": ran}});
         let told = run(json!({"functionResponse": answer})).await?;
         assert!(told.to_string().contains("All done."), "{told}");
-        house.check(word, ran)?;
+        test_server.check(word, ran)?;
     }
     Ok(())
 }

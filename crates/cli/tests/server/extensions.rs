@@ -12,9 +12,9 @@ const GANDER: &str = env!("CARGO_BIN_EXE_gander");
 
 #[tokio::test]
 async fn its_tools_are_asked_about_and_used() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let mut agent = house.editor().await?;
-    let session = house.session(&mut agent, &[scripted("good")]).await?;
+    let server = TestServer::open()?;
+    let mut agent = server.editor().await?;
+    let session = server.session(&mut agent, &[scripted("good")]).await?;
     let calls = [
         json!([{"tool": "script__echo", "args": {"text": "it works"}}]),
         json!([{"tool": "script__ask", "args": {}}]),
@@ -41,11 +41,11 @@ async fn its_tools_are_asked_about_and_used() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn closing_the_session_ends_them_and_all_they_started() -> anyhow::Result<()> {
-    let mut house = TestServer::open()?;
+    let mut server = TestServer::open()?;
     // Inside of bubblewrap processes have numbers of their own, which say nothing here.
-    house.launch = house.launch.with("GANDER_SANDBOX_BUBBLEWRAP", "false");
-    let mut agent = house.editor().await?;
-    let session = house.session(&mut agent, &[scripted("good")]).await?;
+    server.launch = server.launch.with("GANDER_SANDBOX_BUBBLEWRAP", "false");
+    let mut agent = server.editor().await?;
+    let session = server.session(&mut agent, &[scripted("good")]).await?;
     let calls = [json!([{"tool": "script__spawn", "args": {}}]), json!([{"text": "Done."}])];
     let id = agent.client.prompt(&session, &script(&calls)).await?;
     let question = agent.client.asked("session/request_permission").await?;
@@ -59,10 +59,10 @@ async fn closing_the_session_ends_them_and_all_they_started() -> anyhow::Result<
 
 #[tokio::test]
 async fn one_that_fails_is_named_and_the_session_works() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let mut agent = house.editor().await?;
+    let server = TestServer::open()?;
+    let mut agent = server.editor().await?;
     let absent = json!({"name": "absent", "command": "/no/such/program", "args": [], "env": []});
-    let session = house.session(&mut agent, &[absent, scripted("dies")]).await?;
+    let session = server.session(&mut agent, &[absent, scripted("dies")]).await?;
     assert_eq!(agent.client.turn(&session, &script(&[json!([{"text": "Hello."}])])).await?, "end_turn");
     let expected = [
         ("absent", "failed", "it could not be started: /no/such/program: No such file or directory (os error 2)"),
@@ -83,22 +83,22 @@ async fn one_that_fails_is_named_and_the_session_works() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn one_that_was_added_survives_a_restart_and_its_secrets_lie_apart() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let mut agent = house.launch.editor(&["--standalone"]).await?;
-    let session = house.session(&mut agent, &[]).await?;
+    let server = TestServer::open()?;
+    let mut agent = server.launch.editor(&["--standalone"]).await?;
+    let session = server.session(&mut agent, &[]).await?;
     let named = json!({"sessionId": session, "name": "script", "entry": entry("good")});
     agent.client.call("_gander/extensions/add", named).await?;
-    house.is_ready(&mut agent, &session).await?;
+    server.is_ready(&mut agent, &session).await?;
     agent.leave().await?;
-    let mut agent = house.launch.editor(&["--standalone"]).await?;
-    agent.client.load(&session, &house.folder).await?;
-    house.is_ready(&mut agent, &session).await?;
+    let mut agent = server.launch.editor(&["--standalone"]).await?;
+    agent.client.load(&session, &server.folder).await?;
+    server.is_ready(&mut agent, &session).await?;
     let removed = json!({"sessionId": session, "name": "script"});
     agent.client.call("_gander/extensions/remove", removed.clone()).await?;
-    assert_eq!(house.listed(&mut agent, Some(&session)).await?, Vec::<[String; 3]>::new());
+    assert_eq!(server.listed(&mut agent, Some(&session)).await?, Vec::<[String; 3]>::new());
     ensure!(agent.client.call("_gander/extensions/remove", removed).await.is_err(), "it is gone already");
     agent.leave().await?;
-    for file in std::fs::read_dir(&house.launch.data)? {
+    for file in std::fs::read_dir(&server.launch.data)? {
         let path = file?.path();
         let held = path.is_file() && String::from_utf8_lossy(&std::fs::read(&path)?).contains("hush-hush-hush");
         ensure!(!held, "a secret is left in {}", path.display());
@@ -115,43 +115,43 @@ fn peer() -> anyhow::Result<(std::net::TcpListener, Value)> {
 
 #[tokio::test]
 async fn one_that_does_not_start_without_the_network_gets_it_from_a_person_for_good() -> anyhow::Result<()> {
-    let mut house = TestServer::open()?;
+    let mut server = TestServer::open()?;
     let why = "the one question is about the network, not about the command that waits for it";
-    house.launch = house.launch.with_policy_auto(why);
+    server.launch = server.launch.with_policy_auto(why);
     let (_listener, address) = peer()?;
     let mut wanted = scripted("online");
     wanted["env"].as_array_mut().context("a list")?.push(json!({"name": PEER, "value": address}));
-    let mut agent = house.launch.editor(&["--standalone"]).await?;
-    let session = house.session(&mut agent, &[wanted.clone()]).await?;
+    let mut agent = server.launch.editor(&["--standalone"]).await?;
+    let session = server.session(&mut agent, &[wanted.clone()]).await?;
     let waits = json!([{"tool": "shell", "args": {"command": "while [ ! -e go ]; do sleep 0.05; done"}}]);
     let id = agent.client.prompt(&session, &script(&[waits, json!([{"text": "Done."}])])).await?;
     let question = agent.client.asked("session/request_permission").await?;
     let title = question["params"]["toolCall"]["title"].as_str().context("a title")?.to_owned();
     ensure!(title.starts_with("script (") && title.contains("does not start without the network"), "{title}");
     agent.client.choose(&question, "allow_always").await?;
-    house.is_ready(&mut agent, &session).await?;
-    std::fs::write(house.folder.join("go"), "")?;
+    server.is_ready(&mut agent, &session).await?;
+    std::fs::write(server.folder.join("go"), "")?;
     agent.client.answer_to(id).await?;
     agent.leave().await?;
-    let mut agent = house.launch.editor(&["--standalone"]).await?;
-    let session = house.session(&mut agent, &[wanted]).await?;
-    house.is_ready(&mut agent, &session).await
+    let mut agent = server.launch.editor(&["--standalone"]).await?;
+    let session = server.session(&mut agent, &[wanted]).await?;
+    server.is_ready(&mut agent, &session).await
 }
 
 #[tokio::test]
 async fn a_call_that_missed_the_network_is_made_again_with_it_after_a_yes() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
+    let server = TestServer::open()?;
     let (_listener, address) = peer()?;
     let mut wanted = scripted("good");
     wanted["env"].as_array_mut().context("a list")?.push(json!({"name": PEER, "value": address}));
-    let mut agent = house.editor().await?;
+    let mut agent = server.editor().await?;
     let calls = [json!([{"tool": "script__reach", "args": {}}]), json!([{"text": "Done."}])];
     for (answers, expected) in [
         (&["allow_once", "reject_once"][..], "its program has no network in the sandbox"),
         (&["allow_once", "allow_always"][..], "reached it"),
         (&["allow_once"][..], "reached it"),
     ] {
-        let session = house.session(&mut agent, &[wanted.clone()]).await?;
+        let session = server.session(&mut agent, &[wanted.clone()]).await?;
         let id = agent.client.prompt(&session, &script(&calls)).await?;
         for answer in answers {
             let question = agent.client.asked("session/request_permission").await?;
@@ -167,13 +167,13 @@ async fn a_call_that_missed_the_network_is_made_again_with_it_after_a_yes() -> a
 /// A program that may write to the workspace could plant what the person's own tools run.
 #[tokio::test]
 async fn what_its_program_plants_is_set_aside_until_a_person_agrees() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let planted = house.folder.join(".envrc");
-    let mut agent = house.editor().await?;
+    let server = TestServer::open()?;
+    let planted = server.folder.join(".envrc");
+    let mut agent = server.editor().await?;
     let args = json!({"path": planted, "text": "touch /tmp/owned"});
     let calls = [json!([{"tool": "script__write_file", "args": args}]), json!([{"text": "Done."}])];
     for (answer, is_there, told) in [("reject_once", false, "was undone"), ("allow_once", true, "a person allowed")] {
-        let session = house.session(&mut agent, &[scripted("writer")]).await?;
+        let session = server.session(&mut agent, &[scripted("writer")]).await?;
         let id = agent.client.prompt(&session, &script(&calls)).await?;
         let question = agent.client.asked("session/request_permission").await?;
         agent.client.choose(&question, "allow_once").await?;
@@ -191,31 +191,31 @@ async fn what_its_program_plants_is_set_aside_until_a_person_agrees() -> anyhow:
 
 #[tokio::test]
 async fn a_projects_own_are_off_until_its_folder_is_trusted_and_when_they_change() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let mut agent = house.launch.editor(&["--standalone"]).await?;
-    let file = house.folder.join(".gander/extensions.toml");
+    let server = TestServer::open()?;
+    let mut agent = server.launch.editor(&["--standalone"]).await?;
+    let file = server.folder.join(".gander/extensions.toml");
     std::fs::create_dir_all(file.parent().context("it lies in a folder")?)?;
     let written = toml::to_string(&json!({"script": entry("good")}))?;
     std::fs::write(&file, &written)?;
-    let session = house.session(&mut agent, &[]).await?;
+    let session = server.session(&mut agent, &[]).await?;
     agent.client.turn(&session, &script(&[json!([{"text": "Hello."}])])).await?;
     let log = agent.client.call("_gander/session/export", json!({"sessionId": session})).await?.to_string();
     ensure!(log.contains("they are off until you trust it"), "nobody is told: {log}");
-    assert_eq!(house.listed(&mut agent, Some(&session)).await?, Vec::<[String; 3]>::new());
-    agent.client.call("_gander/trust/add", json!({"folder": house.folder})).await?;
-    let session = house.session(&mut agent, &[]).await?;
-    house.is_ready(&mut agent, &session).await?;
+    assert_eq!(server.listed(&mut agent, Some(&session)).await?, Vec::<[String; 3]>::new());
+    agent.client.call("_gander/trust/add", json!({"folder": server.folder})).await?;
+    let session = server.session(&mut agent, &[]).await?;
+    server.is_ready(&mut agent, &session).await?;
     std::fs::write(&file, written.replace("good", "dies"))?;
-    let session = house.session(&mut agent, &[]).await?;
-    assert_eq!(house.listed(&mut agent, Some(&session)).await?, Vec::<[String; 3]>::new());
+    let session = server.session(&mut agent, &[]).await?;
+    assert_eq!(server.listed(&mut agent, Some(&session)).await?, Vec::<[String; 3]>::new());
     Ok(())
 }
 
 #[tokio::test]
 async fn tools_of_our_own_are_switched_while_the_server_runs_and_stay_so() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let mut agent = house.launch.editor(&["--standalone"]).await?;
-    let session = house.session(&mut agent, &[]).await?;
+    let server = TestServer::open()?;
+    let mut agent = server.launch.editor(&["--standalone"]).await?;
+    let session = server.session(&mut agent, &[]).await?;
     let states = async |agent: &mut Agent, session: Option<&str>| -> anyhow::Result<Value> {
         let listed = agent.client.call("_gander/extensions/list", json!({"sessionId": session})).await?;
         let rows = listed["extensions"].as_array().context("a list")?.clone();
@@ -235,12 +235,12 @@ async fn tools_of_our_own_are_switched_while_the_server_runs_and_stay_so() -> an
     let calls = [json!([{"tool": "shell", "args": {"command": "touch made"}}]), json!([{"text": "Done."}])];
     assert_eq!(agent.client.turn(&session, &script(&calls)).await?, "end_turn");
     ensure!(shown(&agent, &session).contains("no such tool here"), "a tool that is off was used");
-    ensure!(!house.folder.join("made").exists(), "it ran");
+    ensure!(!server.folder.join("made").exists(), "it ran");
     let refused = agent.client.call("_gander/extensions/add", json!({"name": "extensionmanager"})).await;
     ensure!(format!("{refused:?}").contains("gander extensions"), "{refused:?}");
     agent.leave().await?;
-    let mut agent = house.launch.editor(&["--standalone"]).await?;
-    agent.client.load(&session, &house.folder).await?;
+    let mut agent = server.launch.editor(&["--standalone"]).await?;
+    agent.client.load(&session, &server.folder).await?;
     assert_eq!(states(&mut agent, Some(&session)).await?, changed);
     agent.client.call("_gander/extensions/add", json!({"sessionId": session, "name": "developer"})).await?;
     assert_eq!(states(&mut agent, Some(&session)).await?["developer"], "on");

@@ -10,13 +10,13 @@ use gander_testkit::harness::{
 use serde_json::{Value, json};
 
 /// A folder with a link called `goose` to the real binary.
-struct Nest {
+struct GooseLink {
     root: tempfile::TempDir,
     launch: Launch,
     _background: Background,
 }
 
-impl Nest {
+impl GooseLink {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let link = root.path().join("goose");
@@ -51,13 +51,13 @@ fn version(output: &str) -> (u32, u32, u32) {
 /// The integration checklist of goose's editor extension, point by point.
 #[tokio::test]
 async fn the_checklist_of_an_acp_client_of_goose() {
-    let nest = Nest::new();
-    let work = nest.work();
+    let goose_link = GooseLink::new();
+    let work = goose_link.work();
     // 1, 2: found, and new enough.
-    let said = nest.launch.stdout(&["--version"]).await.unwrap();
+    let said = goose_link.launch.stdout(&["--version"]).await.unwrap();
     assert!(version(&said) >= (1, 16, 0) && said.starts_with("goose "), "{said}");
     // 3, 4, 5: started with piped stdio; capabilities in the answer.
-    let mut agent = Agent::spawn(nest.launch.command(["acp"])).unwrap();
+    let mut agent = Agent::spawn(goose_link.launch.command(["acp"])).unwrap();
     let hello = json!({"protocolVersion": 1, "clientInfo": {"name": "vscode-goose", "version": "0.1.0"}});
     let answer = agent.client.call("initialize", hello).await.unwrap();
     assert_eq!((&answer["protocolVersion"], &answer["agentCapabilities"]["loadSession"]), (&json!(1), &json!(true)));
@@ -76,7 +76,7 @@ async fn the_checklist_of_an_acp_client_of_goose() {
     kill(process);
     assert!(agent.client.receive().await.unwrap_or(None).is_none());
     // 10: the history is there after it.
-    let mut again = nest.goose().await;
+    let mut again = goose_link.goose().await;
     again.client.load(&session, &work).await.unwrap();
     assert!(spoken(&again.client.seen).starts_with("one two three"));
     // 12: SIGTERM ends it within five seconds.
@@ -99,10 +99,10 @@ fn spoken(seen: &[Value]) -> String {
 
 #[tokio::test]
 async fn it_says_that_it_is_gander_and_what_it_does_not_do() {
-    let nest = Nest::new();
-    let help = nest.launch.stdout(&["--help"]).await.unwrap();
+    let goose_link = GooseLink::new();
+    let help = goose_link.launch.stdout(&["--help"]).await.unwrap();
     assert!(help.contains("gander"), "{help}");
-    let refused = nest.launch.run(&["configure"]).await.unwrap();
+    let refused = goose_link.launch.run(&["configure"]).await.unwrap();
     assert_eq!(refused.status.code(), Some(2));
 }
 
@@ -112,17 +112,17 @@ async fn goose(client: &mut Client, method: &str, params: Value) -> Value {
 
 #[tokio::test]
 async fn methods_that_chat_sessions_tools_providers_and_settings_need() {
-    let nest = Nest::new();
-    let mut agent = nest.goose().await;
+    let goose_link = GooseLink::new();
+    let mut agent = goose_link.goose().await;
     let client = &mut agent.client;
-    let session = client.new_session(&nest.work()).await.unwrap();
+    let session = client.new_session(&goose_link.work()).await.unwrap();
     let named = json!({"sessionId": session});
     client.turn(&session, &script(&[json!([{"text": "hello"}])])).await.unwrap();
     goose(client, "session/rename", json!({"sessionId": session, "title": "A name"})).await;
     let info = goose(client, "session/info", named.clone()).await["session"].clone();
     assert_eq!(
         (&info["title"], &info["cwd"], &info["_meta"]["messageCount"], &info["_meta"]["providerId"]),
-        (&json!("A name"), &json!(nest.work()), &json!(2), &json!("demo"))
+        (&json!("A name"), &json!(goose_link.work()), &json!(2), &json!("demo"))
     );
     let tools = goose(client, "tools/list", named.clone()).await["tools"].clone();
     let names: Vec<&str> = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
@@ -144,9 +144,9 @@ async fn methods_that_chat_sessions_tools_providers_and_settings_need() {
 /// What a client saves is in force for its next session, for all that attach later, and never holds a key.
 #[tokio::test]
 async fn settings_are_kept_and_used() {
-    let mut nest = Nest::new();
-    nest.launch.variables.retain(|(name, _)| name != "GANDER_MODEL"); // it would win
-    let mut agent = nest.goose().await;
+    let mut goose_link = GooseLink::new();
+    goose_link.launch.variables.retain(|(name, _)| name != "GANDER_MODEL"); // it would win
+    let mut agent = goose_link.goose().await;
     let client = &mut agent.client;
     let saved = goose(client, "defaults/save", json!({"providerId": "openai", "modelId": "gpt-4o"})).await;
     assert_eq!(saved, json!({"providerId": "openai", "modelId": "gpt-4o"}));
@@ -154,8 +154,8 @@ async fn settings_are_kept_and_used() {
     goose(client, "preferences/save", json!({"values": [{"key": "autoCompactThreshold", "value": 0.5}]})).await;
     let refused = client.call("_goose/unstable/config/upsert", json!({"key": "OPENAI_API_KEY", "value": "sk"})).await;
     assert!(refused.unwrap_err().to_string().contains("-32602"));
-    let mut other = nest.goose().await;
-    let session = other.client.new_session(&nest.work()).await.unwrap();
+    let mut other = goose_link.goose().await;
+    let session = other.client.new_session(&goose_link.work()).await.unwrap();
     let exported = goose(&mut other.client, "session/export", json!({"sessionId": session})).await;
     let file: Value = serde_json::from_str(exported["data"].as_str().unwrap()).unwrap();
     assert_eq!(
@@ -174,18 +174,18 @@ async fn settings_are_kept_and_used() {
 /// An extension that is switched off is kept, in the list and over a restart of its client, and used by nobody.
 #[tokio::test]
 async fn an_extension_is_switched_off_and_on() {
-    let nest = Nest::new();
-    let mut agent = nest.goose().await;
+    let goose_link = GooseLink::new();
+    let mut agent = goose_link.goose().await;
     let client = &mut agent.client;
     let web = json!({"type": "streamable_http", "uri": "http://127.0.0.1:9/mcp"});
     goose(client, "config/extensions/add", json!({"name": "web", "extensionConfig": web, "enabled": true})).await;
     goose(client, "config/extensions/toggle", json!({"configKey": "web", "enabled": false})).await;
-    let mut other = nest.goose().await;
+    let mut other = goose_link.goose().await;
     let client = &mut other.client;
     let web = |listed: Value| listed["extensions"].as_array().unwrap().last().unwrap().clone();
     let listed = web(goose(client, "config/extensions/list", json!({})).await);
     assert_eq!((&listed["configKey"], &listed["enabled"]), (&json!("web"), &json!(false)));
-    let session = client.new_session(&nest.work()).await.unwrap();
+    let session = client.new_session(&goose_link.work()).await.unwrap();
     let used = goose(client, "session/extensions/list", json!({"sessionId": session})).await;
     assert!(used["extensions"].as_array().unwrap().iter().all(|known| known["extensionKey"] != "web"), "{used}");
     goose(client, "config/extensions/toggle", json!({"configKey": "web", "enabled": true})).await;
@@ -199,10 +199,10 @@ async fn an_extension_is_switched_off_and_on() {
 /// goose's own extensions are switched by its own methods, and its tools come and go with them.
 #[tokio::test]
 async fn tools_of_our_own_are_switched_by_goose_s_names() {
-    let nest = Nest::new();
-    let mut agent = nest.goose().await;
+    let goose_link = GooseLink::new();
+    let mut agent = goose_link.goose().await;
     let client = &mut agent.client;
-    let session = client.new_session(&nest.work()).await.unwrap();
+    let session = client.new_session(&goose_link.work()).await.unwrap();
     let has = async |client: &mut Client, tool: &str| {
         let listed = goose(client, "tools/list", json!({"sessionId": session})).await;
         listed["tools"].as_array().unwrap().iter().any(|known| known["name"] == tool)
@@ -222,8 +222,8 @@ async fn tools_of_our_own_are_switched_by_goose_s_names() {
 
 #[tokio::test]
 async fn a_file_of_goose_goes_in_and_comes_out_and_can_be_gone_back_in() {
-    let nest = Nest::new();
-    let mut agent = nest.goose().await;
+    let goose_link = GooseLink::new();
+    let mut agent = goose_link.goose().await;
     let client = &mut agent.client;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/data/goose-1.52-export.json");
     let text = std::fs::read_to_string(path).unwrap();
@@ -253,10 +253,10 @@ async fn a_file_of_goose_goes_in_and_comes_out_and_can_be_gone_back_in() {
 /// goose's modes are what may run unasked.
 #[tokio::test]
 async fn a_mode_of_goose_is_a_policy_here() {
-    let nest = Nest::new();
-    let mut agent = nest.goose().await;
+    let goose_link = GooseLink::new();
+    let mut agent = goose_link.goose().await;
     let client = &mut agent.client;
-    let session = client.new_session(&nest.work()).await.unwrap();
+    let session = client.new_session(&goose_link.work()).await.unwrap();
     client.call("session/set_mode", json!({"sessionId": session, "modeId": "approve"})).await.unwrap();
     let exported = goose(client, "session/export", json!({"sessionId": session})).await;
     assert!(exported["data"].as_str().unwrap().contains("\"goose_mode\": \"approve\""));
@@ -265,8 +265,8 @@ async fn a_mode_of_goose_is_a_policy_here() {
 /// `goose serve` takes the key that goose's clients are started with, and the server's own token.
 #[tokio::test]
 async fn goose_serve_takes_the_secret_key() {
-    let nest = Nest::new();
-    let launch = nest.launch.clone().with("GOOSE_SERVER__SECRET_KEY", "goose-and-gander");
+    let goose_link = GooseLink::new();
+    let launch = goose_link.launch.clone().with("GOOSE_SERVER__SECRET_KEY", "goose-and-gander");
     let mut child =
         launch.command(["serve", "--port", "0"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(child.stdout.take().unwrap()));

@@ -98,9 +98,9 @@ fn the_table_has_the_row_and_no_other_of_its_class() {
 #[tokio::test]
 async fn h18_floods_end_with_a_farewell_and_cost_no_memory() {
     type Frames = Box<dyn Iterator<Item = Vec<u8>> + Send>;
-    let house = TestServer::open().await;
-    assert_eq!(house.others().await, 0);
-    let (open, body) = (frame(HEADERS, END_HEADERS, 1, &house.post("/runs")), frame(DATA, 0, 1, &[]));
+    let test_server = TestServer::open().await;
+    assert_eq!(test_server.others().await, 0);
+    let (open, body) = (frame(HEADERS, END_HEADERS, 1, &test_server.post("/runs")), frame(DATA, 0, 1, &[]));
     let endless = frame(HEADERS, END_STREAM, 1, &get());
     let resets = || {
         ids(10_000).map(|id| {
@@ -127,22 +127,22 @@ async fn h18_floods_end_with_a_farewell_and_cost_no_memory() {
         ("empty DATA", Box::new(std::iter::once(open).chain(std::iter::repeat_n(body.repeat(100), 1_000)))),
     ];
     for (name, frames) in floods {
-        let before = house.server.process().memory();
-        let heard = house.flood(frames).await;
+        let before = test_server.server.process().memory();
+        let heard = test_server.flood(frames).await;
         let farewell = heard.iter().filter(|(kind, _)| *kind == GOAWAY).count();
         assert!(farewell > 0, "{name}: no GOAWAY in {} frames", heard.len());
-        let grown = house.server.process().peak_memory().saturating_sub(before);
+        let grown = test_server.server.process().peak_memory().saturating_sub(before);
         assert!(grown < MEMORY, "{name}: cost {} MiB", grown >> 20);
         // What is gone costs no more processor either.
-        gander_testkit::harness::eventually(name, || async { house.others().await == 0 }).await.unwrap();
+        gander_testkit::harness::eventually(name, || async { test_server.others().await == 0 }).await.unwrap();
     }
 }
 
 /// A thousand requests with a ping each are no flood.
 #[tokio::test]
 async fn a_busy_client_is_served_to_the_end() {
-    let house = TestServer::open().await;
-    let mut stream = TcpStream::connect(house.server.address).await.unwrap();
+    let test_server = TestServer::open().await;
+    let mut stream = TcpStream::connect(test_server.server.address).await.unwrap();
     stream.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await.unwrap();
     let (mut answers, mut pongs) = (0, 0);
     let ids: Vec<u32> = ids(1_000).collect();

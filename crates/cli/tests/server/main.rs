@@ -4,11 +4,12 @@
 
 mod a2a;
 mod acp_net;
+mod acp_pipe;
 mod acp_rest;
 mod acp_sessions;
 mod adk;
 mod agents;
-mod all_doors;
+mod all_protocols;
 mod artifacts;
 mod bad_input;
 mod binary;
@@ -17,7 +18,6 @@ mod client;
 mod config;
 mod daemon;
 mod default_settings;
-mod door;
 mod editor;
 mod extensions;
 mod frames;

@@ -54,22 +54,23 @@ impl TestServer {
 
 #[tokio::test]
 async fn what_people_wrote_reaches_the_model() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
+    let test_server = TestServer::open()?;
     let upstream = Upstream::start().await?;
-    let launch = Launch::openai(binary(GANDER), house.root.path().join("data"), &upstream.base_url());
-    house.write("AGENTS.md", "Notes: say ALPHA. See @docs/more.md")?;
-    house.write("docs/more.md", "and GAMMA\u{e0041}")?;
-    house.write(
+    let launch = Launch::openai(binary(GANDER), test_server.root.path().join("data"), &upstream.base_url());
+    test_server.write("AGENTS.md", "Notes: say ALPHA. See @docs/more.md")?;
+    test_server.write("docs/more.md", "and GAMMA\u{e0041}")?;
+    test_server.write(
         ".agents/skills/tidy/SKILL.md",
         "---\nname: tidy\ndescription: how DELTA is tidied\n---\nUse a broom.\n",
     )?;
     let recipe = "title: Greeter\ndescription: greets\ninstructions: Greet {{ who }} as BETA.\n\
         prompt: 'say hello to {{ who }} [[n=2]]'\nsettings: {max_turns: 3}\n\
         parameters: [{key: who, input_type: string, requirement: required, description: whom}]\n";
-    let recipe = house.write("greet.yaml", recipe)?;
-    let work = house.work.to_string_lossy().into_owned();
-    let (ok, out, err) =
-        house.run(&launch, &["run", "--cwd", &work, "--recipe", &recipe, "--param", "who=Ada", "and more"]).await?;
+    let recipe = test_server.write("greet.yaml", recipe)?;
+    let work = test_server.work.to_string_lossy().into_owned();
+    let (ok, out, err) = test_server
+        .run(&launch, &["run", "--cwd", &work, "--recipe", &recipe, "--param", "who=Ada", "and more"])
+        .await?;
     ensure!(ok && out.contains('~'), "{out} {err}");
     ensure!(err.contains("hidden characters were taken out"), "{err}");
     let asked = upstream.counts().last.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -81,7 +82,7 @@ async fn what_people_wrote_reaches_the_model() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_result_must_have_its_form() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
+    let test_server = TestServer::open()?;
     let steps = [
         json!([{"text": "done"}]),
         json!([{"text": "never said: the turn reminds by itself"}]),
@@ -90,21 +91,21 @@ async fn a_result_must_have_its_form() -> anyhow::Result<()> {
     ];
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let more = json!({"prompt": script(&steps), "response": {"json_schema": schema}});
-    let recipe = house.recipe("seven.json", more)?;
-    let (ok, out, err) = house.run(&house.demo(), &["run", "--recipe", &recipe]).await?;
+    let recipe = test_server.recipe("seven.json", more)?;
+    let (ok, out, err) = test_server.run(&test_server.demo(), &["run", "--recipe", &recipe]).await?;
     ensure!(ok && out.contains("\"n\": 7") && !out.contains("never said"), "{out} {err}");
     let stubborn = [json!([{"text": "done"}])];
     let more = json!({"prompt": script(&stubborn), "response": {"json_schema": schema}});
-    let recipe = house.recipe("stubborn.json", more)?;
-    let (ok, _, err) = house.run(&house.demo(), &["run", "--recipe", &recipe]).await?;
+    let recipe = test_server.recipe("stubborn.json", more)?;
+    let (ok, _, err) = test_server.run(&test_server.demo(), &["run", "--recipe", &recipe]).await?;
     ensure!(!ok && err.contains("did not give a result of the form"), "{err}");
     Ok(())
 }
 
 #[tokio::test]
 async fn checks_ask_and_make_it_go_on() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let work = house.work.to_string_lossy().into_owned();
+    let test_server = TestServer::open()?;
+    let work = test_server.work.to_string_lossy().into_owned();
     let steps = [
         json!([{"text": "done"}]),
         json!([{"text": "a check"}]),
@@ -112,44 +113,46 @@ async fn checks_ask_and_make_it_go_on() -> anyhow::Result<()> {
         json!([{"text": "now it is"}]),
     ];
     let retry = json!({"max_retries": 1, "checks": [{"type": "shell", "command": "test -f made.txt"}]});
-    let recipe = house.recipe("make.json", json!({"prompt": script(&steps), "retry": retry}))?;
+    let recipe = test_server.recipe("make.json", json!({"prompt": script(&steps), "retry": retry}))?;
     let (ok, out, err) =
-        house.run(&house.demo(), &["run", "--policy", "auto", "--cwd", &work, "--recipe", &recipe]).await?;
-    ensure!(ok && out.contains("now it is") && house.work.join("made.txt").exists(), "{out} {err}");
+        test_server.run(&test_server.demo(), &["run", "--policy", "auto", "--cwd", &work, "--recipe", &recipe]).await?;
+    ensure!(ok && out.contains("now it is") && test_server.work.join("made.txt").exists(), "{out} {err}");
 
     let retry = json!({"max_retries": 1, "checks": [{"type": "shell", "command": "test -f never.txt"}],
         "on_failure": "touch failed.txt"});
-    let recipe = house.recipe("never.json", json!({"prompt": script(&[json!([{"text": "done"}])]), "retry": retry}))?;
+    let recipe =
+        test_server.recipe("never.json", json!({"prompt": script(&[json!([{"text": "done"}])]), "retry": retry}))?;
     let (ok, _, err) =
-        house.run(&house.demo(), &["run", "--policy", "auto", "--cwd", &work, "--recipe", &recipe]).await?;
+        test_server.run(&test_server.demo(), &["run", "--policy", "auto", "--cwd", &work, "--recipe", &recipe]).await?;
     ensure!(!ok && err.contains("a check fails still, after 1 more tries: test -f never.txt"), "{err}");
-    ensure!(house.work.join("failed.txt").exists(), "{err}");
+    ensure!(test_server.work.join("failed.txt").exists(), "{err}");
 
     let retry = json!({"max_retries": 1, "checks": [{"type": "shell", "command": "touch asked.txt"}]});
-    let recipe = house.recipe("asks.json", json!({"prompt": script(&[json!([{"text": "done"}])]), "retry": retry}))?;
-    let (ok, _, err) = house.run(&house.demo(), &["run", "--cwd", &work, "--recipe", &recipe]).await?;
+    let recipe =
+        test_server.recipe("asks.json", json!({"prompt": script(&[json!([{"text": "done"}])]), "retry": retry}))?;
+    let (ok, _, err) = test_server.run(&test_server.demo(), &["run", "--cwd", &work, "--recipe", &recipe]).await?;
     ensure!(!ok && err.contains("a check was not allowed to run: touch asked.txt"), "{err}");
-    ensure!(!house.work.join("asked.txt").exists(), "it ran unasked");
+    ensure!(!test_server.work.join("asked.txt").exists(), "it ran unasked");
     Ok(())
 }
 
 #[tokio::test]
 async fn a_recipe_has_another_carried_out() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
+    let test_server = TestServer::open()?;
     let parameters = json!([
         {"key": "place", "input_type": "string", "requirement": "required", "description": "where"},
         {"key": "kind", "input_type": "string", "requirement": "required", "description": "what"},
     ]);
     let prompt = "[[script:[[{\"text\":\"{{ kind }} in {{ place }}\"}]]]]";
-    house.recipe("parts/weather.json", json!({"prompt": prompt, "parameters": parameters}))?;
+    test_server.recipe("parts/weather.json", json!({"prompt": prompt, "parameters": parameters}))?;
     let subs = json!([
         {"name": "weather", "path": "{{ recipe_dir }}/parts/weather.json", "values": {"kind": "sun"}},
         {"name": "lost", "path": "parts/lost.json"},
     ]);
     let steps =
         [json!([{"tool": "recipe_weather", "args": {"place": "Bern"}}, {"tool": "recipe_weather", "args": {}}])];
-    let recipe = house.recipe("trip.json", json!({"prompt": script(&steps), "sub_recipes": subs}))?;
-    let (ok, out, err) = house.run(&house.demo(), &["run", "--recipe", &recipe]).await?;
+    let recipe = test_server.recipe("trip.json", json!({"prompt": script(&steps), "sub_recipes": subs}))?;
+    let (ok, out, err) = test_server.run(&test_server.demo(), &["run", "--recipe", &recipe]).await?;
     ensure!(ok && out.contains("sun in Bern") && out.contains("these must be given: place"), "{out} {err}");
     ensure!(err.contains("a sub-recipe was left out") && err.contains("lost"), "{err}");
     Ok(())
@@ -157,8 +160,8 @@ async fn a_recipe_has_another_carried_out() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_recipe_that_another_uses_keeps_its_form_and_its_checks() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let work = house.work.to_string_lossy().into_owned();
+    let test_server = TestServer::open()?;
+    let work = test_server.work.to_string_lossy().into_owned();
     let schema = json!({"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]});
     let steps = [
         json!([{"text": "it is three"}]),
@@ -171,30 +174,30 @@ async fn a_recipe_that_another_uses_keeps_its_form_and_its_checks() -> anyhow::R
     ];
     let retry = json!({"max_retries": 1, "checks": [{"type": "shell", "command": "test -f made.txt"}]});
     let more = json!({"prompt": script(&steps), "response": {"json_schema": schema}, "retry": retry});
-    house.recipe("parts/sum.json", more)?;
+    test_server.recipe("parts/sum.json", more)?;
     let subs = json!([{"name": "sum", "path": "parts/sum.json"}]);
     let steps = [json!([{"tool": "recipe_sum", "args": {}}]), json!([{"results": true}])];
-    let recipe = house.recipe("uses.json", json!({"prompt": script(&steps), "sub_recipes": subs}))?;
+    let recipe = test_server.recipe("uses.json", json!({"prompt": script(&steps), "sub_recipes": subs}))?;
     let (ok, out, err) =
-        house.run(&house.demo(), &["run", "--policy", "auto", "--cwd", &work, "--recipe", &recipe]).await?;
+        test_server.run(&test_server.demo(), &["run", "--policy", "auto", "--cwd", &work, "--recipe", &recipe]).await?;
     ensure!(ok && out.contains(r#"{"sum":3}"#), "{out} {err}");
-    ensure!(house.work.join("made.txt").exists(), "its checks made it go on: {out} {err}");
+    ensure!(test_server.work.join("made.txt").exists(), "its checks made it go on: {out} {err}");
 
     let never = json!({"max_retries": 0, "checks": [{"type": "shell", "command": "test -f never.txt"}]});
-    house.recipe("parts/sum.json", json!({"prompt": script(&[json!([{"text": "done"}])]), "retry": never}))?;
+    test_server.recipe("parts/sum.json", json!({"prompt": script(&[json!([{"text": "done"}])]), "retry": never}))?;
     let (_, out, err) =
-        house.run(&house.demo(), &["run", "--policy", "auto", "--cwd", &work, "--recipe", &recipe]).await?;
+        test_server.run(&test_server.demo(), &["run", "--policy", "auto", "--cwd", &work, "--recipe", &recipe]).await?;
     ensure!(out.contains("a check fails still") && out.contains("`recipe_sum` failed"), "{out} {err}");
     Ok(())
 }
 
 #[tokio::test]
 async fn an_extension_of_goose_that_is_not_here_is_named_with_what_to_use_instead() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
+    let test_server = TestServer::open()?;
     let extensions = json!([{"type": "builtin", "name": "computercontroller"}, {"type": "platform", "name": "todo"}]);
     let more = json!({"prompt": script(&[json!([{"text": "done"}])]), "extensions": extensions});
-    let recipe = house.recipe("steers.json", more)?;
-    let (ok, out, err) = house.run(&house.demo(), &["run", "--recipe", &recipe]).await?;
+    let recipe = test_server.recipe("steers.json", more)?;
+    let (ok, out, err) = test_server.run(&test_server.demo(), &["run", "--recipe", &recipe]).await?;
     ensure!(ok && out.contains("done"), "{out} {err}");
     ensure!(err.contains("goes on without it") && err.contains("developer runs commands"), "{err}");
     ensure!(err.contains("computercontroller") && !err.contains("use an MCP server: todo"), "{err}");
@@ -203,7 +206,7 @@ async fn an_extension_of_goose_that_is_not_here_is_named_with_what_to_use_instea
 
 #[tokio::test]
 async fn a_recipe_that_another_uses_has_its_own_extensions_after_a_yes() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
+    let test_server = TestServer::open()?;
     let (program, args, envs) = gander_testkit::mcp::command("server", "good");
     let envs: serde_json::Map<String, Value> = envs.into_iter().map(|(name, value)| (name, json!(value))).collect();
     let extensions = json!([
@@ -216,19 +219,19 @@ async fn a_recipe_that_another_uses_has_its_own_extensions_after_a_yes() -> anyh
         json!([{"tool": "memory__retrieve_memories", "args": recall}]),
         json!([{"results": true}]),
     ];
-    house.recipe("parts/echo.json", json!({"prompt": script(&steps), "extensions": extensions}))?;
+    test_server.recipe("parts/echo.json", json!({"prompt": script(&steps), "extensions": extensions}))?;
     let subs = json!([{"name": "echo", "path": "parts/echo.json"}]);
-    let file = house.recipe("uses.json", json!({"sub_recipes": subs}))?;
+    let file = test_server.recipe("uses.json", json!({"sub_recipes": subs}))?;
     let recipe: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
-    let launch = house.demo();
+    let launch = test_server.demo();
     let mut editor = launch.editor(&["--standalone"]).await?;
     let calls = [json!([{"tool": "recipe_echo", "args": {}}]), json!([{"results": true}])];
     for (answers, expected) in [
         (&["reject_once"][..], "nobody agreed: script"),
         (&["allow_once", "allow_once", "allow_once"][..], "from the child"),
     ] {
-        let session = editor.client.new_session(&house.work).await?;
-        let follow = json!({"sessionId": session, "recipe": recipe, "folder": house.work});
+        let session = editor.client.new_session(&test_server.work).await?;
+        let follow = json!({"sessionId": session, "recipe": recipe, "folder": test_server.work});
         editor.client.call("_goose/unstable/recipes/apply", follow).await?;
         let id = editor.client.prompt(&session, &script(&calls)).await?;
         for (place, answer) in answers.iter().enumerate() {
@@ -249,19 +252,23 @@ async fn a_recipe_that_another_uses_has_its_own_extensions_after_a_yes() -> anyh
 /// `script` lends the command a terminal.
 #[tokio::test]
 async fn a_person_is_asked_for_what_the_recipe_wants_to_hear_from_them() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
+    let test_server = TestServer::open()?;
     let parameters = json!([
         {"key": "place", "input_type": "string", "requirement": "user_prompt", "description": "Where to?"},
         {"key": "by", "input_type": "select", "options": ["rail", "road"], "requirement": "user_prompt"},
     ]);
     let prompt = "[[script:[[{\"text\":\"to {{ place }} by {{ by }}\"}]]]]";
-    let recipe = house.recipe("go.json", json!({"prompt": prompt, "parameters": parameters}))?;
-    let (ok, _, err) = house.run(&house.demo(), &["run", "--recipe", &recipe, "--param", "by=rail"]).await?;
+    let recipe = test_server.recipe("go.json", json!({"prompt": prompt, "parameters": parameters}))?;
+    let (ok, _, err) =
+        test_server.run(&test_server.demo(), &["run", "--recipe", &recipe, "--param", "by=rail"]).await?;
     ensure!(!ok && err.contains("the recipe asks a person for place") && err.contains("--param place="), "{err}");
     let given = ["run", "--recipe", &recipe, "--param", "by=rail", "--param", "place=Bern"];
-    ensure!(house.run(&house.demo(), &given).await?.1.contains("to Bern by rail"), "what is given is not asked for");
+    ensure!(
+        test_server.run(&test_server.demo(), &given).await?.1.contains("to Bern by rail"),
+        "what is given is not asked for"
+    );
 
-    let plain = house.demo().command(["run", "--recipe", &recipe]);
+    let plain = test_server.demo().command(["run", "--recipe", &recipe]);
     let words = std::iter::once(plain.as_std().get_program()).chain(plain.as_std().get_args());
     let line: Vec<String> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
     let mut child = tokio::process::Command::new("script");
@@ -292,7 +299,7 @@ async fn until(shown: &mut tokio::process::ChildStdout, seen: &mut String, wante
 
 #[tokio::test]
 async fn hostile_recipes_are_refused_with_a_reason() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
+    let test_server = TestServer::open()?;
     let parameter = json!([{"key": "f", "input_type": "file", "requirement": "required", "description": "f"}]);
     let text = json!([{"key": "f", "input_type": "string", "requirement": "required", "description": "f"}]);
     let check = json!({"max_retries": 1, "checks": [{"type": "shell", "command": "test -f {{ f }}"}]});
@@ -321,33 +328,35 @@ async fn hostile_recipes_are_refused_with_a_reason() -> anyhow::Result<()> {
             "would start programs",
         ),
     ];
-    house.write(".env", "KEY=hush")?;
-    let work = house.work.to_string_lossy().into_owned();
+    test_server.write(".env", "KEY=hush")?;
+    let work = test_server.work.to_string_lossy().into_owned();
     for (name, more, value, reason) in cases {
-        let recipe = house.recipe(name, more)?;
+        let recipe = test_server.recipe(name, more)?;
         let param = format!("f={value}");
-        let (ok, out, err) =
-            house.run(&house.demo(), &["run", "--cwd", &work, "--recipe", &recipe, "--param", &param]).await?;
+        let (ok, out, err) = test_server
+            .run(&test_server.demo(), &["run", "--cwd", &work, "--recipe", &recipe, "--param", &param])
+            .await?;
         ensure!(!ok && err.contains(reason), "{name}: {out} {err}");
     }
-    ensure!(!house.work.join("evil.txt").exists(), "something ran");
-    let (ok, out, _) = house.run(&house.demo(), &["recipes", "validate", &format!("{work}/out.json")]).await?;
+    ensure!(!test_server.work.join("evil.txt").exists(), "something ran");
+    let (ok, out, _) =
+        test_server.run(&test_server.demo(), &["recipes", "validate", &format!("{work}/out.json")]).await?;
     ensure!(!ok && out.contains("sub_recipes[0].path"), "{out}");
     Ok(())
 }
 
 #[tokio::test]
 async fn a_saved_recipe_is_a_slash_command() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
+    let test_server = TestServer::open()?;
     let parameters = json!([{"key": "what", "input_type": "string", "requirement": "required", "description": "w"}]);
     let more = json!({"prompt": "[[script:[[{\"text\":\"you said {{ what }}\"}]]]]", "parameters": parameters});
-    let recipe = house.recipe("say.json", more)?;
-    let launch = house.demo();
+    let recipe = test_server.recipe("say.json", more)?;
+    let launch = test_server.demo();
     launch.stdout(&["recipes", "save", &recipe, "--slash", "say"]).await?;
     ensure!(launch.stdout(&["recipes", "list"]).await?.contains("t\tT\td\t/say"), "it is listed");
     ensure!(launch.stdout(&["run", "/say big words"]).await?.contains("you said big words"), "it is said");
     let mut agent = launch.editor(&[]).await?;
-    let session = agent.client.new_session(&house.work).await?;
+    let session = agent.client.new_session(&test_server.work).await?;
     let offered = |told: &Value| told["params"]["update"]["availableCommands"].to_string().contains("\"say\"");
     agent.client.until(offered).await?;
     ensure!(agent.client.turn(&session, "/say hello").await? == "end_turn", "it is a prompt");
@@ -358,8 +367,8 @@ async fn a_saved_recipe_is_a_slash_command() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn an_app_is_made_changed_and_carried_away() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let launch = house.demo();
+    let test_server = TestServer::open()?;
+    let launch = test_server.demo();
     let page = "<html><head><title>Clock</title></head><body>ten</body></html>";
     let edits = json!([{"old": "ten", "new": "eleven"}]);
     let steps = [
@@ -375,7 +384,7 @@ async fn an_app_is_made_changed_and_carried_away() -> anyhow::Result<()> {
     ensure!(out.contains("- Clock (version 1): tells the time"), "{out}");
     let listed: Value = serde_json::from_str(launch.stdout(&["apps", "list", "--json"]).await?.trim())?;
     ensure!(listed["name"] == "Clock" && listed["version"] == 1, "{listed}");
-    let file = house.work.join("clock.html").to_string_lossy().into_owned();
+    let file = test_server.work.join("clock.html").to_string_lossy().into_owned();
     launch.stdout(&["apps", "export", "Clock", "-o", &file]).await?;
     ensure!(std::fs::read_to_string(&file)?.contains("eleven"), "the latest version");
     launch.stdout(&["apps", "delete", "Clock"]).await?;
@@ -391,11 +400,11 @@ async fn an_app_is_made_changed_and_carried_away() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_schedule_outlives_its_server() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let recipe = house.recipe("tick.json", json!({}))?;
-    let launch = house.demo();
+    let test_server = TestServer::open()?;
+    let recipe = test_server.recipe("tick.json", json!({}))?;
+    let launch = test_server.demo();
     let server = launch.serve().await?;
-    let work = house.work.to_string_lossy().into_owned();
+    let work = test_server.work.to_string_lossy().into_owned();
     let add = ["schedule", "add", "tick", "--cron", "* * * * * *", "--zone", "Europe/Berlin", "--recipe", &recipe];
     launch.stdout(&[&add[..], &["--cwd", &work]].concat()).await?;
     let sessions =
@@ -429,9 +438,9 @@ async fn a_schedule_outlives_its_server() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn the_background_server_stays_for_a_schedule() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let recipe = house.recipe("year.json", json!({}))?;
-    let launch = house.demo().with("GANDER_DAEMON_IDLE", "1s");
+    let test_server = TestServer::open()?;
+    let recipe = test_server.recipe("year.json", json!({}))?;
+    let launch = test_server.demo().with("GANDER_DAEMON_IDLE", "1s");
     launch.stdout(&["schedule", "add", "new-year", "--cron", "0 0 1 1 *", "--recipe", &recipe]).await?;
     let first = processes_naming(&launch.data).first().map(|process| process.0).context("it runs")?;
     tokio::time::sleep(std::time::Duration::from_secs(4)).await;

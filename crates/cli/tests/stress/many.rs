@@ -25,10 +25,10 @@ const MEMORY_PER_SLEEPER: u64 = 256 << 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_streams_lose_nothing() -> anyhow::Result<()> {
-    let house = TestServer::open().await?;
+    let test_server = TestServer::open().await?;
     let mut streams = JoinSet::new();
     for _ in 0..SESSIONS {
-        streams.spawn(stream(house.server.client().await?, house.folder.clone()));
+        streams.spawn(stream(test_server.server.client().await?, test_server.folder.clone()));
     }
     let mut sessions = Vec::new();
     while let Some(stream) = streams.join_next().await {
@@ -36,13 +36,13 @@ async fn two_hundred_streams_lose_nothing() -> anyhow::Result<()> {
         ensure!(deltas == DELTAS, "{session} saw {deltas} of {DELTAS} deltas");
         sessions.push(session);
     }
-    let peak = house.server.process().peak_memory();
+    let peak = test_server.server.process().peak_memory();
     eprintln!("{SESSIONS} x {DELTAS} deltas, {} MiB at the most", peak >> 20);
     ensure!(peak < MEMORY, "the server used {} MiB", peak >> 20);
     for session in sessions.iter().step_by(20) {
-        ensure!(house.stored(session).await? == DELTAS, "the log of {session} is not what was seen");
+        ensure!(test_server.stored(session).await? == DELTAS, "the log of {session} is not what was seen");
     }
-    house.close().await
+    test_server.close().await
 }
 
 /// What turns cost by themselves is paid before the first sleeper comes, so all that is counted is theirs, and there is
@@ -50,25 +50,25 @@ async fn two_hundred_streams_lose_nothing() -> anyhow::Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_that_never_read_change_nothing_for_the_others() -> anyhow::Result<()> {
     const SLEEPERS: usize = 200;
-    let house = TestServer::open().await?;
-    let mut client = house.server.client().await?;
-    let session = client.new_session(&house.folder).await?;
+    let test_server = TestServer::open().await?;
+    let mut client = test_server.server.client().await?;
+    let session = client.new_session(&test_server.folder).await?;
     for _ in 0..3 {
         long_turn(&mut client, &session).await?;
     }
-    let before = house.server.process().peak_memory();
+    let before = test_server.server.process().peak_memory();
     let mut sleepers = Vec::new();
     for _ in 0..SLEEPERS {
-        sleepers.push(sleeper(&house.server, &session, &house.folder).await?);
+        sleepers.push(sleeper(&test_server.server, &session, &test_server.folder).await?);
     }
     for _ in 0..3 {
         long_turn(&mut client, &session).await?;
     }
-    let grown = house.server.process().peak_memory().saturating_sub(before);
+    let grown = test_server.server.process().peak_memory().saturating_sub(before);
     eprintln!("{SLEEPERS} readers that never read: {} KiB each", (grown / SLEEPERS as u64) >> 10);
     ensure!(grown < SLEEPERS as u64 * MEMORY_PER_SLEEPER, "{} KiB each", (grown / SLEEPERS as u64) >> 10);
     drop(sleepers);
-    house.close().await
+    test_server.close().await
 }
 
 /// A turn of 500 KB, of which nothing may be missing.
@@ -83,14 +83,15 @@ async fn long_turn(client: &mut Client, session: &str) -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_leaves_does_not_end_its_turn() -> anyhow::Result<()> {
-    let house = TestServer::open().await?;
-    let mut client = house.server.client().await?;
-    let session = client.new_session(&house.folder).await?;
+    let test_server = TestServer::open().await?;
+    let mut client = test_server.server.client().await?;
+    let session = client.new_session(&test_server.folder).await?;
     client.prompt(&session, &Pace { deltas: 50, between_ms: 5, ..Pace::default() }.marker()).await?;
     client.update("agent_message_chunk").await?;
     drop(client);
-    eventually("the run ends", || async { house.stored(&session).await.is_ok_and(|deltas| deltas == 50) }).await?;
-    house.close().await
+    eventually("the run ends", || async { test_server.stored(&session).await.is_ok_and(|deltas| deltas == 50) })
+        .await?;
+    test_server.close().await
 }
 
 /// A server with a model, and a folder to work in.

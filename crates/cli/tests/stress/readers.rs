@@ -136,18 +136,18 @@ impl TestServer {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_unread_lists_of_a_long_run_on_one_and_five_connections_cost_little_and_end() {
-    let house = TestServer::open().await;
-    let run = house.run(10_000, 1_000).await;
+    let test_server = TestServer::open().await;
+    let run = test_server.run(10_000, 1_000).await;
     let path = format!("{run}/events");
-    let events = house.get(&path).await;
+    let events = test_server.get(&path).await;
     assert!(events["events"].as_array().unwrap().len() > 10_000);
-    let before = house.server.process().memory();
-    let mut connections = vec![house.silent2(&path, "application/json", 20).await];
-    house.cost("20 lists on one connection", before, 20).await;
+    let before = test_server.server.process().memory();
+    let mut connections = vec![test_server.silent2(&path, "application/json", 20).await];
+    test_server.cost("20 lists on one connection", before, 20).await;
     for _ in 0..4 {
-        connections.push(house.silent2(&path, "application/json", 20).await);
+        connections.push(test_server.silent2(&path, "application/json", 20).await);
     }
-    house.cost("100 lists on five connections", before, 100).await;
+    test_server.cost("100 lists on five connections", before, 100).await;
     for mut connection in connections {
         let rest = async {
             let mut kinds = Vec::new();
@@ -173,28 +173,28 @@ async fn a_thousand_silent_readers_of_lists_cost_little_and_give_it_back() {
 
 /// Over HTTP/1.1 and over HTTP/2. Each waits until stalled readers are given up: the two tests above wait side by side.
 async fn a_thousand_silent_readers(accept: &str) {
-    let house = TestServer::open().await;
-    let run = house.run(5_000, 100).await;
+    let test_server = TestServer::open().await;
+    let run = test_server.run(5_000, 100).await;
     let path = format!("{run}/events");
-    drop(house.get(&path).await);
-    let ours = house.get("/gander/status").await["connections"].as_u64().unwrap();
-    let begin = house.server.process().memory();
+    drop(test_server.get(&path).await);
+    let ours = test_server.get("/gander/status").await["connections"].as_u64().unwrap();
+    let begin = test_server.server.process().memory();
     let mut readers = Vec::new();
     for _ in 0..1_000 {
-        readers.push(house.silent(&path, accept).await);
+        readers.push(test_server.silent(&path, accept).await);
     }
-    house.cost(&format!("HTTP/1.1, {accept}"), begin, 1_000).await;
-    eventually("stalled readers are gone", || async { house.others(ours).await == 0 }).await.unwrap();
+    test_server.cost(&format!("HTTP/1.1, {accept}"), begin, 1_000).await;
+    eventually("stalled readers are gone", || async { test_server.others(ours).await == 0 }).await.unwrap();
     drop(readers);
-    let before = house.server.process().memory();
+    let before = test_server.server.process().memory();
     let mut readers = Vec::new();
     for _ in 0..10 {
-        readers.push(house.silent2(&path, accept, 100).await);
+        readers.push(test_server.silent2(&path, accept, 100).await);
     }
-    house.cost(&format!("HTTP/2, {accept}"), before, 1_000).await;
-    eventually("stalled readers are gone", || async { house.others(ours).await == 0 }).await.unwrap();
+    test_server.cost(&format!("HTTP/2, {accept}"), before, 1_000).await;
+    eventually("stalled readers are gone", || async { test_server.others(ours).await == 0 }).await.unwrap();
     drop(readers);
-    house.gives_back(begin, KEPT).await;
+    test_server.gives_back(begin, KEPT).await;
 }
 
 /// Prompts of 20 MiB, each in a session of its own.
@@ -205,14 +205,14 @@ const KEPT_OF_PROMPTS: u64 = 128 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_of_large_prompts_is_given_back_when_the_server_is_idle() {
-    let house = TestServer::with_demo().await;
-    let begin = house.server.process().memory();
+    let test_server = TestServer::with_demo().await;
+    let begin = test_server.server.process().memory();
     for index in 0..LARGE_PROMPTS {
         let text = format!("{index} {}", "lorem ipsum dolor ".repeat((20 << 20) / 18));
         // They are too long for the demo's window: what counts here is that they were taken and are kept.
-        assert_eq!(house.post_run(&text, "sync").await["status"], "failed");
+        assert_eq!(test_server.post_run(&text, "sync").await["status"], "failed");
     }
-    let cached = house.get("/gander/status").await["app"]["idle_sessions"]["bytes"].as_u64().unwrap();
+    let cached = test_server.get("/gander/status").await["app"]["idle_sessions"]["bytes"].as_u64().unwrap();
     assert!(cached > 40 << 20, "{cached} bytes of idle sessions");
-    house.gives_back(begin, KEPT_OF_PROMPTS).await;
+    test_server.gives_back(begin, KEPT_OF_PROMPTS).await;
 }

@@ -68,7 +68,7 @@ pub async fn serve_http_with_tls(
     let connections = TaskTracker::new();
     connections.spawn(Arc::clone(&state.readers).sweep_stalled(stop.clone()));
     loop {
-        // A full house leaves callers in the system's queue.
+        // At the limit, callers wait in the system's queue.
         let place = tokio::select! {
             () = stop.cancelled() => break,
             place = places.clone().acquire_owned() => place.expect("the semaphore is never closed"),

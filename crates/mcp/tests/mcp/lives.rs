@@ -45,12 +45,13 @@ async fn nothing_starts_before_it_is_wanted() {
 
 #[tokio::test]
 async fn one_that_fails_is_named_and_the_others_work() {
-    let mut house = TestServer::with(vec![spec("bad", "dies"), spec("garbage", "garbage"), spec("huge", "huge")]).await;
-    let ServerEvent::Notice(notice) = house.said().await else { panic!("a notice is first") };
+    let mut server =
+        TestServer::with(vec![spec("bad", "dies"), spec("garbage", "garbage"), spec("huge", "huge")]).await;
+    let ServerEvent::Notice(notice) = server.said().await else { panic!("a notice is first") };
     let title = "bad is not running: it did not greet: it ended: no such database".to_owned();
     assert_eq!(notice, Notice { severity: Severity::Warning, title, detail: None });
-    assert_eq!(house.text("garbage__echo", json!({"text": "hi"})).await, "hi");
-    assert_eq!(house.text("huge__echo", json!({"text": "hi"})).await, "hi");
+    assert_eq!(server.text("garbage__echo", json!({"text": "hi"})).await, "hi");
+    assert_eq!(server.text("huge__echo", json!({"text": "hi"})).await, "hi");
 }
 
 /// A server that works only while this file is there.
@@ -114,46 +115,46 @@ async fn one_that_does_not_greet_is_given_up_in_time() {
 
 #[tokio::test]
 async fn after_a_crash_it_is_started_again() {
-    let mut house = TestServer::good().await;
-    let (result, _) = house.call("script__crash", json!({})).await;
+    let mut server = TestServer::good().await;
+    let (result, _) = server.call("script__crash", json!({})).await;
     assert_eq!(result.end, ToolEnd::Interrupted, "{}", text(&result));
-    let ServerEvent::Notice(notice) = house.said().await else { panic!("people are told") };
+    let ServerEvent::Notice(notice) = server.said().await else { panic!("people are told") };
     assert_eq!(notice.title, "script is not running: it stopped: out of memory");
-    assert_eq!(house.tools().len(), 22, "its tools stay on offer");
-    assert_eq!(house.text("script__echo", json!({"text": "back"})).await, "back");
+    assert_eq!(server.tools().len(), 22, "its tools stay on offer");
+    assert_eq!(server.text("script__echo", json!({"text": "back"})).await, "back");
 }
 
 #[tokio::test]
 async fn a_call_that_it_died_of_is_made_again_only_where_that_is_harmless() {
-    let house = TestServer::good().await;
-    let file = |name: &str| json!({"file": house.folder.path().join(name)});
+    let server = TestServer::good().await;
+    let file = |name: &str| json!({"file": server.folder.path().join(name)});
     for tool in ["frail_read", "frail_again"] {
-        let (result, _) = house.call(&format!("script__{tool}"), file(tool)).await;
+        let (result, _) = server.call(&format!("script__{tool}"), file(tool)).await;
         assert_eq!((result.end, text(&result).as_str()), (ToolEnd::Completed, "called\ncalled\n"), "{tool}");
     }
-    let (result, _) = house.call("script__frail", file("frail")).await;
+    let (result, _) = server.call("script__frail", file("frail")).await;
     assert_eq!(result.end, ToolEnd::Interrupted);
     assert_eq!(text(&result), "the server stopped while the call ran: it may or may not have taken effect");
-    assert_eq!(house.text("script__echo", json!({"text": "back"})).await, "back");
-    let marks = std::fs::read_to_string(house.folder.path().join("frail")).unwrap();
+    assert_eq!(server.text("script__echo", json!({"text": "back"})).await, "back");
+    let marks = std::fs::read_to_string(server.folder.path().join("frail")).unwrap();
     assert_eq!(marks, "called\n", "it was not made again");
 }
 
 #[tokio::test]
 async fn a_call_that_asked_for_more_is_not_made_again() {
-    let house = TestServer::good().await;
-    let file = house.folder.path().join("rounds");
-    let (result, _) = house.call("script__rounds", json!({"file": file})).await;
+    let server = TestServer::good().await;
+    let file = server.folder.path().join("rounds");
+    let (result, _) = server.call("script__rounds", json!({"file": file})).await;
     assert_eq!(result.end, ToolEnd::Interrupted, "{}", text(&result));
-    assert_eq!(house.text("script__echo", json!({"text": "back"})).await, "back");
+    assert_eq!(server.text("script__echo", json!({"text": "back"})).await, "back");
     assert_eq!(std::fs::read_to_string(file).unwrap(), "called\n", "it was not made again");
 }
 
 #[tokio::test]
 async fn a_tool_that_is_not_what_it_was_is_not_called_again() {
-    let house = TestServer::with(vec![spec("script", "fickle")]).await;
-    let file = house.folder.path().join("frail");
-    let (result, _) = house.call("script__frail_again", json!({"file": file})).await;
+    let server = TestServer::with(vec![spec("script", "fickle")]).await;
+    let file = server.folder.path().join("frail");
+    let (result, _) = server.call("script__frail_again", json!({"file": file})).await;
     assert_eq!(result.end, ToolEnd::Failed, "{}", text(&result));
     assert!(text(&result).contains("its tool frail_again is not what it was"), "{}", text(&result));
     assert_eq!(std::fs::read_to_string(file).unwrap(), "called\n", "it was not made again");
@@ -161,24 +162,24 @@ async fn a_tool_that_is_not_what_it_was_is_not_called_again() {
 
 #[tokio::test]
 async fn a_call_that_never_reached_the_dead_is_made_by_the_next() {
-    let house = TestServer::good().await;
+    let server = TestServer::good().await;
     for round in 0..3 {
-        let pid = house.text("script__pid", json!({})).await;
+        let pid = server.text("script__pid", json!({})).await;
         let number = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
         rustix::process::kill_process(number, rustix::process::Signal::KILL).unwrap();
         while alive(&pid) || threads(&pid) > 1 {
             std::hint::spin_loop();
         }
-        assert_eq!(house.text("script__echo", json!({"text": "hi"})).await, "hi", "round {round}");
+        assert_eq!(server.text("script__echo", json!({"text": "hi"})).await, "hi", "round {round}");
     }
 }
 
 #[tokio::test]
 async fn what_it_started_ends_with_it() {
-    let house = TestServer::good().await;
-    let grandchild = house.text("script__spawn", json!({})).await;
+    let server = TestServer::good().await;
+    let grandchild = server.text("script__spawn", json!({})).await;
     assert!(alive(&grandchild));
-    let TestServer { servers, .. } = house;
+    let TestServer { servers, .. } = server;
     drop(servers);
     until("the grandchild is ended", || !alive(&grandchild)).await;
 }
@@ -200,10 +201,10 @@ async fn one_that_nobody_needs_goes_to_sleep() {
 
 #[tokio::test]
 async fn the_same_server_goes_on_when_the_set_changes() {
-    let house = TestServer::good().await;
-    let grandchild = house.text("script__spawn", json!({})).await;
-    house.servers.set(vec![spec("other", "good"), spec("script", "good")]);
+    let server = TestServer::good().await;
+    let grandchild = server.text("script__spawn", json!({})).await;
+    server.servers.set(vec![spec("other", "good"), spec("script", "good")]);
     assert!(alive(&grandchild));
-    house.servers.set(vec![spec("other", "good")]);
+    server.servers.set(vec![spec("other", "good")]);
     until("it is ended", || !alive(&grandchild)).await;
 }

@@ -167,12 +167,12 @@ async fn who_is_known_there_by_hand_does_not_make_itself_known_again() {
     let (known, unknown) = (guarded.spec(Some("gander-at-work")), guarded.spec(None));
     let keyring = Keyring::default();
     log_in(&known, &keyring.for_owner("anna")).await;
-    let house = session(known, &keyring.for_owner("anna")).await;
-    assert_eq!(house.text("web__who", json!({})).await, "gander-at-work");
+    let server = session(known, &keyring.for_owner("anna")).await;
+    assert_eq!(server.text("web__who", json!({})).await, "gander-at-work");
     assert_eq!(guarded.state.lock().unwrap().registered, 0);
     log_in(&unknown, &keyring.for_owner("ben")).await;
-    let house = session(unknown, &keyring.for_owner("ben")).await;
-    assert_eq!(house.text("web__who", json!({})).await, "registered-1");
+    let server = session(unknown, &keyring.for_owner("ben")).await;
+    assert_eq!(server.text("web__who", json!({})).await, "registered-1");
 }
 
 #[tokio::test]

@@ -10,11 +10,11 @@ use crate::test_server::{TestServer, spec};
 
 #[tokio::test]
 async fn a_form_is_filled_in_by_a_person() {
-    let mut house = TestServer::good().await;
-    let call = house.described("script__ask", json!({}));
+    let mut server = TestServer::good().await;
+    let call = server.described("script__ask", json!({}));
     let (signals, _heard) = tokio::sync::mpsc::channel(8);
     let answer = async {
-        let ServerEvent::Asked { title, ask, origin, reply } = house.events.recv().await.unwrap() else {
+        let ServerEvent::Asked { title, ask, origin, reply } = server.events.recv().await.unwrap() else {
             panic!("a question")
         };
         assert_eq!((title.as_str(), origin), ("script asks: How old?", QuestionOrigin::Held));
@@ -22,15 +22,15 @@ async fn a_form_is_filled_in_by_a_person() {
         assert_eq!(ask, QuestionKind::Form { schema });
         reply.send(Reply::Filled { content: json!({"age": 42}) }).unwrap();
     };
-    let (result, ()) = tokio::join!(house.servers.run(&call, signals, Default::default()), answer);
+    let (result, ()) = tokio::join!(server.servers.run(&call, signals, Default::default()), answer);
     let said: Value = serde_json::from_str(&crate::test_server::text(&result.unwrap())).unwrap();
     assert_eq!(said, json!({"action": "accept", "content": {"age": 42}}));
 }
 
 #[tokio::test]
 async fn with_nobody_there_a_form_is_cancelled() {
-    let house = TestServer::good().await;
-    let TestServer { servers, events, _attendance: attendance, .. } = house;
+    let server = TestServer::good().await;
+    let TestServer { servers, events, _attendance: attendance, .. } = server;
     drop((events, attendance));
     let call = servers.describe(gander_domain::ToolCallId::new(uuid::Uuid::nil()), "script__ask", &json!({}));
     let (signals, _heard) = tokio::sync::mpsc::channel(8);
@@ -41,21 +41,21 @@ async fn with_nobody_there_a_form_is_cancelled() {
 #[tokio::test]
 async fn a_model_is_asked_only_after_a_person_said_yes() {
     for (kind, expected) in [(ChoiceKind::AllowOnce, "Polly"), (ChoiceKind::RejectOnce, "the user said no")] {
-        let mut house = TestServer::good().await;
-        let call = house.described("script__sample", json!({}));
+        let mut server = TestServer::good().await;
+        let call = server.described("script__sample", json!({}));
         let (signals, _heard) = tokio::sync::mpsc::channel(8);
         let answer = async {
-            let ServerEvent::Asked { title, reply, .. } = house.events.recv().await.unwrap() else {
+            let ServerEvent::Asked { title, reply, .. } = server.events.recv().await.unwrap() else {
                 panic!("a question")
             };
             assert_eq!(title, "script wants to ask the model: Say a word");
             reply.send(Reply::Chosen { choice: "x".into(), kind }).unwrap();
         };
-        let (result, ()) = tokio::join!(house.servers.run(&call, signals, Default::default()), answer);
+        let (result, ()) = tokio::join!(server.servers.run(&call, signals, Default::default()), answer);
         let said = crate::test_server::text(&result.unwrap());
         assert!(said.contains(expected), "{said}");
         if kind == ChoiceKind::AllowOnce {
-            let ServerEvent::Spent(usage) = house.said().await else { panic!("it was paid for") };
+            let ServerEvent::Spent(usage) = server.said().await else { panic!("it was paid for") };
             assert_eq!((usage.input, usage.output), (3, 1));
             assert_ne!(usage, Usage::default());
         }
@@ -64,53 +64,53 @@ async fn a_model_is_asked_only_after_a_person_said_yes() {
 
 #[tokio::test]
 async fn the_sessions_folders_are_its_roots() {
-    let house = TestServer::good().await;
-    let said: Value = serde_json::from_str(&house.text("script__roots", json!({})).await).unwrap();
-    let folder = format!("file://{}", house.folder.path().display());
+    let server = TestServer::good().await;
+    let said: Value = serde_json::from_str(&server.text("script__roots", json!({})).await).unwrap();
+    let folder = format!("file://{}", server.folder.path().display());
     assert_eq!(said, json!({"roots": [{"uri": folder}]}));
 }
 
 #[tokio::test]
 async fn complaints_reach_people() {
-    let mut house = TestServer::good().await;
-    house.text("script__complain", json!({})).await;
-    let ServerEvent::Notice(notice) = house.said().await else { panic!("a notice") };
+    let mut server = TestServer::good().await;
+    server.text("script__complain", json!({})).await;
+    let ServerEvent::Notice(notice) = server.said().await else { panic!("a notice") };
     let title = "script says: disk is nearly full".to_owned();
     assert_eq!(notice, Notice { severity: Severity::Error, title, detail: None });
 }
 
 #[tokio::test]
 async fn new_tools_are_there_at_once() {
-    let mut house = TestServer::good().await;
-    house.text("script__grow", json!({})).await;
-    house.tools_changed().await;
-    assert_eq!(house.text("script__grown", json!({})).await, "here");
+    let mut server = TestServer::good().await;
+    server.text("script__grow", json!({})).await;
+    server.tools_changed().await;
+    assert_eq!(server.text("script__grown", json!({})).await, "here");
 }
 
 #[tokio::test]
 async fn a_changed_tool_is_off_until_a_person_approves() {
     let pins = Arc::new(MemoryToolPinStore::default());
-    let mut house = TestServer::pinned(vec![spec("script", "good")], pins).await;
-    assert!(house.tools().contains(&"script__echo".to_owned()));
-    house.text("script__mutate", json!({})).await;
-    house.tools_changed().await;
-    assert!(!house.tools().contains(&"script__echo".to_owned()));
-    assert_eq!(house.servers.statuses()[0].changed, ["echo"]);
-    house.servers.ask_pending_reviews();
-    let ServerEvent::Asked { title, origin, reply, .. } = house.said().await else { panic!("a question") };
+    let mut server = TestServer::pinned(vec![spec("script", "good")], pins).await;
+    assert!(server.tools().contains(&"script__echo".to_owned()));
+    server.text("script__mutate", json!({})).await;
+    server.tools_changed().await;
+    assert!(!server.tools().contains(&"script__echo".to_owned()));
+    assert_eq!(server.servers.statuses()[0].changed, ["echo"]);
+    server.servers.ask_pending_reviews();
+    let ServerEvent::Asked { title, origin, reply, .. } = server.said().await else { panic!("a question") };
     assert_eq!(origin, QuestionOrigin::NonBlocking, "the run goes on without it");
     assert!(title.starts_with("script changed its tool echo since it was first used."), "{title}");
     reply.send(Reply::Chosen { choice: "allow_always".into(), kind: ChoiceKind::AllowAlways }).unwrap();
-    house.tools_changed().await;
-    assert_eq!(house.text("script__echo", json!({"text": "again"})).await, "again");
+    server.tools_changed().await;
+    assert_eq!(server.text("script__echo", json!({"text": "again"})).await, "again");
 }
 
 #[tokio::test]
 async fn a_prompt_is_a_command() {
     use gander_domain::Part;
-    let house = TestServer::good().await;
-    assert_eq!(house.servers.prompts()[0].command(), "script:greet");
-    let said = |text: &str| house.servers.expand_prompt(vec![Part::text(text)]);
+    let server = TestServer::good().await;
+    assert_eq!(server.servers.prompts()[0].command(), "script:greet");
+    let said = |text: &str| server.servers.expand_prompt(vec![Part::text(text)]);
     assert_eq!(said("/script:greet Ada").await, Ok(vec![Part::text("Greet Ada warmly.")]));
     assert_eq!(said("/script:greet").await, Err("the prompt script:greet wants to know: who".to_owned()));
     assert_eq!(said("/unknown thing").await, Ok(vec![Part::text("/unknown thing")]));
@@ -118,12 +118,12 @@ async fn a_prompt_is_a_command() {
 
 #[tokio::test]
 async fn resources_are_listed_and_read() {
-    let house = TestServer::good().await;
-    let listed = house.text("list_resources", json!({})).await;
+    let server = TestServer::good().await;
+    let listed = server.text("list_resources", json!({})).await;
     assert_eq!(listed, "server\turi\tname\tdescription\nscript\tnote://one\tone\t");
-    let (read, _) = house.call("read_resource", json!({"server": "script", "uri": "note://one"})).await;
+    let (read, _) = server.call("read_resource", json!({"server": "script", "uri": "note://one"})).await;
     let text = Some("the first note".to_owned());
     let part = gander_domain::Part::Resource { uri: "note://one".to_owned(), mime: None, text, blob: None };
     assert_eq!(read.content, [gander_domain::ToolContent::Part { part }]);
-    assert_eq!(house.text("read_resource", json!({"server": "nobody", "uri": "x"})).await, "no such server: nobody");
+    assert_eq!(server.text("read_resource", json!({"server": "nobody", "uri": "x"})).await, "no such server: nobody");
 }

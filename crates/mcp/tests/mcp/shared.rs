@@ -25,8 +25,8 @@ async fn session(folder: &Path, pool: &Pool, owner: &str, spec: Spec) -> TestSer
     TestServer::within(vec![spec], ServersConfig { sharing: sharing(pool, owner), ..usual }).await
 }
 
-async fn pid(house: &TestServer) -> u32 {
-    house.text("script__pid", json!({})).await.parse().unwrap()
+async fn pid(server: &TestServer) -> u32 {
+    server.text("script__pid", json!({})).await.parse().unwrap()
 }
 
 fn alive(process: u32) -> bool {
@@ -35,9 +35,9 @@ fn alive(process: u32) -> bool {
 }
 
 /// A call to its end, without borrowing the events.
-async fn run(house: &TestServer, call: &ToolCall) -> String {
+async fn run(server: &TestServer, call: &ToolCall) -> String {
     let (signals, _heard) = mpsc::channel(8);
-    text(&house.servers.run(call, signals, CancellationToken::new()).await.unwrap())
+    text(&server.servers.run(call, signals, CancellationToken::new()).await.unwrap())
 }
 
 #[tokio::test]
@@ -52,8 +52,8 @@ async fn sessions_of_one_person_in_one_folder_have_one_process_and_others_their_
     let patient = Spec { patience: Duration::from_secs(9), ..shared() };
     let patient = session(folder.path(), &pool, "ada", patient).await;
     let mut all = vec![pid(&one).await];
-    for house in [&bob, &away, &alone, &patient] {
-        all.push(pid(house).await);
+    for server in [&bob, &away, &alone, &patient] {
+        all.push(pid(server).await);
     }
     all.sort_unstable();
     all.dedup();
@@ -87,8 +87,8 @@ async fn news_go_to_all_and_questions_to_the_one_that_called() {
     let mut two = session(folder.path(), &pool, "ada", shared()).await;
     while one.events.try_recv().is_ok() || two.events.try_recv().is_ok() {}
     one.text("script__complain", json!({})).await;
-    for house in [&mut one, &mut two] {
-        let ServerEvent::Notice(notice) = house.said().await else { panic!("a notice") };
+    for server in [&mut one, &mut two] {
+        let ServerEvent::Notice(notice) = server.said().await else { panic!("a notice") };
         assert_eq!(notice.title, "script says: disk is nearly full");
     }
     one.text("script__grow", json!({})).await;

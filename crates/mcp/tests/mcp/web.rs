@@ -85,29 +85,29 @@ fn said(first: &str, message: &Value, open: bool) -> (&'static str, String) {
 #[tokio::test]
 async fn a_given_authorization_that_is_refused_is_no_login_to_come() {
     let web = Web::serve(false).await;
-    let house = TestServer::with(vec![web.spec(&[("Authorization", "Bearer hush-hush-hush")])]).await;
+    let server = TestServer::with(vec![web.spec(&[("Authorization", "Bearer hush-hush-hush")])]).await;
     let refused = ServerState::Failed("the given authorization was refused".to_owned());
-    assert_eq!(house.servers.statuses()[0].state, refused);
-    let house = TestServer::with(vec![web.spec(&[])]).await;
-    assert_eq!(house.servers.statuses()[0].state, ServerState::Locked);
+    assert_eq!(server.servers.statuses()[0].state, refused);
+    let server = TestServer::with(vec![web.spec(&[])]).await;
+    assert_eq!(server.servers.statuses()[0].state, ServerState::Locked);
 }
 
 #[tokio::test]
 async fn an_authorization_that_ends_while_it_works_is_noticed() {
     let web = Web::serve(true).await;
-    let house = TestServer::with(vec![web.spec(&[])]).await;
-    assert_eq!(house.text("web__echo", json!({})).await, "hi");
+    let server = TestServer::with(vec![web.spec(&[])]).await;
+    assert_eq!(server.text("web__echo", json!({})).await, "hi");
     web.open.store(false, Ordering::SeqCst);
-    let (result, _) = house.call("web__echo", json!({})).await;
+    let (result, _) = server.call("web__echo", json!({})).await;
     assert_eq!(result.end, ToolEnd::Failed, "{}", text(&result));
     let locked = async {
-        while house.servers.statuses()[0].state != ServerState::Locked {
+        while server.servers.statuses()[0].state != ServerState::Locked {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(20), locked).await.expect("it wants a login");
     web.open.store(true, Ordering::SeqCst);
-    house.servers.resume_after_login(&web.spec(&[]));
-    house.servers.wait_until_settled().await;
-    assert_eq!(house.text("web__echo", json!({})).await, "hi");
+    server.servers.resume_after_login(&web.spec(&[]));
+    server.servers.wait_until_settled().await;
+    assert_eq!(server.text("web__echo", json!({})).await, "hi");
 }

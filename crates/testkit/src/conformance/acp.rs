@@ -10,7 +10,7 @@ use super::ConformanceRecorder;
 #[derive(Clone, Debug)]
 pub struct Listener {
     how: &'static str,
-    witness: ConformanceRecorder,
+    recorder: ConformanceRecorder,
     /// Requests of the client without an answer, by id.
     asked: HashMap<String, String>,
     cancelled: bool,
@@ -20,8 +20,8 @@ pub struct Listener {
 impl Listener {
     /// On a connection of this kind, such as `stdio`.
     pub fn over(how: &'static str) -> Self {
-        let witness = ConformanceRecorder::for_protocol("acp");
-        Self { how, witness, asked: HashMap::new(), cancelled: false, took_back: false }
+        let recorder = ConformanceRecorder::for_protocol("acp");
+        Self { how, recorder, asked: HashMap::new(), cancelled: false, took_back: false }
     }
 
     /// The client said this.
@@ -52,14 +52,14 @@ impl Listener {
     /// Only version 2 knows of versions it cannot speak, and says so before one is chosen.
     fn failed(&mut self, code: i64) {
         if code == -32022 {
-            self.witness = ConformanceRecorder::for_protocol("acp v2");
+            self.recorder = ConformanceRecorder::for_protocol("acp v2");
         }
         self.shows("error", &code.to_string());
     }
 
     fn answered(&mut self, method: &str, result: &Value) {
         if method == "initialize" && result["protocolVersion"] == 2 {
-            self.witness = ConformanceRecorder::for_protocol("acp v2");
+            self.recorder = ConformanceRecorder::for_protocol("acp v2");
         }
         self.shows("client to agent", method);
         self.stopped(&result["stopReason"]);
@@ -78,6 +78,6 @@ impl Listener {
     }
 
     fn shows(&mut self, group: &str, item: &str) {
-        self.witness.shows(group, item, self.how);
+        self.recorder.shows(group, item, self.how);
     }
 }

@@ -12,7 +12,7 @@ use gander_wire::acp::Intent;
 use gander_wire::jsonrpc::{Line, Lines};
 use serde_json::{Value, json};
 
-use crate::common::{Door, catalog, code, view};
+use crate::common::{TestConnection, catalog, code, view};
 
 #[test]
 fn every_row_gets_its_answer_and_the_next_line_works() {
@@ -21,11 +21,11 @@ fn every_row_gets_its_answer_and_the_next_line_works() {
     for row in table.lines().skip(1) {
         let columns: Vec<&str> = row.split('\t').collect();
         let [id, state, input, expected] = columns[..] else { panic!("not four columns: {row}") };
-        let mut door = in_state(state);
-        write(&mut door, &bytes(input));
-        assert_eq!(outcome(&mut door, state), expected, "{id}");
-        door.send(&json!({ "jsonrpc": "2.0", "id": "next", "method": "no/such" }));
-        assert_eq!(outcome(&mut door, state), "-32601 next", "after {id}");
+        let mut test_connection = in_state(state);
+        write(&mut test_connection, &bytes(input));
+        assert_eq!(outcome(&mut test_connection, state), expected, "{id}");
+        test_connection.send(&json!({ "jsonrpc": "2.0", "id": "next", "method": "no/such" }));
+        assert_eq!(outcome(&mut test_connection, state), "-32601 next", "after {id}");
         rows += 1;
     }
     assert!(rows >= 120, "{rows}");
@@ -54,97 +54,98 @@ fn error_32602_is_told_of_parameters_that_do_not_fit() {
 
 #[test]
 fn error_32603_is_told_of_what_broke_here() {
-    let mut door = in_state("ready");
-    write(&mut door, br#"{"jsonrpc":"2.0","id":4,"method":"session/list"}"#);
-    let Intent::ListSessions { ticket, .. } = door.intent() else { panic!("no list wanted") };
-    door.connection.handle_refusal(ticket, &ServiceError::Internal("disk is on fire".to_owned()));
-    let line = door.line();
+    let mut test_connection = in_state("ready");
+    write(&mut test_connection, br#"{"jsonrpc":"2.0","id":4,"method":"session/list"}"#);
+    let Intent::ListSessions { ticket, .. } = test_connection.intent() else { panic!("no list wanted") };
+    test_connection.connection.handle_refusal(ticket, &ServiceError::Internal("disk is on fire".to_owned()));
+    let line = test_connection.line();
     assert_eq!((code(&line), &line["id"]), (-32603, &json!(4)));
 }
 
 #[test]
 fn error_32000_is_told_where_a_login_is_needed() {
-    let mut door = in_state("ready");
-    door.call("session/new", json!({}));
-    let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session wanted") };
-    door.connection.handle_refusal(ticket, &ServiceError::AuthRequired);
-    assert_eq!(code(&door.line()), -32000);
+    let mut test_connection = in_state("ready");
+    test_connection.call("session/new", json!({}));
+    let Intent::NewSession { ticket, .. } = test_connection.intent() else { panic!("no session wanted") };
+    test_connection.connection.handle_refusal(ticket, &ServiceError::AuthRequired);
+    assert_eq!(code(&test_connection.line()), -32000);
 }
 
 #[test]
 fn j14_a_line_without_end_is_refused_once_and_dropped() {
-    let mut door = in_state("ready");
+    let mut test_connection = in_state("ready");
     let mut lines = Lines::with_limit(1000);
     for _ in 0..500 {
         lines.push(&[b'x'; 64]);
-        drain(&mut door, &mut lines);
+        drain(&mut test_connection, &mut lines);
     }
     lines.push(b"xx\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"no/such\"}\n");
-    drain(&mut door, &mut lines);
-    assert_eq!(outcome(&mut door, "ready"), "-32600 null, -32601 1");
+    drain(&mut test_connection, &mut lines);
+    assert_eq!(outcome(&mut test_connection, "ready"), "-32600 null, -32601 1");
 }
 
 #[test]
 fn an_unknown_session_is_named_in_the_error() {
-    let mut door = in_state("ready");
-    let id = door.call("session/load", json!({ "sessionId": build::session(77), "cwd": "/w", "mcpServers": [] }));
-    let Intent::LoadSession { ticket, session, .. } = door.intent() else { panic!("no load wanted") };
-    door.connection.handle_refusal(ticket, &ServiceError::UnknownSession(session));
+    let mut test_connection = in_state("ready");
+    let id =
+        test_connection.call("session/load", json!({ "sessionId": build::session(77), "cwd": "/w", "mcpServers": [] }));
+    let Intent::LoadSession { ticket, session, .. } = test_connection.intent() else { panic!("no load wanted") };
+    test_connection.connection.handle_refusal(ticket, &ServiceError::UnknownSession(session));
     let error = json!({ "code": -32002, "message": "session not found", "data": { "sessionId": build::session(77) } });
-    assert_eq!(door.line(), json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+    assert_eq!(test_connection.line(), json!({ "jsonrpc": "2.0", "id": id, "error": error }));
 }
 
 fn answer(state: &str, input: &[u8]) -> (i64, Value) {
-    let mut door = in_state(state);
-    write(&mut door, input);
-    let line = door.line();
+    let mut test_connection = in_state(state);
+    write(&mut test_connection, input);
+    let line = test_connection.line();
     (code(&line), line["id"].clone())
 }
 
-fn in_state(state: &str) -> Door {
+fn in_state(state: &str) -> TestConnection {
     let mut script = SessionScript::begin();
     match state {
-        "fresh" => Door::fresh(),
-        "ready" => Door::ready(),
-        "open" => Door::open(&script.log),
+        "fresh" => TestConnection::fresh(),
+        "ready" => TestConnection::ready(),
+        "open" => TestConnection::open(&script.log),
         "running" => {
-            let mut door = Door::open(&script.log);
-            door.prompt(door.session(), build::run(5));
+            let mut test_connection = TestConnection::open(&script.log);
+            test_connection.prompt(test_connection.session(), build::run(5));
             script.prompt(build::run(5), IfBusy::Refuse).unwrap();
-            door.feed(&script.log[1..]);
-            door
+            test_connection.feed(&script.log[1..]);
+            test_connection
         }
         "asked" => {
             script.prompt(build::run(5), IfBusy::Refuse).unwrap();
             let call = build::shell(build::call_id(6));
             let gate = ToolGate::Ask(build::permission(build::question_id(7), call.id));
             script.report(build::run(5), Report::ToolWanted { call, gate });
-            Door::open(&script.log)
+            TestConnection::open(&script.log)
         }
         _ => panic!("unknown state: {state}"),
     }
 }
 
-fn write(door: &mut Door, input: &[u8]) {
+fn write(test_connection: &mut TestConnection, input: &[u8]) {
     let mut lines = Lines::default();
     lines.push(input);
     lines.push(b"\n");
-    drain(door, &mut lines);
+    drain(test_connection, &mut lines);
 }
 
-fn drain(door: &mut Door, lines: &mut Lines) {
+fn drain(test_connection: &mut TestConnection, lines: &mut Lines) {
     while let Some(line) = lines.next_line() {
         match line {
-            Line::Whole(line) => door.raw(line),
-            Line::TooLong => door.connection.refuse_oversized(),
+            Line::Whole(line) => test_connection.raw(line),
+            Line::TooLong => test_connection.connection.refuse_oversized(),
         }
     }
 }
 
 /// Everything answered and wanted, in one line of text.
-fn outcome(door: &mut Door, state: &str) -> String {
-    let wants = serve(door, state);
-    let lines = door.lines();
+fn outcome(test_connection: &mut TestConnection, state: &str) -> String {
+    let wants = serve(test_connection, state);
+    let lines = test_connection.lines();
     let answers: Vec<String> = lines.iter().filter(|line| line["method"] != "session/update").map(summary).collect();
     [answers.join(", "), wants].iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join(" ")
 }
@@ -164,26 +165,26 @@ fn summary(line: &Value) -> String {
 }
 
 /// A server with one session, which may be busy, and one folder that is a file.
-fn serve(door: &mut Door, state: &str) -> String {
+fn serve(test_connection: &mut TestConnection, state: &str) -> String {
     let mut wants = String::new();
-    while let Some(intent) = door.connection.poll_intent() {
+    while let Some(intent) = test_connection.connection.poll_intent() {
         let debug = format!("{intent:?}");
         wants += &format!("wants {}", debug.split([' ', '{']).next().unwrap());
         let unknown = || ServiceError::UnknownSession(build::session(404));
         match intent {
-            Intent::ListSessions { ticket, .. } => door.connection.handle_listed(ticket, Vec::new(), None),
+            Intent::ListSessions { ticket, .. } => test_connection.connection.handle_listed(ticket, Vec::new(), None),
             Intent::NewSession { ticket, params } if params.cwd.as_deref() == Some("/file") => {
-                door.connection.handle_refusal(ticket, &ServiceError::BadWorkspace("/file".to_owned()));
+                test_connection.connection.handle_refusal(ticket, &ServiceError::BadWorkspace("/file".to_owned()));
             }
             Intent::NewSession { ticket, .. } | Intent::FirstSession { ticket } => {
-                door.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
+                test_connection.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
             }
             Intent::LoadSession { ticket, .. }
             | Intent::ResumeSession { ticket, .. }
             | Intent::Attach { ticket, .. }
-            | Intent::CloseSession { ticket, .. } => door.connection.handle_refusal(ticket, &unknown()),
+            | Intent::CloseSession { ticket, .. } => test_connection.connection.handle_refusal(ticket, &unknown()),
             Intent::Command { ticket: Some(ticket), .. } if state == "running" => {
-                door.connection.handle_refusal(ticket, &CommandError::RunActive(build::run(5)).into());
+                test_connection.connection.handle_refusal(ticket, &CommandError::RunActive(build::run(5)).into());
             }
             _ => {}
         }

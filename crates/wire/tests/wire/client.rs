@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
-use crate::common::{Door, catalog, view};
+use crate::common::{TestConnection, catalog, view};
 use agent_client_protocol_schema::v1::{
     ClientCapabilities, ContentBlock, FileSystemCapabilities, Implementation, StopReason, TextContent,
 };
@@ -15,14 +15,19 @@ use serde_json::json;
 /// A client, an agent's connection and a session machine behind it.
 struct Pair {
     client: AgentClient,
-    door: Door,
+    test_connection: TestConnection,
     script: SessionScript,
     fed: usize,
 }
 
 impl Pair {
     fn new() -> Self {
-        Self { client: AgentClient::default(), door: Door::fresh(), script: SessionScript::begin(), fed: 0 }
+        Self {
+            client: AgentClient::default(),
+            test_connection: TestConnection::fresh(),
+            script: SessionScript::begin(),
+            fed: 0,
+        }
     }
 
     /// Everything in flight arrives, and the server does what it is asked.
@@ -30,13 +35,13 @@ impl Pair {
         loop {
             let sent: Vec<Vec<u8>> = self.client.outbox().messages().map(|(_, message)| message.to_vec()).collect();
             self.client.outbox().clear();
-            sent.iter().for_each(|message| self.door.raw(message));
-            while let Some(intent) = self.door.connection.poll_intent() {
-                serve(&mut self.door.connection, &mut self.script, &mut self.fed, intent);
+            sent.iter().for_each(|message| self.test_connection.raw(message));
+            while let Some(intent) = self.test_connection.connection.poll_intent() {
+                serve(&mut self.test_connection.connection, &mut self.script, &mut self.fed, intent);
             }
-            self.door.connection.handle_entries(build::session(1), &self.script.log[self.fed..]);
+            self.test_connection.connection.handle_entries(build::session(1), &self.script.log[self.fed..]);
             self.fed = self.script.log.len();
-            let answered = self.door.texts();
+            let answered = self.test_connection.texts();
             answered.iter().for_each(|line| self.client.handle_message(line.as_bytes()));
             if sent.is_empty() && answered.is_empty() {
                 return std::iter::from_fn(|| self.client.poll_event()).collect();
@@ -134,7 +139,7 @@ fn a_cancel_ends_the_turn_as_cancelled_and_withdraws_the_question() {
     assert_eq!(told.last(), Some(&AgentEvent::Ended { call: prompt, stop: StopReason::Cancelled }));
     pair.client.decline(permission);
     assert_eq!(pair.settle(), []);
-    assert_eq!(pair.door.connection.counters().stray_answers, 1);
+    assert_eq!(pair.test_connection.connection.counters().stray_answers, 1);
 }
 
 #[test]
@@ -230,8 +235,8 @@ fn a_reject_is_an_answer_too() {
     pair.client.select_option(permission, "reject");
     pair.client.handle_message(b"");
     let sent: Vec<Vec<u8>> = pair.client.outbox().messages().map(|(_, message)| message.to_vec()).collect();
-    sent.iter().for_each(|message| pair.door.raw(message));
-    let Intent::Command { command: Command::Answer { reply, .. }, .. } = pair.door.intent() else {
+    sent.iter().for_each(|message| pair.test_connection.raw(message));
+    let Intent::Command { command: Command::Answer { reply, .. }, .. } = pair.test_connection.intent() else {
         panic!("no answer")
     };
     assert_eq!(reply, Reply::Chosen { choice: "reject".to_owned(), kind: ChoiceKind::RejectOnce });

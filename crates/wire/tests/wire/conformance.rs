@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::common::{Door, code, profile};
+use crate::common::{TestConnection, code, profile};
 use agent_client_protocol_schema::{v1, v2};
 use gander_domain::Principal;
 use gander_testkit::conformance::ConformanceRecorder;
@@ -36,43 +36,43 @@ const UNTOLD_V2: [&str; 3] = ["tool_call_content_chunk", "terminal_update", "ter
 
 #[test]
 fn version_1_is_listed() {
-    let mut witness = ConformanceRecorder::for_protocol("acp");
-    witness.lists("client to agent", names(&v1::AGENT_METHOD_NAMES));
-    witness.lists("client to agent", names(&v1::PROTOCOL_LEVEL_METHOD_NAMES));
-    witness.lists("agent to client", names(&v1::CLIENT_METHOD_NAMES));
+    let mut recorder = ConformanceRecorder::for_protocol("acp");
+    recorder.lists("client to agent", names(&v1::AGENT_METHOD_NAMES));
+    recorder.lists("client to agent", names(&v1::PROTOCOL_LEVEL_METHOD_NAMES));
+    recorder.lists("agent to client", names(&v1::CLIENT_METHOD_NAMES));
     let updates = variants::<v1::SessionUpdate>(&json!({ "sessionUpdate": "?" }));
     assert!(updates.contains(&"usage_update".to_owned()), "{updates:?}");
-    witness.lists("update", updates);
-    witness.lists("stop reason", variants::<v1::StopReason>(&json!("?")));
+    recorder.lists("update", updates);
+    recorder.lists("stop reason", variants::<v1::StopReason>(&json!("?")));
     let known = codes(|code| !matches!(v1::ErrorCode::from(code), v1::ErrorCode::Other(_)));
     assert_eq!(known.len(), 8);
-    witness.lists("error", known);
+    recorder.lists("error", known);
 }
 
 #[test]
 fn version_2_is_listed() {
-    let mut witness = ConformanceRecorder::for_protocol("acp v2");
-    witness.lists("client to agent", names(&v2::AGENT_METHOD_NAMES));
-    witness.lists("client to agent", names(&v2::PROTOCOL_LEVEL_METHOD_NAMES));
-    witness.lists("agent to client", names(&v2::CLIENT_METHOD_NAMES));
+    let mut recorder = ConformanceRecorder::for_protocol("acp v2");
+    recorder.lists("client to agent", names(&v2::AGENT_METHOD_NAMES));
+    recorder.lists("client to agent", names(&v2::PROTOCOL_LEVEL_METHOD_NAMES));
+    recorder.lists("agent to client", names(&v2::CLIENT_METHOD_NAMES));
     let known = codes(|code| !matches!(v2::ErrorCode::from(code), v2::ErrorCode::Other(_)));
-    witness.lists("error", known);
+    recorder.lists("error", known);
     // Its enums are open, so no refusal lists their names; but none of these may be an unknown one.
     for kind in V2_UPDATES {
         let read = serde_json::from_value::<v2::SessionUpdate>(json!({ "sessionUpdate": kind }));
         assert!(!matches!(read, Ok(v2::SessionUpdate::Other(_))), "{kind}");
     }
-    witness.lists("update", V2_UPDATES);
-    witness.lists("stop reason", ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "error"]);
+    recorder.lists("update", V2_UPDATES);
+    recorder.lists("stop reason", ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "error"]);
 }
 
 #[test]
 fn what_is_not_supported_is_refused_as_unknown() {
-    for (mut door, mut witness) in doors() {
+    for (mut test_connection, mut recorder) in test_connections() {
         for (method, reason) in UNSUPPORTED {
-            door.call(method, json!({}));
-            assert_eq!(code(&door.line()), -32601, "{method}");
-            witness.refuses("client to agent", method, reason);
+            test_connection.call(method, json!({}));
+            assert_eq!(code(&test_connection.line()), -32601, "{method}");
+            recorder.refuses("client to agent", method, reason);
         }
     }
 }
@@ -90,19 +90,22 @@ fn what_the_log_cannot_feed_is_never_told() {
         }
     }
     for (protocol, own) in [("acp", &UNTOLD_V1[..]), ("acp v2", &UNTOLD_V2[..])] {
-        let mut witness = ConformanceRecorder::for_protocol(protocol);
-        UNTOLD.iter().chain(own).for_each(|kind| witness.refuses("update", kind, UNUSED));
-        UNSENT.iter().for_each(|method| witness.refuses("agent to client", method, "never sent"));
+        let mut recorder = ConformanceRecorder::for_protocol(protocol);
+        UNTOLD.iter().chain(own).for_each(|kind| recorder.refuses("update", kind, UNUSED));
+        UNSENT.iter().for_each(|method| recorder.refuses("agent to client", method, "never sent"));
     }
 }
 
 /// A client of each version that has introduced itself.
-fn doors() -> [(Door, ConformanceRecorder); 2] {
-    let mut second = Door::fresh();
+fn test_connections() -> [(TestConnection, ConformanceRecorder); 2] {
+    let mut second = TestConnection::fresh();
     second.connection = Connection::new(AgentProfile { v2: true, ..profile() }, Principal::owner());
     second.call("initialize", json!({ "protocolVersion": 2, "info": { "name": "c", "version": "1" } }));
     second.lines();
-    [(Door::ready(), ConformanceRecorder::for_protocol("acp")), (second, ConformanceRecorder::for_protocol("acp v2"))]
+    [
+        (TestConnection::ready(), ConformanceRecorder::for_protocol("acp")),
+        (second, ConformanceRecorder::for_protocol("acp v2")),
+    ]
 }
 
 /// The values of a table of names.

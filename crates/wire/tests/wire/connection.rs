@@ -13,7 +13,7 @@ use gander_testkit::{SessionScript, build};
 use gander_wire::acp::{ArchiveFilter, Intent, ListedSession};
 use serde_json::{Value, json};
 
-use crate::common::{Door, asking, catalog, code, short, view};
+use crate::common::{TestConnection, asking, catalog, code, short, view};
 
 const RUN: u128 = 5;
 const END: Report = Report::Ended(Outcome::Completed { stop: StopReason::EndTurn });
@@ -33,25 +33,25 @@ fn speaking() -> SessionScript {
 
 #[test]
 fn initialize_says_what_works() {
-    let mut door = Door::fresh();
-    door.call("initialize", json!({ "protocolVersion": 1 }));
+    let mut test_connection = TestConnection::fresh();
+    test_connection.call("initialize", json!({ "protocolVersion": 1 }));
     expect![[r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true,"audio":false,"embeddedContext":true},"mcpCapabilities":{"http":false,"sse":false,"acp":false},"sessionCapabilities":{"list":{},"delete":{},"additionalDirectories":{},"fork":{},"archive":{},"status":{},"title":{},"resume":{},"close":{}},"auth":{}},"authMethods":[],"agentInfo":{"name":"gander","title":"Gander","version":"0.0.0"},"_meta":{"steering":{"supported":true}}}}"#]]
-    .assert_eq(&door.texts().join("\n"));
-    assert_eq!(door.connection.abilities(), Some(gander_wire::acp::ClientAbilities::default()));
+    .assert_eq(&test_connection.texts().join("\n"));
+    assert_eq!(test_connection.connection.abilities(), Some(gander_wire::acp::ClientAbilities::default()));
 }
 
 #[test]
 fn a_new_session_is_answered_with_its_modes_and_options() {
-    let mut door = Door::ready();
+    let mut test_connection = TestConnection::ready();
     let params = json!({ "cwd": "/w", "additionalDirectories": ["/x"], "mcpServers": [{ "name": "m", "command": "/m", "args": [], "env": [] }] });
-    door.call("session/new", params);
-    let Intent::NewSession { ticket, params } = door.intent() else { panic!("no session wanted") };
+    test_connection.call("session/new", params);
+    let Intent::NewSession { ticket, params } = test_connection.intent() else { panic!("no session wanted") };
     assert_eq!(
         (params.cwd.as_deref(), params.folders, params.mcp_servers.len()),
         (Some("/w"), vec!["/x".to_owned()], 1)
     );
-    door.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
-    let lines = door.lines();
+    test_connection.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
+    let lines = test_connection.lines();
     assert_eq!(short(&lines), ["result other", "available_commands_update", "notice"]);
     let result = &lines[0]["result"];
     assert_eq!(result["sessionId"], json!(build::session(1)));
@@ -65,17 +65,17 @@ fn a_new_session_is_answered_with_its_modes_and_options() {
     let expected = [("mode", "assistant"), ("model", "demo/scripted"), ("thought_level", "default"), ("policy", "ask")];
     let further = [("routing", "off"), ("temperature", "default"), ("max_turns", "default"), ("budget", "none")];
     assert_eq!(options, [expected, further].concat());
-    assert!(door.connection.is_attached(build::session(1)));
+    assert!(test_connection.connection.is_attached(build::session(1)));
 }
 
 #[test]
 fn all_updates_of_a_turn_go_out_before_its_answer() {
-    let mut door = Door::open(&SessionScript::begin().log);
-    let id = door.prompt(door.session(), run());
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
+    let id = test_connection.prompt(test_connection.session(), run());
     let mut script = speaking();
     script.report(run(), END);
-    door.feed(&script.log[1..]);
-    let lines = door.lines();
+    test_connection.feed(&script.log[1..]);
+    let lines = test_connection.lines();
     assert_eq!(short(&lines), ["agent_message_chunk", "result end_turn"]);
     assert_eq!(lines[1]["id"], json!(id));
 }
@@ -83,10 +83,10 @@ fn all_updates_of_a_turn_go_out_before_its_answer() {
 #[test]
 fn a_client_is_not_told_its_own_words_but_others_are() {
     let script = speaking();
-    let mut here = Door::open(&script.log[..1]);
+    let mut here = TestConnection::open(&script.log[..1]);
     here.prompt(here.session(), run());
     here.feed(&script.log[1..]);
-    let mut there = Door::open(&script.log[..1]);
+    let mut there = TestConnection::open(&script.log[..1]);
     there.feed(&script.log[1..]);
     assert_eq!(short(&here.lines()), ["agent_message_chunk"]);
     assert_eq!(short(&there.lines()), ["user_message_chunk", "agent_message_chunk"]);
@@ -94,16 +94,19 @@ fn a_client_is_not_told_its_own_words_but_others_are() {
 
 #[test]
 fn a_prompt_becomes_a_command_with_its_parts_and_meta() {
-    let mut door = Door::open(&SessionScript::begin().log);
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
     let prompt = json!([
         { "type": "text", "text": "look" },
         { "type": "resource_link", "uri": "file:///a", "name": "a", "title": "A", "size": 3 },
         { "type": "resource", "resource": { "uri": "file:///b", "text": "beta" } },
         { "type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo=" },
     ]);
-    door.call("session/prompt", json!({ "sessionId": door.session(), "prompt": prompt, "_meta": { "k": 1 } }));
+    test_connection.call(
+        "session/prompt",
+        json!({ "sessionId": test_connection.session(), "prompt": prompt, "_meta": { "k": 1 } }),
+    );
     let Intent::Command { command: Command::Prompt { run, origin, parts, if_busy, meta }, ticket: Some(_), .. } =
-        door.intent()
+        test_connection.intent()
     else {
         panic!("no prompt")
     };
@@ -121,60 +124,67 @@ fn a_prompt_becomes_a_command_with_its_parts_and_meta() {
 #[test]
 fn a_session_that_is_not_open_here_is_attached_first() {
     let script = SessionScript::begin();
-    let mut door = Door::ready();
+    let mut test_connection = TestConnection::ready();
     let prompt = json!({ "sessionId": build::session(1), "prompt": [{ "type": "text", "text": "x" }] });
-    door.call("session/prompt", prompt);
-    door.call("session/set_mode", json!({ "sessionId": build::session(1), "modeId": "planner" }));
-    let Intent::Attach { ticket, session } = door.intent() else { panic!("not attached") };
-    assert_eq!((session, door.connection.poll_intent()), (build::session(1), None));
-    door.connection.handle_opened(ticket, view(&script.log), catalog());
-    assert!(matches!(door.intent(), Intent::Command { command: Command::Prompt { .. }, .. }));
+    test_connection.call("session/prompt", prompt);
+    test_connection.call("session/set_mode", json!({ "sessionId": build::session(1), "modeId": "planner" }));
+    let Intent::Attach { ticket, session } = test_connection.intent() else { panic!("not attached") };
+    assert_eq!((session, test_connection.connection.poll_intent()), (build::session(1), None));
+    test_connection.connection.handle_opened(ticket, view(&script.log), catalog());
+    assert!(matches!(test_connection.intent(), Intent::Command { command: Command::Prompt { .. }, .. }));
     let patch = SettingsPatch { mode: Some("planner".to_owned()), ..SettingsPatch::default() };
-    let Intent::Command { command, .. } = door.intent() else { panic!("no command") };
+    let Intent::Command { command, .. } = test_connection.intent() else { panic!("no command") };
     assert_eq!(command, Command::Configure { patch });
-    assert_eq!(door.texts(), Vec::<String>::new());
+    assert_eq!(test_connection.texts(), Vec::<String>::new());
 }
 
 #[test]
 fn all_that_wait_for_a_session_hear_that_there_is_none() {
-    let mut door = Door::ready();
+    let mut test_connection = TestConnection::ready();
     let prompt = json!({ "sessionId": build::session(9), "prompt": [{ "type": "text", "text": "x" }] });
-    let first = door.call("session/prompt", prompt.clone());
-    let second = door.call("session/prompt", prompt);
-    let Intent::Attach { ticket, session } = door.intent() else { panic!("not attached") };
-    door.connection.handle_refusal(ticket, &ServiceError::UnknownSession(session));
-    let answers: Vec<(Value, i64)> = door.lines().iter().map(|line| (line["id"].clone(), code(line))).collect();
+    let first = test_connection.call("session/prompt", prompt.clone());
+    let second = test_connection.call("session/prompt", prompt);
+    let Intent::Attach { ticket, session } = test_connection.intent() else { panic!("not attached") };
+    test_connection.connection.handle_refusal(ticket, &ServiceError::UnknownSession(session));
+    let answers: Vec<(Value, i64)> =
+        test_connection.lines().iter().map(|line| (line["id"].clone(), code(line))).collect();
     assert_eq!(answers, [(json!(first), -32002), (json!(second), -32002)]);
 }
 
 #[test]
 fn a_prompt_sent_while_a_load_is_under_way_waits_for_its_end() {
     let script = speaking();
-    let mut door = Door::loading(&script.log);
-    door.call("session/prompt", json!({ "sessionId": door.session(), "prompt": [{ "type": "text", "text": "x" }] }));
+    let mut test_connection = TestConnection::loading(&script.log);
+    test_connection.call(
+        "session/prompt",
+        json!({ "sessionId": test_connection.session(), "prompt": [{ "type": "text", "text": "x" }] }),
+    );
     let (first, rest) = script.log.split_at(2);
-    door.feed(first);
-    assert_eq!(door.connection.poll_intent(), None);
-    door.feed(rest);
+    test_connection.feed(first);
+    assert_eq!(test_connection.connection.poll_intent(), None);
+    test_connection.feed(rest);
     let told = ["user_message_chunk", "agent_message_chunk", "result other", "available_commands_update"];
-    assert_eq!(short(&door.lines()), told);
-    assert!(matches!(door.intent(), Intent::Command { command: Command::Prompt { .. }, .. }));
+    assert_eq!(short(&test_connection.lines()), told);
+    assert!(matches!(test_connection.intent(), Intent::Command { command: Command::Prompt { .. }, .. }));
 }
 
 #[test]
 fn a_cancel_reaches_a_prompt_that_still_waits_for_its_session() {
-    let mut door = Door::ready();
-    door.call("session/prompt", json!({ "sessionId": build::session(1), "prompt": [{ "type": "text", "text": "x" }] }));
-    door.send(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": build::session(1) } }));
-    assert_eq!(short(&door.lines()), ["result cancelled"]);
+    let mut test_connection = TestConnection::ready();
+    test_connection
+        .call("session/prompt", json!({ "sessionId": build::session(1), "prompt": [{ "type": "text", "text": "x" }] }));
+    test_connection
+        .send(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": build::session(1) } }));
+    assert_eq!(short(&test_connection.lines()), ["result cancelled"]);
 }
 
 #[test]
 fn cancel_sent_as_a_request_is_answered_too() {
-    let mut door = Door::open(&SessionScript::begin().log);
-    door.call("session/cancel", json!({ "sessionId": door.session() }));
-    assert_eq!(door.line()["result"], json!({}));
-    let Intent::Command { command: Command::Cancel { run: None, .. }, ticket: None, .. } = door.intent() else {
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
+    test_connection.call("session/cancel", json!({ "sessionId": test_connection.session() }));
+    assert_eq!(test_connection.line()["result"], json!({}));
+    let Intent::Command { command: Command::Cancel { run: None, .. }, ticket: None, .. } = test_connection.intent()
+    else {
         panic!("no cancel")
     };
 }
@@ -182,57 +192,59 @@ fn cancel_sent_as_a_request_is_answered_too() {
 #[test]
 fn taking_a_prompt_back_cancels_its_run_and_the_answer_still_comes() {
     let mut script = speaking();
-    let mut door = Door::open(&script.log[..1]);
-    let id = door.prompt(door.session(), run());
-    door.send(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } }));
-    let Intent::Command { command: command @ Command::Cancel { run: Some(_), .. }, ticket: None, .. } = door.intent()
+    let mut test_connection = TestConnection::open(&script.log[..1]);
+    let id = test_connection.prompt(test_connection.session(), run());
+    test_connection.send(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } }));
+    let Intent::Command { command: command @ Command::Cancel { run: Some(_), .. }, ticket: None, .. } =
+        test_connection.intent()
     else {
         panic!("no cancel")
     };
     script.command(command).unwrap();
     script.report(run(), END);
-    door.feed(&script.log[1..]);
-    assert_eq!(short(&door.lines()).last().unwrap(), "result cancelled");
+    test_connection.feed(&script.log[1..]);
+    assert_eq!(short(&test_connection.lines()).last().unwrap(), "result cancelled");
 }
 
 #[test]
 fn taking_a_load_back_ends_it_in_silence_and_life_goes_on() {
     let mut script = speaking();
-    let mut door = Door::loading(&script.log);
-    door.feed(&script.log[..2]);
-    door.lines();
-    door.send(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": 2 } }));
-    assert_eq!(code(&door.line()), -32800);
+    let mut test_connection = TestConnection::loading(&script.log);
+    test_connection.feed(&script.log[..2]);
+    test_connection.lines();
+    test_connection.send(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": 2 } }));
+    assert_eq!(code(&test_connection.line()), -32800);
     let head = script.log.len();
-    door.feed(&script.log[2..]);
-    assert_eq!(door.texts(), Vec::<String>::new());
+    test_connection.feed(&script.log[2..]);
+    assert_eq!(test_connection.texts(), Vec::<String>::new());
     script.report(run(), Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: "!".into() }]));
-    door.feed(&script.log[head..]);
-    assert_eq!(short(&door.lines()), ["agent_message_chunk"]);
+    test_connection.feed(&script.log[head..]);
+    assert_eq!(short(&test_connection.lines()), ["agent_message_chunk"]);
 }
 
 #[test]
 fn entries_that_were_seen_are_skipped() {
     let script = speaking();
-    let mut door = Door::open(&script.log[..1]);
-    door.feed(&script.log);
-    let once = door.texts();
-    door.feed(&script.log);
-    assert_eq!((once.len(), door.texts().len()), (2, 0));
+    let mut test_connection = TestConnection::open(&script.log[..1]);
+    test_connection.feed(&script.log);
+    let once = test_connection.texts();
+    test_connection.feed(&script.log);
+    assert_eq!((once.len(), test_connection.texts().len()), (2, 0));
 }
 
 #[test]
 fn options_are_changed_and_answered_whole() {
-    let mut door = Door::open(&SessionScript::begin().log);
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
     let changes = [("mode", "planner"), ("model", "demo/other"), ("thought_level", "high"), ("policy", "auto")];
     for (place, (option, value)) in changes.into_iter().enumerate() {
-        let params = json!({ "sessionId": door.session(), "configId": option, "value": value });
-        door.call("session/set_config_option", params);
-        let Intent::Command { command: Command::Configure { .. }, ticket: Some(ticket), .. } = door.intent() else {
+        let params = json!({ "sessionId": test_connection.session(), "configId": option, "value": value });
+        test_connection.call("session/set_config_option", params);
+        let Intent::Command { command: Command::Configure { .. }, ticket: Some(ticket), .. } = test_connection.intent()
+        else {
             panic!("no change of {option}")
         };
-        door.connection.handle_accepted(ticket, Accepted::Done);
-        let line = door.line();
+        test_connection.connection.handle_accepted(ticket, Accepted::Done);
+        let line = test_connection.line();
         let options = line["result"]["configOptions"].as_array().unwrap();
         let changed = options.iter().find(|found| found["id"] == option).unwrap();
         assert_eq!((options.len(), &changed["currentValue"]), (8, &json!(value)));
@@ -249,15 +261,16 @@ fn options_are_changed_and_answered_whole() {
 fn a_mode_is_set_back_though_the_change_before_was_not_told_yet() {
     for is_accepted in [true, false] {
         let script = SessionScript::begin();
-        let (mut door, first) = (Door::open(&script.log), view(&script.log).settings.mode);
+        let (mut test_connection, first) = (TestConnection::open(&script.log), view(&script.log).settings.mode);
         let mut set = |mode: &str| {
-            door.call("session/set_mode", json!({ "sessionId": door.session(), "modeId": mode }));
-            let Intent::Command { command: Command::Configure { patch }, ticket: Some(ticket), .. } = door.intent()
+            test_connection.call("session/set_mode", json!({ "sessionId": test_connection.session(), "modeId": mode }));
+            let Intent::Command { command: Command::Configure { patch }, ticket: Some(ticket), .. } =
+                test_connection.intent()
             else {
                 panic!("no change to {mode}")
             };
             if is_accepted {
-                door.connection.handle_accepted(ticket, Accepted::Done);
+                test_connection.connection.handle_accepted(ticket, Accepted::Done);
             }
             patch.mode
         };
@@ -271,49 +284,51 @@ fn a_mode_is_set_back_though_the_change_before_was_not_told_yet() {
 #[test]
 fn options_that_are_set_to_what_they_are_hide_no_later_change() {
     let mut script = SessionScript::begin();
-    let mut door = Door::open(&script.log);
-    let set = |door: &mut Door, option: &str, value: &str| {
-        door.call(
+    let mut test_connection = TestConnection::open(&script.log);
+    let set = |test_connection: &mut TestConnection, option: &str, value: &str| {
+        test_connection.call(
             "session/set_config_option",
-            json!({ "sessionId": door.session(), "configId": option, "value": value }),
+            json!({ "sessionId": test_connection.session(), "configId": option, "value": value }),
         );
-        let Intent::Command { ticket: Some(ticket), .. } = door.intent() else { panic!("no change of {option}") };
-        door.connection.handle_accepted(ticket, Accepted::Done);
-        let options = door.line()["result"]["configOptions"].clone();
+        let Intent::Command { ticket: Some(ticket), .. } = test_connection.intent() else {
+            panic!("no change of {option}")
+        };
+        test_connection.connection.handle_accepted(ticket, Accepted::Done);
+        let options = test_connection.line()["result"]["configOptions"].clone();
         let policy = options.as_array().unwrap().iter().find(|found| found["id"] == "policy").cloned();
         policy.unwrap()["currentValue"].clone()
     };
     for _ in 0..2 {
-        assert_eq!(set(&mut door, "policy", "ask"), "ask");
+        assert_eq!(set(&mut test_connection, "policy", "ask"), "ask");
     }
     let (head, policy) = (script.log.len(), Some(gander_domain::Policy::Auto));
     script.command(Command::Configure { patch: SettingsPatch { policy, ..SettingsPatch::default() } }).unwrap();
-    door.feed(&script.log[head..]);
-    door.lines();
-    assert_eq!(set(&mut door, "thought_level", "high"), "auto", "another client changed it");
+    test_connection.feed(&script.log[head..]);
+    test_connection.lines();
+    assert_eq!(set(&mut test_connection, "thought_level", "high"), "auto", "another client changed it");
 }
 
 #[test]
 fn a_mode_is_changed_and_answered_with_nothing() {
-    let mut door = Door::open(&SessionScript::begin().log);
-    door.call("session/set_mode", json!({ "sessionId": door.session(), "modeId": "planner" }));
-    let Intent::Command { ticket: Some(ticket), .. } = door.intent() else { panic!("no change") };
-    door.connection.handle_accepted(ticket, Accepted::Done);
-    assert_eq!(door.line()["result"], json!({}));
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
+    test_connection.call("session/set_mode", json!({ "sessionId": test_connection.session(), "modeId": "planner" }));
+    let Intent::Command { ticket: Some(ticket), .. } = test_connection.intent() else { panic!("no change") };
+    test_connection.connection.handle_accepted(ticket, Accepted::Done);
+    assert_eq!(test_connection.line()["result"], json!({}));
 }
 
 #[test]
 fn new_choices_are_offered() {
-    let mut door = Door::open(&SessionScript::begin().log);
-    door.connection.handle_catalog_changed(build::session(1), Arc::new(SessionCatalog::default()));
-    assert_eq!(short(&door.lines()), ["config_option_update"]);
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
+    test_connection.connection.handle_catalog_changed(build::session(1), Arc::new(SessionCatalog::default()));
+    assert_eq!(short(&test_connection.lines()), ["config_option_update"]);
 }
 
 #[test]
 fn sessions_are_listed_with_their_times() {
-    let mut door = Door::ready();
-    door.call("session/list", json!({ "cwd": "/w", "cursor": "c" }));
-    let Intent::ListSessions { ticket, cwd, cursor, archived } = door.intent() else { panic!("no list") };
+    let mut test_connection = TestConnection::ready();
+    test_connection.call("session/list", json!({ "cwd": "/w", "cursor": "c" }));
+    let Intent::ListSessions { ticket, cwd, cursor, archived } = test_connection.intent() else { panic!("no list") };
     assert_eq!((cwd.as_deref(), cursor.as_deref(), archived), (Some("/w"), Some("c"), ArchiveFilter::Exclude));
     let listed = ListedSession {
         session: build::session(1),
@@ -324,53 +339,53 @@ fn sessions_are_listed_with_their_times() {
         updated_at: Timestamp::from_micros(1_700_000_000_000_000),
         archived: false,
     };
-    door.connection.handle_listed(ticket, vec![listed], Some("d".to_owned()));
+    test_connection.connection.handle_listed(ticket, vec![listed], Some("d".to_owned()));
     let sessions = json!([{ "sessionId": build::session(1), "cwd": "/w", "title": "T", "updatedAt": "2023-11-14T22:13:20Z", "archived": false, "_meta": { "gander/createdAt": "2020-09-13T12:26:40Z" } }]);
-    assert_eq!(door.line()["result"], json!({ "sessions": sessions, "nextCursor": "d" }));
+    assert_eq!(test_connection.line()["result"], json!({ "sessions": sessions, "nextCursor": "d" }));
 }
 
 #[test]
 fn closing_answers_what_waits_and_withdraws_what_is_asked() {
     let script = asking();
-    let mut door = Door::open(&script.log[..1]);
-    door.prompt(door.session(), run());
-    door.feed(&script.log[1..]);
-    door.lines();
-    door.call("session/close", json!({ "sessionId": door.session() }));
-    let Intent::CloseSession { ticket, .. } = door.intent() else { panic!("no close") };
-    door.connection.handle_done(ticket);
-    assert_eq!(short(&door.lines()), ["$/cancel_request", "result cancelled", "result other"]);
-    assert!(!door.connection.is_attached(build::session(1)));
-    door.feed(&script.log);
-    assert_eq!(door.texts(), Vec::<String>::new());
+    let mut test_connection = TestConnection::open(&script.log[..1]);
+    test_connection.prompt(test_connection.session(), run());
+    test_connection.feed(&script.log[1..]);
+    test_connection.lines();
+    test_connection.call("session/close", json!({ "sessionId": test_connection.session() }));
+    let Intent::CloseSession { ticket, .. } = test_connection.intent() else { panic!("no close") };
+    test_connection.connection.handle_done(ticket);
+    assert_eq!(short(&test_connection.lines()), ["$/cancel_request", "result cancelled", "result other"]);
+    assert!(!test_connection.connection.is_attached(build::session(1)));
+    test_connection.feed(&script.log);
+    assert_eq!(test_connection.texts(), Vec::<String>::new());
 }
 
 #[test]
 fn a_session_deleted_elsewhere_fails_its_prompt() {
-    let mut door = Door::open(&SessionScript::begin().log);
-    door.prompt(door.session(), run());
-    door.connection.handle_session_gone(build::session(1));
-    assert_eq!(code(&door.line()), -32002);
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
+    test_connection.prompt(test_connection.session(), run());
+    test_connection.connection.handle_session_gone(build::session(1));
+    assert_eq!(code(&test_connection.line()), -32002);
 }
 
 #[test]
 fn a_delete_is_asked_for_and_answered() {
-    let mut door = Door::ready();
-    door.call("session/delete", json!({ "sessionId": build::session(3) }));
-    let Intent::DeleteSession { ticket, session } = door.intent() else { panic!("no delete") };
+    let mut test_connection = TestConnection::ready();
+    test_connection.call("session/delete", json!({ "sessionId": build::session(3) }));
+    let Intent::DeleteSession { ticket, session } = test_connection.intent() else { panic!("no delete") };
     assert_eq!(session, build::session(3));
-    door.connection.handle_done(ticket);
-    assert_eq!(door.line()["result"], json!({}));
+    test_connection.connection.handle_done(ticket);
+    assert_eq!(test_connection.line()["result"], json!({}));
 }
 
 #[test]
 fn extensions_pass_through() {
-    let mut door = Door::ready();
-    door.call("_gander/status", json!({ "deep": [1, { "x": null }] }));
-    let Intent::Extension { ticket, method, params } = door.intent() else { panic!("no extension") };
+    let mut test_connection = TestConnection::ready();
+    test_connection.call("_gander/status", json!({ "deep": [1, { "x": null }] }));
+    let Intent::Extension { ticket, method, params } = test_connection.intent() else { panic!("no extension") };
     assert_eq!((method.as_str(), params), ("_gander/status", json!({ "deep": [1, { "x": null }] })));
-    door.connection.handle_extension_result(ticket, &json!({ "ok": true }));
-    assert_eq!(door.line()["result"], json!({ "ok": true }));
+    test_connection.connection.handle_extension_result(ticket, &json!({ "ok": true }));
+    assert_eq!(test_connection.line()["result"], json!({ "ok": true }));
 }
 
 #[test]
@@ -378,10 +393,12 @@ fn notices_go_to_those_who_show_them_and_never_into_a_replay() {
     let mut script = speaking();
     let notice = Notice { severity: Severity::Info, title: "n".into(), detail: None };
     script.report(run(), Report::Noticed(notice));
-    let told = |door: &mut Door| short(&door.lines()).iter().filter(|line| *line == "notice").count();
-    let mut able = Door::open(&script.log[..1]);
+    let told = |test_connection: &mut TestConnection| {
+        short(&test_connection.lines()).iter().filter(|line| *line == "notice").count()
+    };
+    let mut able = TestConnection::open(&script.log[..1]);
     able.feed(&script.log);
-    let mut late = Door::loading(&script.log);
+    let mut late = TestConnection::loading(&script.log);
     late.feed(&script.log);
     let mut poor = poor(&script.log);
     poor.feed(&script.log);
@@ -389,31 +406,31 @@ fn notices_go_to_those_who_show_them_and_never_into_a_replay() {
 }
 
 /// A client that offers nothing.
-fn poor(log: &[Entry]) -> Door {
-    let mut door = Door::fresh();
-    door.call("initialize", json!({ "protocolVersion": 1 }));
-    door.call("session/new", json!({}));
-    let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.handle_opened(ticket, view(&log[..1]), catalog());
-    door.lines();
-    door
+fn poor(log: &[Entry]) -> TestConnection {
+    let mut test_connection = TestConnection::fresh();
+    test_connection.call("initialize", json!({ "protocolVersion": 1 }));
+    test_connection.call("session/new", json!({}));
+    let Intent::NewSession { ticket, .. } = test_connection.intent() else { panic!("no session") };
+    test_connection.connection.handle_opened(ticket, view(&log[..1]), catalog());
+    test_connection.lines();
+    test_connection
 }
 
 #[test]
 fn an_answer_that_does_not_fit_its_ticket_is_an_internal_error_at_once() {
-    let mut door = Door::ready();
-    door.call("session/list", json!({}));
-    let Intent::ListSessions { ticket, .. } = door.intent() else { panic!("no list") };
-    door.connection.handle_extension_result(ticket, &json!({}));
-    assert_eq!(code(&door.line()), -32603);
+    let mut test_connection = TestConnection::ready();
+    test_connection.call("session/list", json!({}));
+    let Intent::ListSessions { ticket, .. } = test_connection.intent() else { panic!("no list") };
+    test_connection.connection.handle_extension_result(ticket, &json!({}));
+    assert_eq!(code(&test_connection.line()), -32603);
 }
 
 #[test]
 fn every_message_knows_its_session_and_its_entry() {
     let script = speaking();
-    let mut door = Door::open(&script.log[..1]);
-    door.feed(&script.log);
+    let mut test_connection = TestConnection::open(&script.log[..1]);
+    test_connection.feed(&script.log);
     let places: Vec<(Option<_>, u64)> =
-        door.connection.outbox().messages().map(|(place, _)| (place.session, place.seq.0)).collect();
+        test_connection.connection.outbox().messages().map(|(place, _)| (place.session, place.seq.0)).collect();
     assert_eq!(places, [(Some(build::session(1)), 3), (Some(build::session(1)), 5)]);
 }

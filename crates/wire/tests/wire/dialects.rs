@@ -12,7 +12,7 @@ use gander_testkit::{CountingIds, SessionScript, build};
 use gander_wire::acp::{Connection, Dialect, Intent, ListedSession};
 use serde_json::{Value, json};
 
-use crate::common::{Door, catalog, code, profile, short, view};
+use crate::common::{TestConnection, catalog, code, profile, short, view};
 
 /// Each dialect, its expected files, and how its clients introduce themselves.
 fn dialects() -> [(Dialect, &'static str, Value); 3] {
@@ -29,29 +29,29 @@ fn dialects() -> [(Dialect, &'static str, Value); 3] {
 }
 
 /// A client that introduced itself; the second paper's words must be forced.
-fn introduced(dialect: Dialect, hello: Value, log: &[Entry]) -> Door {
-    let mut door = Door::fresh();
+fn introduced(dialect: Dialect, hello: Value, log: &[Entry]) -> TestConnection {
+    let mut test_connection = TestConnection::fresh();
     if dialect == Dialect::Aptove {
-        door.connection = Connection::new(profile(), Principal::owner()).with_dialect(dialect);
+        test_connection.connection = Connection::new(profile(), Principal::owner()).with_dialect(dialect);
     }
-    door.call("initialize", hello);
-    if let Some(Intent::FirstSession { ticket }) = door.connection.poll_intent() {
-        door.connection.handle_opened(ticket, view(log), catalog());
+    test_connection.call("initialize", hello);
+    if let Some(Intent::FirstSession { ticket }) = test_connection.connection.poll_intent() {
+        test_connection.connection.handle_opened(ticket, view(log), catalog());
     }
-    door
+    test_connection
 }
 
 /// What such a client is told: its introduction, its session, everything that happens, and the list of sessions.
 fn told(dialect: Dialect, hello: Value, log: &[Entry]) -> Vec<String> {
-    let mut door = introduced(dialect, hello, &log[..1]);
-    door.call("session/new", json!({ "metadata": { "branch": "main" } }));
-    let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.handle_opened(ticket, view(&log[..1]), catalog());
-    door.live(&log[1..]);
-    door.call("session/list", json!({}));
-    let Intent::ListSessions { ticket, .. } = door.intent() else { panic!("no list") };
-    door.connection.handle_listed(ticket, vec![listed()], None);
-    door.texts()
+    let mut test_connection = introduced(dialect, hello, &log[..1]);
+    test_connection.call("session/new", json!({ "metadata": { "branch": "main" } }));
+    let Intent::NewSession { ticket, .. } = test_connection.intent() else { panic!("no session") };
+    test_connection.connection.handle_opened(ticket, view(&log[..1]), catalog());
+    test_connection.live(&log[1..]);
+    test_connection.call("session/list", json!({}));
+    let Intent::ListSessions { ticket, .. } = test_connection.intent() else { panic!("no list") };
+    test_connection.connection.handle_listed(ticket, vec![listed()], None);
+    test_connection.texts()
 }
 
 fn listed() -> ListedSession {
@@ -95,18 +95,18 @@ fn a_standard_client_hears_nothing_of_any_dialect() {
     ];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
     for scenario in scenarios(&root).unwrap() {
-        let mut door = Door::open(&scenario.log[..1]);
-        door.feed(&scenario.log);
-        for line in door.texts() {
+        let mut test_connection = TestConnection::open(&scenario.log[..1]);
+        test_connection.feed(&scenario.log);
+        for line in test_connection.texts() {
             assert!(words.iter().all(|word| !line.contains(word)), "{line}");
         }
     }
-    let mut door = Door::fresh();
-    door.call("initialize", crate::common::hello());
-    let answer = door.line();
+    let mut test_connection = TestConnection::fresh();
+    test_connection.call("initialize", crate::common::hello());
+    let answer = test_connection.line();
     let keys: Vec<&String> = answer["result"].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["protocolVersion", "agentCapabilities", "authMethods", "agentInfo", "_meta"]);
-    assert_eq!(door.connection.dialect(), Dialect::Standard);
+    assert_eq!(test_connection.connection.dialect(), Dialect::Standard);
 }
 
 #[test]
@@ -122,18 +122,18 @@ fn the_dialect_is_settled_by_the_introduction() {
         (json!({ "protocol_version": "2024-11-05" }), Dialect::Goosed),
     ];
     for (hello, expected) in table {
-        let mut door = Door::fresh();
-        door.call("initialize", hello.clone());
-        assert_eq!(door.connection.dialect(), expected, "{hello}");
+        let mut test_connection = TestConnection::fresh();
+        test_connection.call("initialize", hello.clone());
+        assert_eq!(test_connection.connection.dialect(), expected, "{hello}");
     }
 }
 
 #[test]
 fn a_version_that_is_a_text_is_echoed_as_that_text() {
     for version in ["1", "2025-06-01"] {
-        let mut door = Door::fresh();
-        door.call("initialize", json!({ "protocolVersion": version, "clientCapabilities": {} }));
-        assert_eq!(door.line()["result"]["protocolVersion"], version);
+        let mut test_connection = TestConnection::fresh();
+        test_connection.call("initialize", json!({ "protocolVersion": version, "clientCapabilities": {} }));
+        assert_eq!(test_connection.line()["result"]["protocolVersion"], version);
     }
 }
 
@@ -145,9 +145,9 @@ fn capabilities_are_understood_under_any_name() {
         json!({ "protocolVersion": "1", "capabilities": { "fs.readTextFile": true, "terminal": true } }),
         json!({ "protocol_version": 1, "client_capabilities": { "fs": { "read_text_file": true }, "terminal": true } }),
     ] {
-        let mut door = Door::fresh();
-        door.call("initialize", hello.clone());
-        let abilities = door.connection.abilities().unwrap();
+        let mut test_connection = TestConnection::fresh();
+        test_connection.call("initialize", hello.clone());
+        let abilities = test_connection.connection.abilities().unwrap();
         assert_eq!((abilities.read_file, abilities.write_file, abilities.terminal), (true, false, true), "{hello}");
     }
 }
@@ -165,11 +165,11 @@ fn a_prompt_is_understood_in_any_form() {
         ("prompt", json!({ "prompt": [{ "text": "hi" }, image] })),
     ] {
         for key in ["sessionId", "session_id"] {
-            let mut door = Door::open(&SessionScript::begin().log);
+            let mut test_connection = TestConnection::open(&SessionScript::begin().log);
             let mut params = said.clone();
             params[key] = json!(build::session(1));
-            door.call(method, params);
-            let Intent::Command { command: Command::Prompt { parts, .. }, .. } = door.intent() else {
+            test_connection.call(method, params);
+            let Intent::Command { command: Command::Prompt { parts, .. }, .. } = test_connection.intent() else {
                 panic!("{said}")
             };
             assert_eq!(parts[0], Part::text("hi"), "{said}");
@@ -179,81 +179,87 @@ fn a_prompt_is_understood_in_any_form() {
 
 #[test]
 fn sessions_are_opened_and_changed_in_any_words() {
-    let mut door = Door::open(&SessionScript::begin().log);
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
     let id = build::session(1);
-    door.call("set_session_mode", json!({ "session_id": id, "mode_id": "planner" }));
+    test_connection.call("set_session_mode", json!({ "session_id": id, "mode_id": "planner" }));
     let planner = SettingsPatch { mode: Some("planner".to_owned()), ..SettingsPatch::default() };
-    assert!(matches!(door.intent(), Intent::Command { command: Command::Configure { patch }, .. } if patch == planner));
-    door.call("set_session_model", json!({ "session_id": id, "model_id": "demo/other" }));
-    let other = SettingsPatch { model: Some("demo/other".to_owned()), ..SettingsPatch::default() };
-    assert!(matches!(door.intent(), Intent::Command { command: Command::Configure { patch }, .. } if patch == other));
-    door.call("session/load", json!({ "workspace_id": build::session(8) }));
-    assert!(matches!(door.intent(), Intent::LoadSession { session, .. } if session == build::session(8)));
-    door.call("new_session", json!({}));
     assert!(
-        matches!(door.intent(), Intent::NewSession { params, .. } if params.cwd.is_none() && params.mcp_servers.is_empty())
+        matches!(test_connection.intent(), Intent::Command { command: Command::Configure { patch }, .. } if patch == planner)
     );
-    door.call("session/new", json!({ "metadata": { "workDir": "/w", "branch": "b" } }));
-    let Intent::NewSession { params, .. } = door.intent() else { panic!("no session") };
+    test_connection.call("set_session_model", json!({ "session_id": id, "model_id": "demo/other" }));
+    let other = SettingsPatch { model: Some("demo/other".to_owned()), ..SettingsPatch::default() };
+    assert!(
+        matches!(test_connection.intent(), Intent::Command { command: Command::Configure { patch }, .. } if patch == other)
+    );
+    test_connection.call("session/load", json!({ "workspace_id": build::session(8) }));
+    assert!(matches!(test_connection.intent(), Intent::LoadSession { session, .. } if session == build::session(8)));
+    test_connection.call("new_session", json!({}));
+    assert!(
+        matches!(test_connection.intent(), Intent::NewSession { params, .. } if params.cwd.is_none() && params.mcp_servers.is_empty())
+    );
+    test_connection.call("session/new", json!({ "metadata": { "workDir": "/w", "branch": "b" } }));
+    let Intent::NewSession { params, .. } = test_connection.intent() else { panic!("no session") };
     let kept = json!({ "acp": { "metadata": { "workDir": "/w", "branch": "b" } } });
     assert_eq!((params.cwd.as_deref(), params.meta), (Some("/w"), Some(kept)));
-    door.call("session/new", json!({ "device_id": "phone" }));
-    assert!(matches!(door.intent(), Intent::NewSession { params, .. } if params.reuse.as_deref() == Some("phone")));
+    test_connection.call("session/new", json!({ "device_id": "phone" }));
+    assert!(
+        matches!(test_connection.intent(), Intent::NewSession { params, .. } if params.reuse.as_deref() == Some("phone"))
+    );
 }
 
 #[test]
 fn paper_000_needs_no_session_id_after_its_introduction() {
-    let mut door = introduced(Dialect::Goosed, json!({}), &SessionScript::begin().log);
-    let hello = door.line();
+    let mut test_connection = introduced(Dialect::Goosed, json!({}), &SessionScript::begin().log);
+    let hello = test_connection.line();
     assert_eq!(hello["result"]["_session_id"], json!(build::session(1)));
     assert_eq!(hello["result"]["protocol_version"], "2024-11-05");
     assert_eq!(hello["result"]["modes"]["default"], "assistant");
     assert_eq!(hello["result"]["agent_capabilities"]["prompt_capabilities"]["embedded_context"], true);
-    door.call("prompt", json!({ "prompt": "hi" }));
-    let Intent::Command { session, .. } = door.intent() else { panic!("no prompt") };
+    test_connection.call("prompt", json!({ "prompt": "hi" }));
+    let Intent::Command { session, .. } = test_connection.intent() else { panic!("no prompt") };
     assert_eq!(session, build::session(1));
-    door.call("cancel", json!({}));
-    assert!(matches!(door.intent(), Intent::Command { command: Command::Cancel { .. }, .. }));
-    assert_eq!(door.line()["result"], json!({}));
-    door.send(&json!({ "jsonrpc": "2.0", "method": "cancel" }));
-    assert!(matches!(door.intent(), Intent::Command { command: Command::Cancel { .. }, .. }));
-    door.connection.set_current_session(build::session(2));
-    door.call("prompt", json!({ "prompt": "hi" }));
-    assert!(matches!(door.intent(), Intent::Attach { session, .. } if session == build::session(2)));
+    test_connection.call("cancel", json!({}));
+    assert!(matches!(test_connection.intent(), Intent::Command { command: Command::Cancel { .. }, .. }));
+    assert_eq!(test_connection.line()["result"], json!({}));
+    test_connection.send(&json!({ "jsonrpc": "2.0", "method": "cancel" }));
+    assert!(matches!(test_connection.intent(), Intent::Command { command: Command::Cancel { .. }, .. }));
+    test_connection.connection.set_current_session(build::session(2));
+    test_connection.call("prompt", json!({ "prompt": "hi" }));
+    assert!(matches!(test_connection.intent(), Intent::Attach { session, .. } if session == build::session(2)));
 }
 
 #[test]
 fn a_bare_method_right_after_a_standard_introduction_tells_paper_000() {
-    let mut door = Door::ready();
-    door.call("new_session", json!({}));
-    let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
-    assert_eq!(door.lines()[0]["result"]["session_id"], json!(build::session(1)));
-    let mut late = Door::open(&SessionScript::begin().log);
+    let mut test_connection = TestConnection::ready();
+    test_connection.call("new_session", json!({}));
+    let Intent::NewSession { ticket, .. } = test_connection.intent() else { panic!("no session") };
+    test_connection.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
+    assert_eq!(test_connection.lines()[0]["result"]["session_id"], json!(build::session(1)));
+    let mut late = TestConnection::open(&SessionScript::begin().log);
     late.call("set_session_mode", json!({ "session_id": build::session(1), "mode_id": "planner" }));
     assert_eq!(late.connection.dialect(), Dialect::Standard);
 }
 
 #[test]
 fn an_introduction_whose_session_cannot_be_made_may_be_tried_again() {
-    let mut door = Door::fresh();
-    door.call("initialize", json!({}));
-    let Intent::FirstSession { ticket } = door.intent() else { panic!("no session") };
-    door.connection.handle_refusal(ticket, &ServiceError::Unavailable("full".to_owned()));
-    assert_eq!((code(&door.line()), door.connection.abilities()), (-32603, None));
-    door.call("initialize", json!({}));
-    assert!(matches!(door.intent(), Intent::FirstSession { .. }));
+    let mut test_connection = TestConnection::fresh();
+    test_connection.call("initialize", json!({}));
+    let Intent::FirstSession { ticket } = test_connection.intent() else { panic!("no session") };
+    test_connection.connection.handle_refusal(ticket, &ServiceError::Unavailable("full".to_owned()));
+    assert_eq!((code(&test_connection.line()), test_connection.connection.abilities()), (-32603, None));
+    test_connection.call("initialize", json!({}));
+    assert!(matches!(test_connection.intent(), Intent::FirstSession { .. }));
 }
 
 #[test]
 fn a_session_of_paper_004_gives_its_metadata_back() {
     let [.., (dialect, _, hello)] = dialects();
-    let mut door = introduced(dialect, hello, &SessionScript::begin().log);
-    door.lines();
-    door.call("session/new", json!({ "metadata": { "workDir": "/w", "branch": "b" } }));
-    let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
-    let answer = door.lines().remove(0);
+    let mut test_connection = introduced(dialect, hello, &SessionScript::begin().log);
+    test_connection.lines();
+    test_connection.call("session/new", json!({ "metadata": { "workDir": "/w", "branch": "b" } }));
+    let Intent::NewSession { ticket, .. } = test_connection.intent() else { panic!("no session") };
+    test_connection.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
+    let answer = test_connection.lines().remove(0);
     let session = json!({ "id": build::session(1), "metadata": { "workDir": "/w", "branch": "b" } });
     assert_eq!((&answer["result"]["session"], &answer["result"]["sessionId"]), (&session, &session["id"]));
 }
@@ -262,16 +268,16 @@ fn a_session_of_paper_004_gives_its_metadata_back() {
 fn a_failed_run_is_a_stop_reason_for_papers_002_and_004_and_an_error_for_all_others() {
     for (dialect, _, hello) in dialects() {
         let mut script = SessionScript::begin();
-        let mut door = introduced(dialect, hello, &script.log);
-        door.call("session/resume", json!({ "sessionId": build::session(1), "cwd": "/w" }));
-        let Intent::ResumeSession { ticket, .. } = door.intent() else { panic!("not resumed") };
-        door.connection.handle_opened(ticket, view(&script.log), catalog());
-        door.prompt(build::session(1), build::run(5));
-        door.lines();
+        let mut test_connection = introduced(dialect, hello, &script.log);
+        test_connection.call("session/resume", json!({ "sessionId": build::session(1), "cwd": "/w" }));
+        let Intent::ResumeSession { ticket, .. } = test_connection.intent() else { panic!("not resumed") };
+        test_connection.connection.handle_opened(ticket, view(&script.log), catalog());
+        test_connection.prompt(build::session(1), build::run(5));
+        test_connection.lines();
         script.prompt(build::run(5), gander_domain::IfBusy::Refuse).unwrap();
         script.report(build::run(5), Report::Ended(Outcome::failed("model", "no model answers")));
-        door.feed(&script.log);
-        let line = door.line();
+        test_connection.feed(&script.log);
+        let line = test_connection.line();
         match dialect {
             Dialect::Goosed | Dialect::Standard | Dialect::V2 => assert_eq!(code(&line), -32603),
             Dialect::Aptove | Dialect::Agentkit => assert_eq!(line["result"]["stopReason"], "error"),
@@ -285,28 +291,29 @@ fn dialects_are_chosen_by_name() {
         assert_eq!(dialect.to_string().parse(), Ok(dialect));
     }
     assert!("klingon".parse::<Dialect>().is_err());
-    let mut door = Door::fresh();
-    door.connection = Connection::new(profile(), Principal::owner()).with_dialect(Dialect::Agentkit);
-    door.ids = CountingIds::after(900);
-    door.call("initialize", json!({ "protocolVersion": 1 }));
-    assert_eq!(door.line()["result"]["protocolVersion"], "2025-01-01");
+    let mut test_connection = TestConnection::fresh();
+    test_connection.connection = Connection::new(profile(), Principal::owner()).with_dialect(Dialect::Agentkit);
+    test_connection.ids = CountingIds::after(900);
+    test_connection.call("initialize", json!({ "protocolVersion": 1 }));
+    assert_eq!(test_connection.line()["result"]["protocolVersion"], "2025-01-01");
 }
 
 #[test]
 fn an_unknown_command_of_paper_004_is_refused_and_a_known_one_carried_out() {
-    let mut door = Door::open(&SessionScript::begin().log);
-    let call = |door: &mut Door, name: &str| {
-        door.call(
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
+    let call = |test_connection: &mut TestConnection, name: &str| {
+        test_connection.call(
             "session/prompt",
             json!({ "sessionId": build::session(1), "command": { "name": name, "input": "New" } }),
         );
     };
-    call(&mut door, "fix");
-    assert_eq!(door.line()["error"]["message"], "no such command: fix");
-    call(&mut door, "title");
-    let Intent::Command { command: Command::SetTitle { title }, ticket: Some(ticket), .. } = door.intent() else {
+    call(&mut test_connection, "fix");
+    assert_eq!(test_connection.line()["error"]["message"], "no such command: fix");
+    call(&mut test_connection, "title");
+    let Intent::Command { command: Command::SetTitle { title }, ticket: Some(ticket), .. } = test_connection.intent()
+    else {
         panic!("no title")
     };
-    door.connection.handle_accepted(ticket, Accepted::Done);
-    assert_eq!((title.as_str(), short(&door.lines())), ("New", vec!["result end_turn".to_owned()]));
+    test_connection.connection.handle_accepted(ticket, Accepted::Done);
+    assert_eq!((title.as_str(), short(&test_connection.lines())), ("New", vec!["result end_turn".to_owned()]));
 }

@@ -14,34 +14,34 @@ use gander_wire::acp::Intent;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::common::{Door, items};
+use crate::common::{TestConnection, items};
 
 /// What a client holds that watched from the first entry, fed in batches of these sizes.
 fn watched(log: &[Entry], sizes: &[usize]) -> Vec<Value> {
-    let mut door = Door::open(&log[..1]);
-    feed(&mut door, &log[1..], sizes);
-    held(&mut door)
+    let mut test_connection = TestConnection::open(&log[..1]);
+    feed(&mut test_connection, &log[1..], sizes);
+    held(&mut test_connection)
 }
 
 /// What a client holds that loaded the session while it was at `head`, fed in batches of these sizes.
 fn loaded(log: &[Entry], head: usize, sizes: &[usize]) -> Vec<Value> {
-    let mut door = Door::loading(&log[..head]);
-    feed(&mut door, log, sizes);
-    held(&mut door)
+    let mut test_connection = TestConnection::loading(&log[..head]);
+    feed(&mut test_connection, log, sizes);
+    held(&mut test_connection)
 }
 
-fn feed(door: &mut Door, mut log: &[Entry], sizes: &[usize]) {
+fn feed(test_connection: &mut TestConnection, mut log: &[Entry], sizes: &[usize]) {
     let mut sizes = sizes.iter().copied().cycle();
     while !log.is_empty() {
         let (batch, rest) = log.split_at(sizes.next().unwrap_or(1).clamp(1, log.len()));
-        door.feed(batch);
+        test_connection.feed(batch);
         log = rest;
     }
 }
 
 /// Notices are no part of a history.
-fn held(door: &mut Door) -> Vec<Value> {
-    items(&door.lines()).into_iter().filter(|item| item["sessionUpdate"] != "notice").collect()
+fn held(test_connection: &mut TestConnection) -> Vec<Value> {
+    items(&test_connection.lines()).into_iter().filter(|item| item["sessionUpdate"] != "notice").collect()
 }
 
 fn resets(log: &[Entry]) -> bool {
@@ -177,17 +177,17 @@ fn config() -> ProptestConfig {
 }
 
 /// The connection still answers.
-fn answers(door: &mut Door) -> bool {
-    door.lines();
-    while door.connection.poll_intent().is_some() {}
-    door.send(&json!({ "jsonrpc": "2.0", "id": "still there?", "method": "no/such" }));
-    let line = door.line();
+fn answers(test_connection: &mut TestConnection) -> bool {
+    test_connection.lines();
+    while test_connection.connection.poll_intent().is_some() {}
+    test_connection.send(&json!({ "jsonrpc": "2.0", "id": "still there?", "method": "no/such" }));
+    let line = test_connection.line();
     line["id"] == "still there?" && line["error"]["code"] == -32601
 }
 
 /// A server that has nothing.
-fn refuse_all(door: &mut Door) {
-    while let Some(intent) = door.connection.poll_intent() {
+fn refuse_all(test_connection: &mut TestConnection) {
+    while let Some(intent) = test_connection.connection.poll_intent() {
         let ticket = match intent {
             Intent::NewSession { ticket, .. }
             | Intent::LoadSession { ticket, .. }
@@ -200,7 +200,7 @@ fn refuse_all(door: &mut Door) {
             | Intent::Command { ticket: Some(ticket), .. } => ticket,
             _ => continue,
         };
-        door.connection.handle_refusal(ticket, &ServiceError::Unavailable("closed".to_owned()));
+        test_connection.connection.handle_refusal(ticket, &ServiceError::Unavailable("closed".to_owned()));
     }
 }
 
@@ -222,15 +222,15 @@ proptest! {
 
     #[test]
     fn every_request_gets_exactly_one_answer(messages in prop::collection::vec(hostile(), 0..24)) {
-        let mut door = Door::open(&play(&[Step::Prompt]));
+        let mut test_connection = TestConnection::open(&play(&[Step::Prompt]));
         for (id, message) in messages.iter().enumerate() {
             let mut message = message.clone();
             message["id"] = json!(100 + id);
             message["method"] = message.get("method").cloned().unwrap_or_else(|| json!("session/list"));
-            door.send(&message);
-            refuse_all(&mut door);
+            test_connection.send(&message);
+            refuse_all(&mut test_connection);
         }
-        let mut answered: Vec<Value> = door.lines().iter().filter(|line| line.get("method").is_none()).map(|line| line["id"].clone()).collect();
+        let mut answered: Vec<Value> = test_connection.lines().iter().filter(|line| line.get("method").is_none()).map(|line| line["id"].clone()).collect();
         answered.sort_by_key(Value::as_u64);
         let expected: Vec<Value> = (0..messages.len()).map(|id| json!(100 + id)).collect();
         prop_assert_eq!(answered, expected);
@@ -238,20 +238,20 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_never_stop_a_connection(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..64), 0..16)) {
-        let mut door = Door::ready();
+        let mut test_connection = TestConnection::ready();
         for message in &messages {
-            door.raw(message);
+            test_connection.raw(message);
         }
-        prop_assert!(answers(&mut door));
+        prop_assert!(answers(&mut test_connection));
     }
 
     #[test]
     fn arbitrary_json_never_stops_a_connection(messages in prop::collection::vec(hostile(), 0..16)) {
-        let mut door = Door::open(&play(&[Step::Prompt, Step::Tool { asked: true, ends: false }]));
+        let mut test_connection = TestConnection::open(&play(&[Step::Prompt, Step::Tool { asked: true, ends: false }]));
         for message in &messages {
-            door.send(message);
+            test_connection.send(message);
         }
-        prop_assert!(answers(&mut door));
+        prop_assert!(answers(&mut test_connection));
     }
 }
 

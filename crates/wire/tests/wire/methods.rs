@@ -10,7 +10,7 @@ use gander_testkit::{CountingIds, SessionScript, build};
 use gander_wire::acp::{AgentProfile, ArchiveFilter, Connection, Intent, LoginMethod, Presence};
 use serde_json::{Value, json};
 
-use crate::common::{Door, asking, catalog, code, profile, short, view};
+use crate::common::{TestConnection, asking, catalog, code, profile, short, view};
 
 const END: Report = Report::Ended(Outcome::Completed { stop: StopReason::EndTurn });
 
@@ -23,11 +23,11 @@ fn text(text: &str) -> Value {
 }
 
 /// A connection to an agent with this profile, introduced.
-fn door(profile: AgentProfile) -> Door {
-    let mut door = Door::fresh();
-    door.connection = Connection::new(profile, Principal::owner());
-    door.call("initialize", crate::common::hello());
-    door
+fn test_connection(profile: AgentProfile) -> TestConnection {
+    let mut test_connection = TestConnection::fresh();
+    test_connection.connection = Connection::new(profile, Principal::owner());
+    test_connection.call("initialize", crate::common::hello());
+    test_connection
 }
 
 /// What each advertised capability stands for: its place in `agentCapabilities`, a method and parameters.
@@ -82,12 +82,12 @@ fn initialize_promises_exactly_what_works() {
     for profile in [profile(), rich, AgentProfile::default()] {
         let mut advertised = 0;
         for (capability, method, params) in methods() {
-            let mut door = door(profile.clone());
-            let answer = door.line();
+            let mut test_connection = test_connection(profile.clone());
+            let answer = test_connection.line();
             let promise = answer["result"]["agentCapabilities"].pointer(capability);
             let promised = promise.is_some_and(|promise| *promise != json!(false) && !promise.is_null());
-            door.call(method, params);
-            let refused = door.lines().iter().any(|line| line.get("error").is_some());
+            test_connection.call(method, params);
+            let refused = test_connection.lines().iter().any(|line| line.get("error").is_some());
             assert_eq!(promised, !refused, "{capability} {method}");
             advertised += usize::from(promised);
         }
@@ -98,109 +98,113 @@ fn initialize_promises_exactly_what_works() {
 #[test]
 fn a_logout_lasts_until_the_login_and_lets_go_of_everything() {
     let login = LoginMethod { id: "gander".to_owned(), name: "Gander".to_owned() };
-    let mut door = door(AgentProfile { logins: vec![login], ..profile() });
-    let hello = door.line();
+    let mut test_connection = test_connection(AgentProfile { logins: vec![login], ..profile() });
+    let hello = test_connection.line();
     assert_eq!(hello["result"]["authMethods"], json!([{ "id": "gander", "name": "Gander" }]));
-    door.call("session/new", json!({ "cwd": "/w", "mcpServers": [] }));
-    let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
-    door.prompt(door.session(), build::run(5));
-    door.lines();
-    door.call("logout", json!({}));
-    assert_eq!(short(&door.lines()), ["error -32000", "result other"]);
-    assert_eq!(door.intent(), Intent::Detach { session: build::session(1) });
-    door.call("session/list", json!({}));
-    assert_eq!(code(&door.line()), -32000);
-    door.call("authenticate", json!({ "methodId": "other" }));
-    assert_eq!(code(&door.line()), -32602);
-    door.call("authenticate", json!({ "methodId": "gander" }));
-    assert_eq!(door.line()["result"], json!({}));
-    door.call("session/list", json!({}));
-    assert!(matches!(door.intent(), Intent::ListSessions { .. }));
+    test_connection.call("session/new", json!({ "cwd": "/w", "mcpServers": [] }));
+    let Intent::NewSession { ticket, .. } = test_connection.intent() else { panic!("no session") };
+    test_connection.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
+    test_connection.prompt(test_connection.session(), build::run(5));
+    test_connection.lines();
+    test_connection.call("logout", json!({}));
+    assert_eq!(short(&test_connection.lines()), ["error -32000", "result other"]);
+    assert_eq!(test_connection.intent(), Intent::Detach { session: build::session(1) });
+    test_connection.call("session/list", json!({}));
+    assert_eq!(code(&test_connection.line()), -32000);
+    test_connection.call("authenticate", json!({ "methodId": "other" }));
+    assert_eq!(code(&test_connection.line()), -32602);
+    test_connection.call("authenticate", json!({ "methodId": "gander" }));
+    assert_eq!(test_connection.line()["result"], json!({}));
+    test_connection.call("session/list", json!({}));
+    assert!(matches!(test_connection.intent(), Intent::ListSessions { .. }));
 }
 
 #[test]
 fn a_fork_is_answered_like_a_new_session() {
-    let mut door = Door::ready();
-    door.call("session/fork", json!({ "sessionId": build::session(9), "cwd": "/w" }));
-    let Intent::ForkSession { ticket, session, params } = door.intent() else { panic!("no fork") };
+    let mut test_connection = TestConnection::ready();
+    test_connection.call("session/fork", json!({ "sessionId": build::session(9), "cwd": "/w" }));
+    let Intent::ForkSession { ticket, session, params } = test_connection.intent() else { panic!("no fork") };
     assert_eq!((session, params.cwd.as_deref()), (build::session(9), Some("/w")));
-    door.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
-    let lines = door.lines();
+    test_connection.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
+    let lines = test_connection.lines();
     assert_eq!(short(&lines), ["result other", "available_commands_update"]);
     assert_eq!(lines[0]["result"]["sessionId"], json!(build::session(1)));
-    assert!(door.connection.is_attached(build::session(1)));
+    assert!(test_connection.connection.is_attached(build::session(1)));
 }
 
 #[test]
 fn titles_are_trimmed_checked_and_answered() {
-    let mut door = Door::ready();
-    door.call("session/set_title", json!({ "sessionId": build::session(1), "title": "  My title " }));
-    let Intent::Command { session, command, ticket: Some(ticket) } = door.intent() else { panic!("no title") };
+    let mut test_connection = TestConnection::ready();
+    test_connection.call("session/set_title", json!({ "sessionId": build::session(1), "title": "  My title " }));
+    let Intent::Command { session, command, ticket: Some(ticket) } = test_connection.intent() else {
+        panic!("no title")
+    };
     assert_eq!((session, command), (build::session(1), Command::SetTitle { title: "My title".to_owned() }));
-    door.connection.handle_accepted(ticket, Accepted::Done);
-    assert_eq!(door.line()["result"], json!({ "title": "My title" }));
+    test_connection.connection.handle_accepted(ticket, Accepted::Done);
+    assert_eq!(test_connection.line()["result"], json!({ "title": "My title" }));
     for bad in [json!(""), json!("   "), json!("a\nb"), json!("x".repeat(201)), json!(null), json!(7)] {
-        door.call("session/set_title", json!({ "sessionId": build::session(1), "title": bad }));
-        assert_eq!(code(&door.line()), -32602);
+        test_connection.call("session/set_title", json!({ "sessionId": build::session(1), "title": bad }));
+        assert_eq!(code(&test_connection.line()), -32602);
     }
 }
 
 #[test]
 fn a_session_is_put_away_taken_out_and_listed_accordingly() {
-    let mut door = Door::open(&SessionScript::begin().log);
-    door.call("session/archive", session());
-    let Intent::ArchiveSession { ticket, .. } = door.intent() else { panic!("not archived") };
-    door.connection.handle_done(ticket);
-    assert_eq!(door.line()["result"], json!({}));
-    assert!(!door.connection.is_attached(build::session(1)));
-    door.call("session/unarchive", session());
-    let Intent::Command { command, ticket: Some(ticket), .. } = door.intent() else { panic!("not taken out") };
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
+    test_connection.call("session/archive", session());
+    let Intent::ArchiveSession { ticket, .. } = test_connection.intent() else { panic!("not archived") };
+    test_connection.connection.handle_done(ticket);
+    assert_eq!(test_connection.line()["result"], json!({}));
+    assert!(!test_connection.connection.is_attached(build::session(1)));
+    test_connection.call("session/unarchive", session());
+    let Intent::Command { command, ticket: Some(ticket), .. } = test_connection.intent() else {
+        panic!("not taken out")
+    };
     assert_eq!(command, Command::Archive { archived: false });
-    door.connection.handle_accepted(ticket, Accepted::Done);
-    assert_eq!(door.line()["result"], json!({}));
+    test_connection.connection.handle_accepted(ticket, Accepted::Done);
+    assert_eq!(test_connection.line()["result"], json!({}));
     for (word, filter) in
         [("exclude", ArchiveFilter::Exclude), ("include", ArchiveFilter::Include), ("only", ArchiveFilter::Only)]
     {
-        door.call("session/list", json!({ "archived": word }));
-        let Intent::ListSessions { archived, .. } = door.intent() else { panic!("no list") };
+        test_connection.call("session/list", json!({ "archived": word }));
+        let Intent::ListSessions { archived, .. } = test_connection.intent() else { panic!("no list") };
         assert_eq!(archived, filter);
     }
-    door.call("session/list", json!({ "archived": "sometimes" }));
-    assert_eq!(code(&door.line()), -32602);
+    test_connection.call("session/list", json!({ "archived": "sometimes" }));
+    assert_eq!(code(&test_connection.line()), -32602);
 }
 
 #[test]
 fn a_status_is_open_or_saved() {
-    let mut door = Door::ready();
+    let mut test_connection = TestConnection::ready();
     for (presence, status) in [(Presence::Open, "open"), (Presence::Saved, "saved")] {
-        door.call("session/status", session());
-        let Intent::SessionStatus { ticket, .. } = door.intent() else { panic!("no status") };
-        door.connection.handle_status(ticket, presence);
-        assert_eq!(door.line()["result"], json!({ "status": status }));
+        test_connection.call("session/status", session());
+        let Intent::SessionStatus { ticket, .. } = test_connection.intent() else { panic!("no status") };
+        test_connection.connection.handle_status(ticket, presence);
+        assert_eq!(test_connection.line()["result"], json!({ "status": status }));
     }
 }
 
 #[test]
 fn the_answer_to_a_prompt_counts_what_its_turn_used() {
     let mut script = SessionScript::begin();
-    let mut door = Door::open(&script.log);
-    door.prompt(door.session(), build::run(5));
+    let mut test_connection = TestConnection::open(&script.log);
+    test_connection.prompt(test_connection.session(), build::run(5));
     script.prompt(build::run(5), IfBusy::Refuse).unwrap();
     let usage = Usage { model: "m".into(), input: 100, output: 20, cached: 60, thinking: 0, ..Usage::default() };
     script.report(build::run(5), Report::UsageAdded(usage.clone()));
     script.report(build::run(5), Report::UsageAdded(Usage { thinking: 7, cached: 0, ..usage }));
     script.report(build::run(5), END);
-    door.feed(&script.log);
+    test_connection.feed(&script.log);
     let usage = json!({ "totalTokens": 240, "inputTokens": 200, "outputTokens": 40, "thoughtTokens": 7, "cachedReadTokens": 60 });
-    assert_eq!(door.line()["result"], json!({ "stopReason": "end_turn", "usage": usage }));
+    assert_eq!(test_connection.line()["result"], json!({ "stopReason": "end_turn", "usage": usage }));
 }
 
 #[test]
 fn a_message_is_steered_into_a_running_turn_and_not_told_to_its_sender() {
     let mut script = SessionScript::begin();
-    let mut here = Door::open(&script.log);
-    let mut there = Door::open(&script.log);
+    let mut here = TestConnection::open(&script.log);
+    let mut there = TestConnection::open(&script.log);
     script.prompt(build::run(5), IfBusy::Refuse).unwrap();
     here.feed(&script.log);
     there.feed(&script.log);
@@ -220,47 +224,51 @@ fn a_message_is_steered_into_a_running_turn_and_not_told_to_its_sender() {
 
 #[test]
 fn steering_without_a_turn_begins_one_or_asks_for_a_prompt() {
-    let mut door = Door::open(&SessionScript::begin().log);
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
     let mut params = json!({ "sessionId": build::session(1), "prompt": text("x") });
-    door.call("_session/steering", params.clone());
-    let Intent::Command { ticket: Some(ticket), .. } = door.intent() else { panic!("not steered") };
-    door.connection.handle_accepted(ticket, Accepted::Started(build::run(5)));
-    assert_eq!(door.line()["result"], json!({ "outcome": "startedNewTurn" }));
+    test_connection.call("_session/steering", params.clone());
+    let Intent::Command { ticket: Some(ticket), .. } = test_connection.intent() else { panic!("not steered") };
+    test_connection.connection.handle_accepted(ticket, Accepted::Started(build::run(5)));
+    assert_eq!(test_connection.line()["result"], json!({ "outcome": "startedNewTurn" }));
     params["_meta"] = json!({ "steering": { "idleBehavior": "promptRequired" } });
-    door.call("_session/steering", params);
-    assert_eq!(door.line()["result"], json!({ "outcome": "promptRequired", "reason": "noRunningTurn" }));
-    assert_eq!(door.connection.poll_intent(), None);
+    test_connection.call("_session/steering", params);
+    assert_eq!(test_connection.line()["result"], json!({ "outcome": "promptRequired", "reason": "noRunningTurn" }));
+    assert_eq!(test_connection.connection.poll_intent(), None);
 }
 
 #[test]
 fn known_commands_are_carried_out_and_unknown_text_goes_to_the_model() {
     let clear = Command::Reset { keep_to: Seq::ZERO, replacement: vec![], reason: ResetReason::Cleared };
     let title = Command::SetTitle { title: "New one".to_owned() };
-    let mut door = Door::open(&SessionScript::begin().log);
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
     for (prompt, expected) in [("/clear", clear), (" /title New one ", title)] {
-        door.call("session/prompt", json!({ "sessionId": build::session(1), "prompt": text(prompt) }));
-        let Intent::Command { command, ticket: Some(ticket), .. } = door.intent() else { panic!("no command") };
+        test_connection.call("session/prompt", json!({ "sessionId": build::session(1), "prompt": text(prompt) }));
+        let Intent::Command { command, ticket: Some(ticket), .. } = test_connection.intent() else {
+            panic!("no command")
+        };
         assert_eq!(command, expected);
-        door.connection.handle_accepted(ticket, Accepted::Done);
-        assert_eq!(door.line()["result"], json!({ "stopReason": "end_turn" }));
+        test_connection.connection.handle_accepted(ticket, Accepted::Done);
+        assert_eq!(test_connection.line()["result"], json!({ "stopReason": "end_turn" }));
     }
     for prompt in ["/unknown", "/clear the table", "/", "what is /clear?"] {
-        door.call("session/prompt", json!({ "sessionId": build::session(1), "prompt": text(prompt) }));
-        let Intent::Command { command: Command::Prompt { parts, .. }, .. } = door.intent() else { panic!("no prompt") };
+        test_connection.call("session/prompt", json!({ "sessionId": build::session(1), "prompt": text(prompt) }));
+        let Intent::Command { command: Command::Prompt { parts, .. }, .. } = test_connection.intent() else {
+            panic!("no prompt")
+        };
         assert_eq!(parts, [Part::text(prompt)]);
     }
     let params = json!({ "sessionId": build::session(1), "prompt": [], "command": { "name": "unknown" } });
-    door.call("session/prompt", params);
-    assert_eq!(door.line()["error"]["message"], "no such command: unknown");
+    test_connection.call("session/prompt", params);
+    assert_eq!(test_connection.line()["error"]["message"], "no such command: unknown");
 }
 
 #[test]
 fn a_busy_session_refuses_to_be_cleared() {
-    let mut door = Door::open(&SessionScript::begin().log);
-    door.call("session/prompt", json!({ "sessionId": build::session(1), "prompt": text("/clear") }));
-    let Intent::Command { ticket: Some(ticket), .. } = door.intent() else { panic!("no command") };
-    door.connection.handle_refusal(ticket, &ServiceError::Command(CommandError::RunActive(build::run(5))));
-    assert_eq!(door.line()["error"]["data"]["reason"], "session_busy");
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
+    test_connection.call("session/prompt", json!({ "sessionId": build::session(1), "prompt": text("/clear") }));
+    let Intent::Command { ticket: Some(ticket), .. } = test_connection.intent() else { panic!("no command") };
+    test_connection.connection.handle_refusal(ticket, &ServiceError::Command(CommandError::RunActive(build::run(5))));
+    assert_eq!(test_connection.line()["error"]["data"]["reason"], "session_busy");
 }
 
 #[test]
@@ -277,35 +285,36 @@ fn an_address_that_was_visited_is_told_to_be_complete() {
         plan: None,
     };
     script.report(build::run(5), Report::Asked(question));
-    let mut door = Door::open(&script.log);
-    door.send(&json!({ "jsonrpc": "2.0", "id": crate::common::question(), "result": { "action": "accept" } }));
-    let Intent::Command { command, .. } = door.intent() else { panic!("no answer") };
+    let mut test_connection = TestConnection::open(&script.log);
+    test_connection
+        .send(&json!({ "jsonrpc": "2.0", "id": crate::common::question(), "result": { "action": "accept" } }));
+    let Intent::Command { command, .. } = test_connection.intent() else { panic!("no answer") };
     let Command::Answer { reply: Reply::Filled { .. }, .. } = &command else { panic!("not accepted") };
     let head = script.log.len();
     script.command(command).unwrap();
-    door.feed(&script.log[head..]);
-    let line = door.line();
+    test_connection.feed(&script.log[head..]);
+    let line = test_connection.line();
     assert_eq!(
         (&line["method"], &line["params"]),
         (&json!("elicitation/complete"), &json!({ "elicitationId": crate::common::question() }))
     );
-    let mut late = Door::loading(&script.log);
+    let mut late = TestConnection::loading(&script.log);
     late.feed(&script.log);
     assert!(!short(&late.lines()).contains(&"elicitation/complete".to_owned()));
 }
 
 #[test]
 fn meta_is_kept_and_given_back() {
-    let mut door = Door::ready();
-    door.call("session/new", json!({ "cwd": "/w", "mcpServers": [], "_meta": { "k": [1] } }));
-    let Intent::NewSession { ticket, params } = door.intent() else { panic!("no session") };
+    let mut test_connection = TestConnection::ready();
+    test_connection.call("session/new", json!({ "cwd": "/w", "mcpServers": [], "_meta": { "k": [1] } }));
+    let Intent::NewSession { ticket, params } = test_connection.intent() else { panic!("no session") };
     let kept = params.meta.unwrap();
     assert_eq!(kept, json!({ "acp": { "_meta": { "k": [1] } } }));
     let mut script = SessionScript::begin();
     script.log[0].meta = Some(Box::new(kept));
-    door.connection.handle_opened(ticket, view(&script.log), catalog());
-    assert_eq!(door.lines()[0]["result"]["_meta"], json!({ "k": [1] }));
-    let mut late = Door::loading(&script.log);
+    test_connection.connection.handle_opened(ticket, view(&script.log), catalog());
+    assert_eq!(test_connection.lines()[0]["result"]["_meta"], json!({ "k": [1] }));
+    let mut late = TestConnection::loading(&script.log);
     late.feed(&script.log);
     assert_eq!(late.lines()[0]["result"]["_meta"], json!({ "k": [1] }));
 }
@@ -313,8 +322,8 @@ fn meta_is_kept_and_given_back() {
 #[test]
 fn the_meta_of_a_prompt_is_shown_to_the_others() {
     let mut script = SessionScript::begin();
-    let mut here = Door::open(&script.log);
-    let mut there = Door::open(&script.log);
+    let mut here = TestConnection::open(&script.log);
+    let mut there = TestConnection::open(&script.log);
     let params = json!({ "sessionId": build::session(1), "prompt": text("hi"), "_meta": { "k": 2 } });
     here.call("session/prompt", params);
     let Intent::Command { command, .. } = here.intent() else { panic!("no prompt") };
@@ -325,40 +334,40 @@ fn the_meta_of_a_prompt_is_shown_to_the_others() {
 
 #[test]
 fn a_new_session_may_name_the_workspace_it_goes_on_in() {
-    let mut door = Door::ready();
+    let mut test_connection = TestConnection::ready();
     let id = build::session(4).to_string();
-    let named = |door: &mut Door, params: Value| {
-        door.call("session/new", params);
-        let Intent::NewSession { params, .. } = door.intent() else { panic!("no session") };
+    let named = |test_connection: &mut TestConnection, params: Value| {
+        test_connection.call("session/new", params);
+        let Intent::NewSession { params, .. } = test_connection.intent() else { panic!("no session") };
         params.reuse
     };
-    assert_eq!(named(&mut door, json!({ "_meta": { "sessionId": id } })), Some(id));
-    assert_eq!(named(&mut door, json!({ "device_id": "phone" })).as_deref(), Some("phone"));
-    assert_eq!(named(&mut door, json!({ "cwd": "/w" })), None);
-    door.call("session/new", json!({ "_meta": { "sessionId": "" } }));
-    assert_eq!(code(&door.line()), -32602);
+    assert_eq!(named(&mut test_connection, json!({ "_meta": { "sessionId": id } })), Some(id));
+    assert_eq!(named(&mut test_connection, json!({ "device_id": "phone" })).as_deref(), Some("phone"));
+    assert_eq!(named(&mut test_connection, json!({ "cwd": "/w" })), None);
+    test_connection.call("session/new", json!({ "_meta": { "sessionId": "" } }));
+    assert_eq!(code(&test_connection.line()), -32602);
 }
 
 #[test]
 fn what_only_looks_is_dropped_when_it_is_taken_back() {
-    let mut door = Door::ready();
-    let list = door.call("session/list", json!({}));
-    let status = door.call("session/status", session());
-    let close = door.call("session/close", session());
+    let mut test_connection = TestConnection::ready();
+    let list = test_connection.call("session/list", json!({}));
+    let status = test_connection.call("session/status", session());
+    let close = test_connection.call("session/close", session());
     for id in [list, status, close] {
-        door.send(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } }));
+        test_connection.send(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } }));
     }
-    let codes: Vec<i64> = door.lines().iter().map(code).collect();
+    let codes: Vec<i64> = test_connection.lines().iter().map(code).collect();
     assert_eq!(codes, [-32800, -32800]);
-    while let Some(intent) = door.connection.poll_intent() {
+    while let Some(intent) = test_connection.connection.poll_intent() {
         match intent {
-            Intent::ListSessions { ticket, .. } => door.connection.handle_listed(ticket, vec![], None),
-            Intent::SessionStatus { ticket, .. } => door.connection.handle_status(ticket, Presence::Open),
-            Intent::CloseSession { ticket, .. } => door.connection.handle_done(ticket),
+            Intent::ListSessions { ticket, .. } => test_connection.connection.handle_listed(ticket, vec![], None),
+            Intent::SessionStatus { ticket, .. } => test_connection.connection.handle_status(ticket, Presence::Open),
+            Intent::CloseSession { ticket, .. } => test_connection.connection.handle_done(ticket),
             _ => panic!("not wanted"),
         }
     }
-    assert_eq!(door.line()["id"], json!(close));
+    assert_eq!(test_connection.line()["id"], json!(close));
 }
 
 #[test]
@@ -370,15 +379,15 @@ fn a_forked_history_is_shown_whole_with_its_tools() {
     script
         .command(Command::Reset { keep_to: Seq::ZERO, replacement: vec![message], reason: ResetReason::Replaced })
         .unwrap();
-    let mut door = Door::loading(&script.log);
-    door.ids = CountingIds::after(900);
-    door.feed(&script.log);
-    assert_eq!(short(&door.lines()), ["user_message_chunk", "result other", "available_commands_update"]);
+    let mut test_connection = TestConnection::loading(&script.log);
+    test_connection.ids = CountingIds::after(900);
+    test_connection.feed(&script.log);
+    assert_eq!(short(&test_connection.lines()), ["user_message_chunk", "result other", "available_commands_update"]);
     let gate = ToolGate::Open; // a session that was forked goes on like any other
     script.prompt(build::run(70), IfBusy::Refuse).unwrap();
     script.report(build::run(70), Report::ToolWanted { call: build::shell(build::call_id(71)), gate });
-    let head = door.connection.view(build::session(1)).unwrap().head;
+    let head = test_connection.connection.view(build::session(1)).unwrap().head;
     let rest: Vec<_> = script.log.iter().filter(|entry| entry.seq > head).cloned().collect();
-    door.feed(&rest);
-    assert_eq!(short(&door.lines()), ["user_message_chunk", "tool_call", "tool_call_update"]);
+    test_connection.feed(&rest);
+    assert_eq!(short(&test_connection.lines()), ["user_message_chunk", "tool_call", "tool_call_update"]);
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::common::{Door, asking, catalog, question, short, view};
+use crate::common::{TestConnection, asking, catalog, question, short, view};
 use gander_domain::{Accepted, Command};
 use gander_testkit::{SessionScript, build};
 use gander_wire::acp::host_calls::TerminalExit;
@@ -12,25 +12,28 @@ use serde_json::{Value, json};
 #[test]
 fn an_open_question_is_asked_after_resume() {
     let script = asking();
-    let mut door = Door::ready();
-    door.call("session/resume", json!({ "sessionId": build::session(1), "cwd": "/w" }));
-    let Intent::ResumeSession { ticket, .. } = door.intent() else { panic!("no resume") };
-    door.connection.handle_opened(ticket, view(&script.log), catalog());
-    assert_eq!(short(&door.lines()), ["result other", "session/request_permission", "available_commands_update"]);
+    let mut test_connection = TestConnection::ready();
+    test_connection.call("session/resume", json!({ "sessionId": build::session(1), "cwd": "/w" }));
+    let Intent::ResumeSession { ticket, .. } = test_connection.intent() else { panic!("no resume") };
+    test_connection.connection.handle_opened(ticket, view(&script.log), catalog());
+    assert_eq!(
+        short(&test_connection.lines()),
+        ["result other", "session/request_permission", "available_commands_update"]
+    );
 }
 
 #[test]
 fn two_clients_are_asked_the_first_answer_wins_and_the_other_is_told() {
     let mut script = asking();
-    let (mut first, mut second) = (Door::open(&script.log[..1]), Door::open(&script.log[..1]));
+    let (mut first, mut second) = (TestConnection::open(&script.log[..1]), TestConnection::open(&script.log[..1]));
     first.feed(&script.log[1..]);
     second.feed(&script.log[1..]);
     assert_eq!(first.texts().last(), second.texts().last(), "the same question under the same id");
     let answer = |option: &str| json!({ "jsonrpc": "2.0", "id": question(), "result": { "outcome": { "outcome": "selected", "optionId": option } } });
     first.send(&answer("allow"));
     second.send(&answer("reject"));
-    let mut take = |door: &mut Door| {
-        let Intent::Command { command, ticket: None, .. } = door.intent() else { panic!("no answer") };
+    let mut take = |test_connection: &mut TestConnection| {
+        let Intent::Command { command, ticket: None, .. } = test_connection.intent() else { panic!("no answer") };
         script.command(command)
     };
     assert_eq!(take(&mut first), Ok(Accepted::Done));
@@ -44,18 +47,21 @@ fn two_clients_are_asked_the_first_answer_wins_and_the_other_is_told() {
 #[test]
 fn a_client_that_did_not_answer_is_told_that_somebody_else_did() {
     let mut script = asking();
-    let mut door = Door::open(&script.log);
-    door.lines();
+    let mut test_connection = TestConnection::open(&script.log);
+    test_connection.lines();
     let reply = gander_domain::Reply::Chosen { choice: "allow".into(), kind: gander_domain::ChoiceKind::AllowOnce };
     script
         .command(Command::Answer { question: build::question_id(7), reply, origin: build::origin(), meta: None })
         .unwrap();
-    door.feed(&script.log);
-    let line = door.line();
+    test_connection.feed(&script.log);
+    let line = test_connection.line();
     assert_eq!((&line["method"], &line["params"]["requestId"]), (&json!("$/cancel_request"), &json!(question())));
     let late = json!({ "jsonrpc": "2.0", "id": question(), "result": { "outcome": { "outcome": "selected", "optionId": "allow" } } });
-    door.send(&late);
-    assert_eq!((door.connection.poll_intent(), door.connection.counters().stray_answers), (None, 1));
+    test_connection.send(&late);
+    assert_eq!(
+        (test_connection.connection.poll_intent(), test_connection.connection.counters().stray_answers),
+        (None, 1)
+    );
 }
 
 #[test]
@@ -63,11 +69,11 @@ fn only_a_chosen_option_is_an_answer() {
     let cancelled = json!({ "result": { "outcome": { "outcome": "cancelled" } } });
     let refused = json!({ "error": { "code": -32601, "message": "method not found" } });
     for (mut answer, expected) in [(cancelled, Withdrawal::Cancelled), (refused, Withdrawal::Failed)] {
-        let mut door = Door::open(&asking().log);
+        let mut test_connection = TestConnection::open(&asking().log);
         answer["id"] = json!(question());
-        door.send(&answer);
+        test_connection.send(&answer);
         let expected = Intent::Withdrew { session: build::session(1), question: build::question_id(7), how: expected };
-        assert_eq!(door.intent(), expected);
+        assert_eq!(test_connection.intent(), expected);
     }
 }
 
@@ -82,15 +88,19 @@ fn an_option_that_is_not_offered_is_asked_again_and_the_next_answer_counts() {
     ];
     for (wrong, why) in unfit {
         let log = asking().log;
-        let mut door = Door::open(&log[..1]);
-        door.feed(&log[1..]);
-        let asked = door.lines().pop().unwrap();
-        door.send(&wrong);
-        let mut again = door.line();
+        let mut test_connection = TestConnection::open(&log[..1]);
+        test_connection.feed(&log[1..]);
+        let asked = test_connection.lines().pop().unwrap();
+        test_connection.send(&wrong);
+        let mut again = test_connection.line();
         assert_eq!(again["params"].as_object_mut().unwrap().remove("_meta"), Some(json!({ "gander/refused": why })));
-        assert_eq!((again, door.connection.poll_intent()), (asked, None), "the same question under the same id");
-        door.send(&selected("allow"));
-        let Intent::Command { command: Command::Answer { question, .. }, .. } = door.intent() else {
+        assert_eq!(
+            (again, test_connection.connection.poll_intent()),
+            (asked, None),
+            "the same question under the same id"
+        );
+        test_connection.send(&selected("allow"));
+        let Intent::Command { command: Command::Answer { question, .. }, .. } = test_connection.intent() else {
             panic!("no answer")
         };
         assert_eq!(question, build::question_id(7));
@@ -99,26 +109,26 @@ fn an_option_that_is_not_offered_is_asked_again_and_the_next_answer_counts() {
 
 #[test]
 fn a_client_that_never_gets_it_right_is_not_asked_for_ever() {
-    let mut door = Door::open(&asking().log);
-    door.lines();
+    let mut test_connection = TestConnection::open(&asking().log);
+    test_connection.lines();
     let selected = |option: &str| json!({ "jsonrpc": "2.0", "id": question(), "result": { "outcome": { "outcome": "selected", "optionId": option } } });
     let asked: usize = (0..100)
         .map(|_| {
-            door.send(&selected("x"));
-            door.lines().len()
+            test_connection.send(&selected("x"));
+            test_connection.lines().len()
         })
         .sum();
     assert_eq!(asked, 8);
-    door.send(&selected("allow"));
+    test_connection.send(&selected("allow"));
     assert!(
-        matches!(door.intent(), Intent::Command { command: Command::Answer { .. }, .. }),
+        matches!(test_connection.intent(), Intent::Command { command: Command::Answer { .. }, .. }),
         "its answer still counts"
     );
 }
 
 #[test]
 fn the_editor_lends_its_files_and_terminals() {
-    let mut door = Door::open(&SessionScript::begin().log);
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
     let terminal = || "t1".to_owned();
     let create = HostCall::CreateTerminal {
         command: "ls".into(),
@@ -158,44 +168,45 @@ fn the_editor_lends_its_files_and_terminals() {
         (HostCall::Release { terminal: terminal() }, "terminal/release", json!({}), HostAnswer::Done),
     ];
     for (call, method, result, answer) in cases {
-        let id = door.connection.send_host_call(build::session(1), call).unwrap();
-        let line = door.line();
+        let id = test_connection.connection.send_host_call(build::session(1), call).unwrap();
+        let line = test_connection.line();
         assert_eq!((&line["method"], &line["params"]["sessionId"]), (&json!(method), &json!(build::session(1))));
-        door.send(&json!({ "jsonrpc": "2.0", "id": line["id"], "result": result }));
-        assert_eq!(door.intent(), Intent::HostReply { call: id, result: Ok(answer) });
+        test_connection.send(&json!({ "jsonrpc": "2.0", "id": line["id"], "result": result }));
+        assert_eq!(test_connection.intent(), Intent::HostReply { call: id, result: Ok(answer) });
     }
 }
 
 #[test]
 fn an_editor_is_asked_only_for_what_it_offers_and_its_errors_are_told() {
     let read = || HostCall::ReadFile { path: "/a".into(), line: None, limit: None };
-    let mut poor = Door::fresh();
+    let mut poor = TestConnection::fresh();
     poor.call("initialize", json!({ "protocolVersion": 1 }));
     poor.lines();
     assert_eq!(poor.connection.send_host_call(build::session(1), read()), Err(HostCallError::NotOffered));
     assert_eq!(poor.texts(), Vec::<String>::new());
 
-    let mut door = Door::open(&SessionScript::begin().log);
-    let call = door.connection.send_host_call(build::session(1), read()).unwrap();
-    let id = door.line()["id"].clone();
-    door.send(&json!({ "id": id, "result": { "content": 7 } }));
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
+    let call = test_connection.connection.send_host_call(build::session(1), read()).unwrap();
+    let id = test_connection.line()["id"].clone();
+    test_connection.send(&json!({ "id": id, "result": { "content": 7 } }));
     assert!(
-        matches!(door.intent(), Intent::HostReply { call: found, result: Err(HostCallError::Unreadable(_)) } if found == call)
+        matches!(test_connection.intent(), Intent::HostReply { call: found, result: Err(HostCallError::Unreadable(_)) } if found == call)
     );
-    let call = door.connection.send_host_call(build::session(1), read()).unwrap();
-    door.lines();
-    door.connection.cancel_host_call(call);
-    assert_eq!(short(&door.lines()), ["$/cancel_request"]);
+    let call = test_connection.connection.send_host_call(build::session(1), read()).unwrap();
+    test_connection.lines();
+    test_connection.connection.cancel_host_call(call);
+    assert_eq!(short(&test_connection.lines()), ["$/cancel_request"]);
 }
 
 #[test]
 fn a_client_that_leaves_lets_go_of_everything_but_the_run() {
     let script = asking();
-    let mut door = Door::open(&script.log);
-    let call = door.connection.send_host_call(build::session(1), HostCall::Kill { terminal: "t".into() }).unwrap();
-    door.connection.handle_disconnect();
+    let mut test_connection = TestConnection::open(&script.log);
+    let call =
+        test_connection.connection.send_host_call(build::session(1), HostCall::Kill { terminal: "t".into() }).unwrap();
+    test_connection.connection.handle_disconnect();
     let mut intents: Vec<String> =
-        std::iter::from_fn(|| door.connection.poll_intent()).map(|intent| format!("{intent:?}")).collect();
+        std::iter::from_fn(|| test_connection.connection.poll_intent()).map(|intent| format!("{intent:?}")).collect();
     intents.sort();
     let session = build::session(1);
     let mut expected = [

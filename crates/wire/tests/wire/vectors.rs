@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::common::Door;
+use crate::common::TestConnection;
 use agent_client_protocol_schema::v1 as schema;
 use gander_domain::{Answer, Command, Entry, Event, Principal, Reply};
 use gander_testkit::skip::skipped;
@@ -20,33 +20,33 @@ fn all() -> Vec<Scenario> {
 
 /// What a client is told that made the session, sends every prompt of the ACP door and answers what the owner answered.
 fn live(log: &[Entry]) -> Vec<String> {
-    let mut door = Door::open(&log[..1]);
+    let mut test_connection = TestConnection::open(&log[..1]);
     for entry in &log[1..] {
         match &entry.event {
             Event::RunStarted { origin } if origin.door == "acp" => {
-                door.prompt(door.session(), entry.run.unwrap());
+                test_connection.prompt(test_connection.session(), entry.run.unwrap());
             }
             Event::QuestionAnswered { question, answer: Answer { by: Some(by), reply } }
                 if *by == Principal::owner() =>
             {
-                answers(&mut door, &question.to_string(), reply);
+                answers(&mut test_connection, &question.to_string(), reply);
             }
             _ => {}
         }
-        door.feed(std::slice::from_ref(entry));
+        test_connection.feed(std::slice::from_ref(entry));
     }
-    door.texts()
+    test_connection.texts()
 }
 
 /// The client answers, and that is what the server is asked to do.
-fn answers(door: &mut Door, id: &str, reply: &Reply) {
+fn answers(test_connection: &mut TestConnection, id: &str, reply: &Reply) {
     let result = match reply {
         Reply::Chosen { choice, .. } => json!({ "outcome": { "outcome": "selected", "optionId": choice } }),
         Reply::Filled { content } => json!({ "action": "accept", "content": content }),
         _ => panic!("no client answers this: {reply:?}"),
     };
-    door.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
-    let Intent::Command { command: Command::Answer { reply: found, .. }, .. } = door.intent() else {
+    test_connection.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+    let Intent::Command { command: Command::Answer { reply: found, .. }, .. } = test_connection.intent() else {
         panic!("not an answer")
     };
     assert_eq!(found, *reply);
@@ -54,9 +54,9 @@ fn answers(door: &mut Door, id: &str, reply: &Reply) {
 
 /// What a client is told that loads the session afterwards.
 fn loaded(log: &[Entry]) -> Vec<String> {
-    let mut door = Door::loading(log);
-    door.feed(log);
-    door.texts()
+    let mut test_connection = TestConnection::loading(log);
+    test_connection.feed(log);
+    test_connection.texts()
 }
 
 #[test]

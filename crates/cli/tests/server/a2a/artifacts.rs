@@ -30,9 +30,9 @@ fn made<'a>(task: &'a Value, name: &str) -> &'a Value {
 
 #[tokio::test]
 async fn what_is_put_away_is_an_artifact_in_every_binding() -> anyhow::Result<()> {
-    let house = TestServer::with(&[("GANDER_A2A_AGENT", "gander")]).await?;
+    let server = TestServer::with(&[("GANDER_A2A_AGENT", "gander")]).await?;
     for binding in BINDINGS {
-        let task = house.send_by(binding, &format!("m-{binding:?}"), &script()).await?;
+        let task = server.send_by(binding, &format!("m-{binding:?}"), &script()).await?;
         let (data, address) = match binding {
             Binding::Rpc | Binding::Rest => ("/raw", "/url"),
             Binding::OldRpc => ("/file/bytes", "/file/uri"),
@@ -42,18 +42,18 @@ async fn what_is_put_away_is_an_artifact_in_every_binding() -> anyhow::Result<()
         // A new version takes the place of the one before.
         assert_eq!(STANDARD.decode(raw.expect("bytes"))?, b"# Two", "{binding:?}: {task}");
         let url = made(&task, "large.md").pointer(address).and_then(Value::as_str).expect("an address");
-        let path = url.strip_prefix(&house.url("")).expect("an address of this server");
-        let file = house.request(Method::GET, path).send().await?;
+        let path = url.strip_prefix(&server.url("")).expect("an address of this server");
+        let file = server.request(Method::GET, path).send().await?;
         assert_eq!((file.status().as_u16(), file.text().await?.len()), (200, LARGE), "{binding:?}: {url}");
-        assert_eq!(house.client.get(url).send().await?.status(), 401, "not without a token");
+        assert_eq!(server.client.get(url).send().await?.status(), 401, "not without a token");
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn a_wrong_question_for_a_file_is_told_so() -> anyhow::Result<()> {
-    let house = TestServer::with(&[("GANDER_A2A_AGENT", "gander")]).await?;
-    let task = house.send("m-1", &script()).await?;
+    let server = TestServer::with(&[("GANDER_A2A_AGENT", "gander")]).await?;
+    let task = server.send("m-1", &script()).await?;
     let context = task["contextId"].as_str().unwrap();
     for (path, status) in [
         (format!("/a2a/.artifacts/{context}?name=none&version=0"), 404),
@@ -61,7 +61,7 @@ async fn a_wrong_question_for_a_file_is_told_so() -> anyhow::Result<()> {
         ("/a2a/.artifacts/nobody?name=report.md&version=0".to_owned(), 400),
         (format!("/a2a/.artifacts/{}?name=report.md&version=0", uuid::Uuid::nil()), 404),
     ] {
-        let response = house.request(Method::GET, &path).send().await?;
+        let response = server.request(Method::GET, &path).send().await?;
         assert_eq!(response.status(), status, "{path}");
         let body: Value = response.json().await?;
         assert!(body["error"]["message"].as_str().is_some_and(|said| said.contains("artifact")), "{path}: {body}");

@@ -7,8 +7,8 @@ use crate::a2a::test_server::{TestServer, message};
 
 #[tokio::test]
 async fn each_error_has_its_code_in_json_rpc_and_its_status_in_rest() -> anyhow::Result<()> {
-    let house = TestServer::open().await?;
-    let over = house.send("tck-complete-task-1", "x").await?["id"].as_str().unwrap().to_owned();
+    let server = TestServer::open().await?;
+    let over = server.send("tck-complete-task-1", "x").await?["id"].as_str().unwrap().to_owned();
     let about = |task: &str| {
         let mut said = message("m", "x");
         said["taskId"] = json!(task);
@@ -32,10 +32,10 @@ async fn each_error_has_its_code_in_json_rpc_and_its_status_in_rest() -> anyhow:
         ("Nope", json!({}), -32601),
     ];
     for (method, params, code) in cases {
-        assert_eq!(house.code(method, params.clone()).await?, code, "{method} {params}");
+        assert_eq!(server.code(method, params.clone()).await?, code, "{method} {params}");
     }
     let rest = async |method: Method, path: &str, version: &str, body: &str| -> anyhow::Result<(u16, Value)> {
-        let request = house.request(method, path).header("A2A-Version", version).body(body.to_owned());
+        let request = server.request(method, path).header("A2A-Version", version).body(body.to_owned());
         let response = request.send().await?;
         Ok((response.status().as_u16(), response.json().await.unwrap_or_default()))
     };
@@ -60,13 +60,13 @@ async fn each_error_has_its_code_in_json_rpc_and_its_status_in_rest() -> anyhow:
 
 #[tokio::test]
 async fn nobody_comes_in_without_a_token_or_into_anothers_task() -> anyhow::Result<()> {
-    let house = TestServer::open().await?;
-    let task = house.send("tck-complete-task-1", "x").await?;
-    let path = house.url(&format!("/a2a/tasks/{}", task["id"].as_str().unwrap()));
-    assert_eq!(house.client.get(&path).header("A2A-Version", "1.0").send().await?.status(), 401);
-    let token = house.server.launch.stdout(&["token", "add", "anna", "--scopes", "prompt"]).await?;
+    let server = TestServer::open().await?;
+    let task = server.send("tck-complete-task-1", "x").await?;
+    let path = server.url(&format!("/a2a/tasks/{}", task["id"].as_str().unwrap()));
+    assert_eq!(server.client.get(&path).header("A2A-Version", "1.0").send().await?.status(), 401);
+    let token = server.server.launch.stdout(&["token", "add", "anna", "--scopes", "prompt"]).await?;
     let token = token.split_whitespace().last().unwrap_or_default().to_owned();
-    let other = house.client.get(&path).header("A2A-Version", "1.0").bearer_auth(&token).send().await?;
+    let other = server.client.get(&path).header("A2A-Version", "1.0").bearer_auth(&token).send().await?;
     assert_eq!(other.status(), 404);
     Ok(())
 }

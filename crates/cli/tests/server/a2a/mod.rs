@@ -1,10 +1,10 @@
-//! A2A against the real binary: every operation, state and error in each binding, both versions, kills, pushes, two doors.
+//! A2A against the real binary: every operation, state and error in each binding, both versions, kills, pushes, two protocols.
 
 #![allow(clippy::unwrap_used)]
 
+mod across_protocols;
 mod artifacts;
 mod cards;
-mod doors;
 mod errors;
 mod json;
 mod operations;

@@ -55,12 +55,12 @@ const ERRORS: [&str; 13] = [
 
 #[test]
 fn what_the_protocol_consists_of() {
-    let mut witness = ConformanceRecorder::for_protocol("a2a");
-    witness.lists("operation", OPERATIONS.map(|(name, _, _)| name));
-    witness.lists("operation of 0.3", OLD);
-    witness.lists("state", STATES);
-    witness.lists("event", EVENTS);
-    witness.lists("error", ERRORS);
+    let mut recorder = ConformanceRecorder::for_protocol("a2a");
+    recorder.lists("operation", OPERATIONS.map(|(name, _, _)| name));
+    recorder.lists("operation of 0.3", OLD);
+    recorder.lists("state", STATES);
+    recorder.lists("event", EVENTS);
+    recorder.lists("error", ERRORS);
 }
 
 /// The parameters of an operation beyond what its address says.
@@ -94,7 +94,7 @@ fn old_params(name: &str, task: &Value) -> Value {
     }
 }
 
-async fn house() -> anyhow::Result<TestServer> {
+async fn server() -> anyhow::Result<TestServer> {
     TestServer::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await
 }
 
@@ -110,21 +110,21 @@ async fn went_well(response: Response) -> anyhow::Result<bool> {
 
 #[tokio::test]
 async fn every_operation_over_json_rpc_and_http() -> anyhow::Result<()> {
-    let (house, mut witness) = (house().await?, ConformanceRecorder::for_protocol("a2a"));
+    let (server, mut recorder) = (server().await?, ConformanceRecorder::for_protocol("a2a"));
     for binding in ["JSON-RPC", "HTTP+JSON"] {
-        let task = house.send(&format!("tck-input-required-{binding}"), "x").await?["id"].take();
+        let task = server.send(&format!("tck-input-required-{binding}"), "x").await?["id"].take();
         for (name, verb, path) in OPERATIONS {
             let params = params(name, &task);
             let request = if binding == "JSON-RPC" {
                 let body = json!({ "jsonrpc": "2.0", "id": 1, "method": name, "params": params });
-                house.request(Method::POST, "/a2a").json(&body)
+                server.request(Method::POST, "/a2a").json(&body)
             } else {
                 let path = format!("/a2a/{}", path.replace("{task}", task.as_str().unwrap()));
-                let request = house.request(Method::from_bytes(verb.as_bytes())?, &path);
+                let request = server.request(Method::from_bytes(verb.as_bytes())?, &path);
                 if verb == "POST" { request.json(&params) } else { request }
             };
             assert!(went_well(request.header("A2A-Version", "1.0").send().await?).await?, "{binding} {name}");
-            witness.shows("operation", name, binding);
+            recorder.shows("operation", name, binding);
         }
     }
     Ok(())
@@ -132,37 +132,37 @@ async fn every_operation_over_json_rpc_and_http() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn every_operation_of_the_version_before() -> anyhow::Result<()> {
-    let (house, mut witness) = (house().await?, ConformanceRecorder::for_protocol("a2a"));
-    let task = house.send("tck-input-required-1", "x").await?["id"].take();
+    let (server, mut recorder) = (server().await?, ConformanceRecorder::for_protocol("a2a"));
+    let task = server.send("tck-input-required-1", "x").await?["id"].take();
     for name in OLD {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": name, "params": old_params(name, &task) });
-        let response = house.request(Method::POST, "/a2a").json(&body).send().await?;
+        let response = server.request(Method::POST, "/a2a").json(&body).send().await?;
         assert!(went_well(response).await?, "{name}");
-        witness.shows("operation of 0.3", name, "JSON-RPC");
+        recorder.shows("operation of 0.3", name, "JSON-RPC");
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn every_error_is_given_or_has_no_occasion() -> anyhow::Result<()> {
-    let (house, mut witness) = (house().await?, ConformanceRecorder::for_protocol("a2a"));
-    let body = |text: &'static str| house.request(Method::POST, "/a2a").header("A2A-Version", "1.0").body(text);
+    let (server, mut recorder) = (server().await?, ConformanceRecorder::for_protocol("a2a"));
+    let body = |text: &'static str| server.request(Method::POST, "/a2a").header("A2A-Version", "1.0").body(text);
     for (text, code) in [("{nope", -32700), ("[]", -32600)] {
         let answer: Value = body(text).send().await?.json().await?;
         assert_eq!(answer["error"]["code"], code, "{text}");
-        witness.shows("error", &code.to_string(), "JSON-RPC");
+        recorder.shows("error", &code.to_string(), "JSON-RPC");
     }
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": { "id": "x" } });
-    let later = house.request(Method::POST, "/a2a").header("A2A-Version", "9.9").json(&ping).send().await?;
+    let later = server.request(Method::POST, "/a2a").header("A2A-Version", "9.9").json(&ping).send().await?;
     assert_eq!(later.json::<Value>().await?["error"]["code"], -32009);
-    witness.shows("error", "-32009", "JSON-RPC");
-    let card = house.call("GetExtendedAgentCard", json!({})).await?;
+    recorder.shows("error", "-32009", "JSON-RPC");
+    let card = server.call("GetExtendedAgentCard", json!({})).await?;
     let capabilities = &card["capabilities"];
     assert_eq!((&capabilities["pushNotifications"], &capabilities["extendedAgentCard"]), (&json!(true), &json!(true)));
     assert!(capabilities["extensions"].as_array().unwrap().iter().all(|extension| extension["required"] != true));
-    witness.refuses("error", "-32003", "never given: updates are always pushed to whoever asks");
-    witness.refuses("error", "-32007", "never given: every agent has an extended card");
-    witness.refuses("error", "-32008", "never given: no extension is required");
-    witness.refuses("error", "-32006", "never given: what an agent says is checked before it is stored");
+    recorder.refuses("error", "-32003", "never given: updates are always pushed to whoever asks");
+    recorder.refuses("error", "-32007", "never given: every agent has an extended card");
+    recorder.refuses("error", "-32008", "never given: no extension is required");
+    recorder.refuses("error", "-32006", "never given: what an agent says is checked before it is stored");
     Ok(())
 }

@@ -67,13 +67,13 @@ fn is_over((_, body): &(String, Value)) -> bool {
 
 #[tokio::test]
 async fn updates_are_sent_in_order_with_the_receivers_credentials() -> anyhow::Result<()> {
-    let house = TestServer::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await?;
+    let server = TestServer::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await?;
     let (url, received) = receiver().await?;
     let config = json!({ "id": "c", "url": url, "token": "tok",
         "authentication": { "scheme": "Bearer", "credentials": "secret" } });
     let params = json!({ "message": message("tck-stream-001", "x"),
         "configuration": { "taskPushNotificationConfig": config } });
-    let task = house.call("SendMessage", params).await?["task"].take();
+    let task = server.call("SendMessage", params).await?["task"].take();
     eventually("the last notification", async || received.lock().await.iter().any(is_over)).await?;
     let all = received.lock().await;
     let kinds: Vec<&String> = all.iter().map(|(_, body)| body.as_object().unwrap().keys().next().unwrap()).collect();
@@ -86,44 +86,44 @@ async fn updates_are_sent_in_order_with_the_receivers_credentials() -> anyhow::R
     }
     ids.dedup();
     assert_eq!(ids.len(), all.len());
-    let listed = house.call("ListTaskPushNotificationConfigs", json!({ "taskId": task["id"] })).await?;
+    let listed = server.call("ListTaskPushNotificationConfigs", json!({ "taskId": task["id"] })).await?;
     assert_eq!(listed["configs"][0]["id"], "c");
     Ok(())
 }
 
 #[tokio::test]
 async fn configs_are_made_looked_at_and_removed_and_survive_a_kill() -> anyhow::Result<()> {
-    let house = TestServer::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await?;
+    let server = TestServer::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await?;
     let (url, received) = receiver().await?;
-    let task = house.send("tck-input-required-1", "x").await?["id"].take();
-    let made = house.call("CreateTaskPushNotificationConfig", json!({ "taskId": task, "url": url })).await?;
+    let task = server.send("tck-input-required-1", "x").await?["id"].take();
+    let made = server.call("CreateTaskPushNotificationConfig", json!({ "taskId": task, "url": url })).await?;
     let id = made["id"].as_str().unwrap().to_owned();
     let secret = json!({ "taskId": task, "id": "s", "url": url, "token": "hush-token-1",
         "authentication": { "scheme": "Bearer", "credentials": "hush-credentials-2" } });
-    let secret = house.call("CreateTaskPushNotificationConfig", secret).await?;
-    let house = house.restart().await?;
-    let found = house.call("GetTaskPushNotificationConfig", json!({ "taskId": task, "id": "s" })).await?;
+    let secret = server.call("CreateTaskPushNotificationConfig", secret).await?;
+    let server = server.restart().await?;
+    let found = server.call("GetTaskPushNotificationConfig", json!({ "taskId": task, "id": "s" })).await?;
     assert_eq!(found, secret);
-    assert_eq!(files_with(house.root(), "hush-"), ["secrets.json"], "only the vault has them");
-    house.call("DeleteTaskPushNotificationConfig", json!({ "taskId": task, "id": "s" })).await?;
-    assert_eq!(files_with(house.root(), "hush-"), Vec::<String>::new());
-    let found = house.call("GetTaskPushNotificationConfig", json!({ "taskId": task, "id": id })).await?;
+    assert_eq!(files_with(server.root(), "hush-"), ["secrets.json"], "only the vault has them");
+    server.call("DeleteTaskPushNotificationConfig", json!({ "taskId": task, "id": "s" })).await?;
+    assert_eq!(files_with(server.root(), "hush-"), Vec::<String>::new());
+    let found = server.call("GetTaskPushNotificationConfig", json!({ "taskId": task, "id": id })).await?;
     assert_eq!(found, made);
     let mut answer = message("m-2", "blue");
     answer["taskId"] = task.clone();
-    house.call("SendMessage", json!({ "message": answer })).await?;
+    server.call("SendMessage", json!({ "message": answer })).await?;
     eventually("the last notification", async || received.lock().await.iter().any(is_over)).await?;
-    house.call("DeleteTaskPushNotificationConfig", json!({ "taskId": task, "id": id })).await?;
-    assert_eq!(house.code("GetTaskPushNotificationConfig", json!({ "taskId": task, "id": id })).await?, -32001);
+    server.call("DeleteTaskPushNotificationConfig", json!({ "taskId": task, "id": id })).await?;
+    assert_eq!(server.code("GetTaskPushNotificationConfig", json!({ "taskId": task, "id": id })).await?, -32001);
     Ok(())
 }
 
 #[tokio::test]
 async fn an_address_with_a_line_break_and_more_receivers_than_there_is_room_for_are_refused() -> anyhow::Result<()> {
-    let house = TestServer::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await?;
+    let server = TestServer::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await?;
     let mut tasks = Vec::new();
     for n in 0..17 {
-        tasks.push(house.send(&format!("tck-input-required-{n}"), "x").await?["id"].take());
+        tasks.push(server.send(&format!("tck-input-required-{n}"), "x").await?["id"].take());
     }
     for url in [
         "http://127.0.0.1:9/a\nb",
@@ -132,7 +132,7 @@ async fn an_address_with_a_line_break_and_more_receivers_than_there_is_room_for_
         "http://127.0.0.1:9/a b",
     ] {
         let config = json!({ "taskId": tasks[0], "url": url });
-        assert_eq!(house.code("CreateTaskPushNotificationConfig", config).await?, -32602, "{url:?}");
+        assert_eq!(server.code("CreateTaskPushNotificationConfig", config).await?, -32602, "{url:?}");
     }
     for (member, value) in [
         ("token", json!("a\r\nx: y")),
@@ -141,23 +141,23 @@ async fn an_address_with_a_line_break_and_more_receivers_than_there_is_room_for_
     ] {
         let mut config = json!({ "taskId": tasks[0], "url": "http://127.0.0.1:9/" });
         config[member] = value;
-        assert_eq!(house.code("CreateTaskPushNotificationConfig", config.clone()).await?, -32602, "{config}");
+        assert_eq!(server.code("CreateTaskPushNotificationConfig", config.clone()).await?, -32602, "{config}");
     }
     let config = |n: usize| json!({ "taskId": tasks[n / 16], "id": format!("c{n}"), "url": "http://127.0.0.1:9/" });
     for n in 0..256 {
-        house.call("CreateTaskPushNotificationConfig", config(n)).await?;
+        server.call("CreateTaskPushNotificationConfig", config(n)).await?;
     }
-    assert_eq!(house.code("CreateTaskPushNotificationConfig", config(256)).await?, -32603);
-    house.call("CreateTaskPushNotificationConfig", config(3)).await?; // one that is there is replaced
-    house.call("DeleteTaskPushNotificationConfig", json!({ "taskId": tasks[0], "id": "c3" })).await?;
-    house.call("CreateTaskPushNotificationConfig", config(256)).await?;
+    assert_eq!(server.code("CreateTaskPushNotificationConfig", config(256)).await?, -32603);
+    server.call("CreateTaskPushNotificationConfig", config(3)).await?; // one that is there is replaced
+    server.call("DeleteTaskPushNotificationConfig", json!({ "taskId": tasks[0], "id": "c3" })).await?;
+    server.call("CreateTaskPushNotificationConfig", config(256)).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn nothing_is_sent_into_private_networks() -> anyhow::Result<()> {
-    let house = TestServer::open().await?;
-    let task = house.send("tck-input-required-1", "x").await?["id"].take();
+    let server = TestServer::open().await?;
+    let task = server.send("tck-input-required-1", "x").await?["id"].take();
     for url in [
         "http://127.0.0.1:9/hook",
         "http://localhost./hook",
@@ -170,7 +170,7 @@ async fn nothing_is_sent_into_private_networks() -> anyhow::Result<()> {
         "nonsense",
     ] {
         let params = json!({ "taskId": task, "url": url });
-        assert_eq!(house.code("CreateTaskPushNotificationConfig", params).await?, -32602, "{url}");
+        assert_eq!(server.code("CreateTaskPushNotificationConfig", params).await?, -32602, "{url}");
     }
     Ok(())
 }

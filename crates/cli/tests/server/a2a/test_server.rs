@@ -13,7 +13,7 @@ pub(crate) struct TestServer {
     pub(crate) server: Server,
     pub(crate) token: String,
     pub(crate) client: Client,
-    witness: Mutex<ConformanceRecorder>,
+    recorder: Mutex<ConformanceRecorder>,
     root: tempfile::TempDir,
 }
 
@@ -45,15 +45,15 @@ impl TestServer {
         let token = launch.stdout(&["token"]).await?.trim().to_owned();
         rustls::crypto::ring::default_provider().install_default().ok();
         let client = Client::builder().no_proxy().timeout(PATIENCE).build()?;
-        Ok(Self { server, token, client, witness: Mutex::new(ConformanceRecorder::for_protocol("a2a")), root })
+        Ok(Self { server, token, client, recorder: Mutex::new(ConformanceRecorder::for_protocol("a2a")), root })
     }
 
     /// Kills the server and starts another on the same data.
     pub(crate) async fn restart(self) -> anyhow::Result<Self> {
-        let Self { server, token, client, witness, root } = self;
+        let Self { server, token, client, recorder, root } = self;
         let launch = server.launch.clone();
         server.kill().await?;
-        Ok(Self { server: launch.serve().await?, token, client, witness, root })
+        Ok(Self { server: launch.serve().await?, token, client, recorder, root })
     }
 
     /// The folder that everything of this server is in.
@@ -81,12 +81,12 @@ impl TestServer {
 
     /// Notes which states and errors an answer shows.
     fn heard(&self, answer: &Value) {
-        let mut witness = self.witness.lock().unwrap();
+        let mut recorder = self.recorder.lock().unwrap();
         if let Some(code) = answer["error"]["code"].as_i64() {
-            witness.shows("error", &code.to_string(), "JSON-RPC");
+            recorder.shows("error", &code.to_string(), "JSON-RPC");
         }
         for task in [&answer["result"], &answer["result"]["task"]] {
-            witness.shows("state", task["status"]["state"].as_str().unwrap_or_default(), "JSON-RPC");
+            recorder.shows("state", task["status"]["state"].as_str().unwrap_or_default(), "JSON-RPC");
         }
     }
 
@@ -165,7 +165,7 @@ pub(crate) fn said(binding: Binding, id: &str, text: &str) -> Value {
 /// The events of a stream: their ids and what they say, to its end.
 pub(crate) async fn events(response: Response) -> anyhow::Result<Vec<(Option<String>, Value)>> {
     assert_eq!(response.status(), 200);
-    let mut witness = ConformanceRecorder::for_protocol("a2a");
+    let mut recorder = ConformanceRecorder::for_protocol("a2a");
     let text = tokio::time::timeout(Duration::from_secs(60), response.text()).await??;
     let blocks = text.split("\n\n").filter(|block| block.contains("data: "));
     blocks
@@ -173,8 +173,8 @@ pub(crate) async fn events(response: Response) -> anyhow::Result<Vec<(Option<Str
             let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
             let data: Value = serde_json::from_str(field("data: ").unwrap_or_default())?;
             let event = data.get("result").unwrap_or(&data);
-            event.as_object().into_iter().flatten().for_each(|(kind, _)| witness.shows("event", kind, "stream"));
-            witness.shows("state", event["statusUpdate"]["status"]["state"].as_str().unwrap_or_default(), "stream");
+            event.as_object().into_iter().flatten().for_each(|(kind, _)| recorder.shows("event", kind, "stream"));
+            recorder.shows("state", event["statusUpdate"]["status"]["state"].as_str().unwrap_or_default(), "stream");
             Ok((field("id: ").map(str::to_owned), data))
         })
         .collect()

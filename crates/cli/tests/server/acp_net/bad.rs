@@ -3,7 +3,7 @@
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
-use crate::acp_net::http::{Door, EventStream};
+use crate::acp_net::http::{AcpHttpClient, EventStream};
 use crate::acp_net::socket::{FIN, Frame, Socket, frame};
 use crate::acp_net::test_server::TestServer;
 
@@ -41,10 +41,10 @@ enum Ws {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_row_gets_its_answer_over_http() -> anyhow::Result<()> {
-    let house = TestServer::asking().await?;
+    let server = TestServer::asking().await?;
     let mut failures = Vec::new();
     for case in cases() {
-        if let Err(error) = over_http(&house, &case).await {
+        if let Err(error) = over_http(&server, &case).await {
             failures.push(format!("{}: {error:#}", case.row));
         }
     }
@@ -54,10 +54,10 @@ async fn each_row_gets_its_answer_over_http() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_row_gets_its_answer_over_websocket() -> anyhow::Result<()> {
-    let house = TestServer::asking().await?;
+    let server = TestServer::asking().await?;
     let mut failures = Vec::new();
     for case in cases() {
-        if let Err(error) = over_socket(&house, &case).await {
+        if let Err(error) = over_socket(&server, &case).await {
             failures.push(format!("{}: {error:#}", case.row));
         }
     }
@@ -67,9 +67,9 @@ async fn each_row_gets_its_answer_over_websocket() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn headers_are_checked() -> anyhow::Result<()> {
-    let house = TestServer::asking().await?;
-    let door = &house.door;
-    let id = door.connect().await?;
+    let server = TestServer::asking().await?;
+    let http_client = &server.http_client;
+    let id = http_client.connect().await?;
     let connection = ("Acp-Connection-Id", id.as_str());
     let (json, list) = (("Content-Type", "application/json"), br#"{"jsonrpc":"2.0","id":1,"method":"session/list"}"#);
     let about = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"session/close","params":{{"sessionId":"{id}"}}}}"#);
@@ -94,22 +94,22 @@ async fn headers_are_checked() -> anyhow::Result<()> {
         ("PUT", vec![connection], b"", 405), // S22
     ];
     for (method, headers, body, status) in cases {
-        let answer = door.send(method, &headers, body).await?;
+        let answer = http_client.send(method, &headers, body).await?;
         ensure!(answer.status == status, "{method} {headers:?}: {answer:?}");
     }
     let mut waiting = Vec::new();
     for number in 0..17 {
         let session = format!("0199aaaa-0000-7000-8000-0000000000{number:02}");
-        waiting.push(door.events(&[connection, ("Acp-Session-Id", &session)], 0).await?);
+        waiting.push(http_client.events(&[connection, ("Acp-Session-Id", &session)], 0).await?);
     }
     let statuses: Vec<u16> = waiting.iter().map(EventStream::status).collect();
     assert_eq!(statuses, [&[200; 16][..], &[404]].concat());
     Ok(())
 }
 
-async fn over_http(house: &TestServer, case: &Case) -> anyhow::Result<()> {
-    let mut visit = Visit::begin(&house.door, house).await?;
-    let input = visit.filled(&case.input, house);
+async fn over_http(server: &TestServer, case: &Case) -> anyhow::Result<()> {
+    let mut visit = BadRequest::begin(&server.http_client, server).await?;
+    let input = visit.filled(&case.input, server);
     let posted = visit.post(&input).await?;
     match case.http {
         Http::Refused(status, code) => {
@@ -128,19 +128,19 @@ async fn over_http(house: &TestServer, case: &Case) -> anyhow::Result<()> {
 }
 
 /// A connection with a session.
-struct Visit {
-    door: Door,
+struct BadRequest {
+    http_client: AcpHttpClient,
     connection: String,
     session: String,
     own: EventStream,
 }
 
-impl Visit {
-    async fn begin(door: &Door, house: &TestServer) -> anyhow::Result<Self> {
-        let connection = door.connect().await?;
-        let own = door.events(&[("Acp-Connection-Id", &connection)], usize::MAX).await?;
-        let mut visit = Self { door: door.clone(), connection, session: String::new(), own };
-        let new = json!({"jsonrpc": "2.0", "id": "new", "method": "session/new", "params": {"cwd": house.folder}});
+impl BadRequest {
+    async fn begin(http_client: &AcpHttpClient, server: &TestServer) -> anyhow::Result<Self> {
+        let connection = http_client.connect().await?;
+        let own = http_client.events(&[("Acp-Connection-Id", &connection)], usize::MAX).await?;
+        let mut visit = Self { http_client: http_client.clone(), connection, session: String::new(), own };
+        let new = json!({"jsonrpc": "2.0", "id": "new", "method": "session/new", "params": {"cwd": server.folder}});
         ensure!(visit.post(new.to_string().as_bytes()).await?.status == 202, "no session");
         let made = visit.own.next().await?.context("no answer")?.json();
         visit.session = made["result"]["sessionId"].as_str().with_context(|| made.to_string())?.to_owned();
@@ -148,11 +148,11 @@ impl Visit {
     }
 
     async fn post(&self, body: &[u8]) -> anyhow::Result<crate::acp_net::http::Answer> {
-        self.door.post(&[("Acp-Connection-Id", &self.connection)], body).await
+        self.http_client.post(&[("Acp-Connection-Id", &self.connection)], body).await
     }
 
-    fn filled(&self, input: &[u8], house: &TestServer) -> Vec<u8> {
-        filled(input, &self.session, house)
+    fn filled(&self, input: &[u8], server: &TestServer) -> Vec<u8> {
+        filled(input, &self.session, server)
     }
 
     /// The next request works, and nothing else was answered meanwhile.
@@ -165,13 +165,13 @@ impl Visit {
     }
 }
 
-async fn over_socket(house: &TestServer, case: &Case) -> anyhow::Result<()> {
-    let mut socket = Socket::open(&house.door).await?;
+async fn over_socket(server: &TestServer, case: &Case) -> anyhow::Result<()> {
+    let mut socket = Socket::open(&server.http_client).await?;
     socket.send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}})).await?;
     socket.message().await?;
-    socket.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": house.folder}})).await?;
+    socket.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": server.folder}})).await?;
     let session = socket.message().await?["result"]["sessionId"].as_str().context("no session")?.to_owned();
-    let input = filled(&case.input, &session, house);
+    let input = filled(&case.input, &session, server);
     // A message above the limit is refused while it is still being sent.
     let sent = socket.write(&frame(FIN | 1, &input)).await;
     match case.socket {
@@ -207,9 +207,9 @@ async fn next_answer(socket: &mut Socket) -> anyhow::Result<Value> {
     }
 }
 
-fn filled(input: &[u8], session: &str, house: &TestServer) -> Vec<u8> {
+fn filled(input: &[u8], session: &str, server: &TestServer) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(input) else { return input.to_vec() };
-    text.replace("SESSION", session).replace("FOLDER", &house.folder.display().to_string()).into_bytes()
+    text.replace("SESSION", session).replace("FOLDER", &server.folder.display().to_string()).into_bytes()
 }
 
 fn case(row: &'static str, input: impl AsRef<[u8]>, http: Http, socket: Ws) -> Case {

@@ -9,15 +9,15 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, WriteHalf, duplex, split};
 use tokio::sync::mpsc;
 
-use crate::acp_net::http::Door;
+use crate::acp_net::http::AcpHttpClient;
 use crate::acp_net::socket::{Frame, Socket};
 
 const BUFFER: usize = 256 * 1024;
 
 /// A client over a WebSocket.
-pub(crate) async fn over_socket(door: &Door) -> anyhow::Result<Client> {
+pub(crate) async fn over_socket(http_client: &AcpHttpClient) -> anyhow::Result<Client> {
     let (ours, theirs) = duplex(BUFFER);
-    let mut socket = Socket::open(door).await?;
+    let mut socket = Socket::open(http_client).await?;
     let (reader, mut writer) = split(theirs);
     tokio::spawn(async move {
         let mut lines = BufReader::new(reader).lines();
@@ -48,30 +48,30 @@ pub(crate) async fn over_socket(door: &Door) -> anyhow::Result<Client> {
 }
 
 /// A client over streamable HTTP: it opens the streams that it needs, as the SDKs do.
-pub(crate) fn over_http(door: &Door) -> Client {
+pub(crate) fn over_http(http_client: &AcpHttpClient) -> Client {
     let (ours, theirs) = duplex(BUFFER);
-    tokio::spawn(carry(door.clone(), theirs));
+    tokio::spawn(carry(http_client.clone(), theirs));
     let (reader, writer) = split(ours);
     Client::over(reader, writer).by("HTTP")
 }
 
 struct Streams {
-    door: Door,
+    http_client: AcpHttpClient,
     connection: String,
     opened: Mutex<HashSet<String>>,
     events: mpsc::Sender<Value>,
 }
 
-async fn carry(door: Door, theirs: DuplexStream) -> anyhow::Result<()> {
+async fn carry(http_client: AcpHttpClient, theirs: DuplexStream) -> anyhow::Result<()> {
     let (reader, mut writer) = split(theirs);
     let mut lines = BufReader::new(reader).lines();
     let first = lines.next_line().await?.context("no first line")?;
-    let answer = door.post(&[], first.as_bytes()).await?;
+    let answer = http_client.post(&[], first.as_bytes()).await?;
     ensure!(answer.status == 200, "{answer:?}");
     write(&mut writer, &answer.body).await?;
     let connection = answer.header("acp-connection-id").context("no id")?.to_owned();
     let (events, mut heard) = mpsc::channel(1024);
-    let streams = Arc::new(Streams { door, connection, opened: Mutex::default(), events });
+    let streams = Arc::new(Streams { http_client, connection, opened: Mutex::default(), events });
     Arc::clone(&streams).open(None).await?;
     let speaks = Arc::clone(&streams);
     let speaking = async move {
@@ -104,7 +104,7 @@ impl Streams {
         }
         let mut headers = vec![("Acp-Connection-Id", self.connection.as_str())];
         headers.extend(session.as_deref().map(|session| ("Acp-Session-Id", session)));
-        let mut stream = self.door.events(&headers, usize::MAX).await?;
+        let mut stream = self.http_client.events(&headers, usize::MAX).await?;
         ensure!(stream.status() == 200, "{}", stream.head);
         let events = self.events.clone();
         tokio::spawn(async move {
@@ -125,7 +125,7 @@ impl Streams {
         }
         let mut headers = vec![("Acp-Connection-Id", self.connection.as_str())];
         headers.extend(session.map(|session| ("Acp-Session-Id", session)));
-        let answer = self.door.post(&headers, line.as_bytes()).await?;
+        let answer = self.http_client.post(&headers, line.as_bytes()).await?;
         ensure!((answer.status, answer.body.as_str()) == (202, ""), "{line}: {answer:?}");
         Ok(())
     }

@@ -18,13 +18,13 @@ fn races() -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_clients_over_three_transports_are_told_everything_once() -> anyhow::Result<()> {
-    let house = TestServer::paced().await?;
-    let mut prompter = house.client(Transport::Http).await?;
-    let session = prompter.new_session(&house.folder).await?;
+    let server = TestServer::paced().await?;
+    let mut prompter = server.client(Transport::Http).await?;
+    let session = prompter.new_session(&server.folder).await?;
     let mut clients = Vec::new();
     for index in 0..CLIENTS {
-        let mut client = house.client(TRANSPORTS[index % 3]).await?;
-        client.load(&session, &house.folder).await.with_context(|| format!("client {index}"))?;
+        let mut client = server.client(TRANSPORTS[index % 3]).await?;
+        client.load(&session, &server.folder).await.with_context(|| format!("client {index}"))?;
         clients.push(client);
     }
     for turn in 1..=3 {
@@ -48,15 +48,15 @@ async fn ten_clients_over_three_transports_are_told_everything_once() -> anyhow:
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_joiner_gets_history_then_life_without_a_seam() -> anyhow::Result<()> {
     for (first, second) in [(Transport::Socket, Transport::Http), (Transport::Http, Transport::Socket)] {
-        let house = TestServer::paced().await?;
-        let mut client = house.client(first).await?;
-        let session = client.new_session(&house.folder).await?;
+        let server = TestServer::paced().await?;
+        let mut client = server.client(first).await?;
+        let session = client.new_session(&server.folder).await?;
         let pace = Pace { deltas: 400, between_ms: 2, word: 7, ..Pace::default() };
         let whole: String = (0..400).map(|index| pace.delta(index)).collect();
         let id = client.prompt(&session, &pace.marker()).await?;
         client.update("agent_message_chunk").await?;
-        let mut late = house.client(second).await?;
-        late.load(&session, &house.folder).await?;
+        let mut late = server.client(second).await?;
+        late.load(&session, &server.folder).await?;
         client.answer_to(id).await?;
         while Transcript::of(&late.seen, &session).text() != whole {
             let message = late.receive().await?.context("hung up")?;
@@ -68,20 +68,20 @@ async fn a_late_joiner_gets_history_then_life_without_a_seam() -> anyhow::Result
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_answers_over_two_transports_exactly_one_wins() -> anyhow::Result<()> {
-    let house = TestServer::asking().await?;
+    let server = TestServer::asking().await?;
     let mut clients = Vec::new();
     for transport in TRANSPORTS {
-        clients.push(house.client(transport).await?);
+        clients.push(server.client(transport).await?);
     }
-    let session = clients[0].new_session(&house.folder).await?;
+    let session = clients[0].new_session(&server.folder).await?;
     for client in &mut clients[1..] {
-        client.load(&session, &house.folder).await?;
+        client.load(&session, &server.folder).await?;
     }
     let mut wins = BTreeSet::new();
     for race in 0..races() {
         wins.insert(one_race(&mut clients, &session, race).await.with_context(|| format!("race {race}"))?);
     }
-    let written = std::fs::read_to_string(house.folder.join("ran.txt")).unwrap_or_default();
+    let written = std::fs::read_to_string(server.folder.join("ran.txt")).unwrap_or_default();
     let allowed = wins.iter().filter(|(_, allowed)| *allowed).count();
     ensure!(written.lines().count() == allowed, "{} runs of the tool, {allowed} allowed", written.lines().count());
     Ok(())
@@ -123,17 +123,17 @@ fn verdict(seen: &[Value]) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_drops_changes_nothing_for_the_run() -> anyhow::Result<()> {
-    let house = TestServer::paced().await?;
+    let server = TestServer::paced().await?;
     for transport in [Transport::Socket, Transport::Http] {
-        let mut client = house.client(transport).await?;
-        let session = client.new_session(&house.folder).await?;
+        let mut client = server.client(transport).await?;
+        let session = client.new_session(&server.folder).await?;
         let pace = Pace { deltas: 100, between_ms: 5, word: 3, ..Pace::default() };
         let whole: String = (0..100).map(|index| pace.delta(index)).collect();
         client.prompt(&session, &pace.marker()).await?;
         client.update("agent_message_chunk").await?;
         drop(client);
-        let mut other = house.client(transport).await?;
-        other.load(&session, &house.folder).await?;
+        let mut other = server.client(transport).await?;
+        other.load(&session, &server.folder).await?;
         while Transcript::of(&other.seen, &session).text() != whole {
             other.receive().await?.context("hung up")?;
         }

@@ -4,27 +4,27 @@ use anyhow::{Context, ensure};
 use gander_testkit::harness::{Agent, Background, Launch, data, workspace};
 use serde_json::{Value, json};
 
-use crate::acp_net::http::{Answer, Door};
+use crate::acp_net::http::{AcpHttpClient, Answer};
 use crate::acp_net::socket::Socket;
 use crate::acp_net::test_server::TestServer;
 
 /// A client of paper 000: it knows one id, and reads the answer where it asked.
 struct Goosed {
-    door: Door,
+    http_client: AcpHttpClient,
     session: String,
 }
 
 impl Goosed {
-    async fn begin(door: &Door, params: Value) -> anyhow::Result<(Self, Value)> {
+    async fn begin(http_client: &AcpHttpClient, params: Value) -> anyhow::Result<(Self, Value)> {
         let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
-        let answer = door.post(&[], hello.to_string().as_bytes()).await?;
+        let answer = http_client.post(&[], hello.to_string().as_bytes()).await?;
         ensure!(answer.status == 200, "{answer:?}");
         let session = answer.header("acp-session-id").context("no session")?.to_owned();
-        Ok((Self { door: door.clone(), session }, answer.json()))
+        Ok((Self { http_client: http_client.clone(), session }, answer.json()))
     }
 
     async fn post(&self, message: Value) -> anyhow::Result<Answer> {
-        self.door.post(&[("Acp-Session-Id", &self.session)], message.to_string().as_bytes()).await
+        self.http_client.post(&[("Acp-Session-Id", &self.session)], message.to_string().as_bytes()).await
     }
 
     async fn call(&self, method: &str, params: Value) -> anyhow::Result<Value> {
@@ -36,8 +36,8 @@ impl Goosed {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn paper_000_is_answered_in_the_body_also_after_a_kill() -> anyhow::Result<()> {
-    let house = TestServer::with("GANDER_LOG", "info").await?;
-    let (mut client, hello) = Goosed::begin(&house.door, json!({})).await?;
+    let server = TestServer::with("GANDER_LOG", "info").await?;
+    let (mut client, hello) = Goosed::begin(&server.http_client, json!({})).await?;
     let result = &hello["result"];
     assert_eq!((&result["_session_id"], &result["protocol_version"]), (&json!(client.session), &json!("2024-11-05")));
     ensure!(result["modes"]["available"].is_array() && result["config_options"].is_array(), "{hello}");
@@ -52,45 +52,47 @@ async fn paper_000_is_answered_in_the_body_also_after_a_kill() -> anyhow::Result
     let fresh = client.call("new_session", json!({})).await?;
     let second = fresh["result"]["session_id"].as_str().context("no second session")?.to_owned();
     ensure!(second != client.session && fresh["result"]["modes"]["current_mode_id"].is_string(), "{fresh}");
-    let house = house.restart().await?;
-    client.door = house.door.clone();
+    let server = server.restart().await?;
+    client.http_client = server.http_client.clone();
     assert_eq!(turn(&client, json!({"prompt": "after the kill"})).await?, ended);
     let loaded = client.call("load_session", json!({"session_id": second})).await?;
     ensure!(loaded["result"]["modes"].is_object(), "{loaded}");
-    let said = house.server.launch.export(&client.session).await?;
+    let said = server.server.launch.export(&client.session).await?;
     ensure!(format!("{said:?}").contains("after the kill"), "the prompt went elsewhere");
-    let other = Goosed { door: house.door.clone(), session: second };
+    let other = Goosed { http_client: server.http_client.clone(), session: second };
     assert_eq!(turn(&other, json!({"prompt": "by its own id"})).await?, ended);
-    let closed = house.door.send("DELETE", &[("Acp-Session-Id", &client.session)], b"").await?;
+    let closed = server.http_client.send("DELETE", &[("Acp-Session-Id", &client.session)], b"").await?;
     assert_eq!(closed.status, 202);
     assert_eq!(turn(&client, json!({"prompt": "the session is still there"})).await?, ended);
-    let nobody = Goosed { door: house.door.clone(), session: "0199aaaa-0000-7000-8000-000000000000".to_owned() };
+    let nobody =
+        Goosed { http_client: server.http_client.clone(), session: "0199aaaa-0000-7000-8000-000000000000".to_owned() };
     assert_eq!(nobody.post(json!({"jsonrpc": "2.0", "id": 1, "method": "prompt"})).await?.status, 404);
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bare_request_tells_a_client_of_paper_000_that_introduced_itself_otherwise() -> anyhow::Result<()> {
-    let house = TestServer::with("GANDER_LOG", "info").await?;
-    let (mut client, hello) = Goosed::begin(&house.door, json!({"protocolVersion": 1})).await?;
+    let server = TestServer::with("GANDER_LOG", "info").await?;
+    let (mut client, hello) = Goosed::begin(&server.http_client, json!({"protocolVersion": 1})).await?;
     ensure!(hello["result"].get("_session_id").is_none(), "{hello}");
     assert_eq!(turn(&client, json!({"prompt": "hello"})).await?, json!({"stop_reason": "end_turn"}));
-    client.door = house.restart().await?.door;
+    client.http_client = server.restart().await?.http_client;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_forces_a_dialect_and_a_kill_changes_nothing() -> anyhow::Result<()> {
-    let mut house = TestServer::with("GANDER_LOG", "info").await?;
+    let mut server = TestServer::with("GANDER_LOG", "info").await?;
     let hello = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
-    assert_eq!(house.door.at("?dialect=klingon").post(&[], hello).await?.status, 400);
-    assert_eq!(Socket::ask(&house.door.at("?dialect=klingon"), &[]).await?.head.split(' ').nth(1), Some("400"));
-    let connection = house.door.at("?dialect=aptove").connect().await?;
+    assert_eq!(server.http_client.at("?dialect=klingon").post(&[], hello).await?.status, 400);
+    assert_eq!(Socket::ask(&server.http_client.at("?dialect=klingon"), &[]).await?.head.split(' ').nth(1), Some("400"));
+    let connection = server.http_client.at("?dialect=aptove").connect().await?;
     for restarts in 0..2 {
         let headers = [("Acp-Connection-Id", connection.as_str())];
-        let mut own = house.door.events(&[&headers[..], &[("Last-Event-ID", "0")]].concat(), usize::MAX).await?;
-        let new = json!({"jsonrpc": "2.0", "id": restarts, "method": "session/new", "params": {"cwd": house.folder}});
-        assert_eq!(house.door.post(&headers, new.to_string().as_bytes()).await?.status, 202);
+        let mut own =
+            server.http_client.events(&[&headers[..], &[("Last-Event-ID", "0")]].concat(), usize::MAX).await?;
+        let new = json!({"jsonrpc": "2.0", "id": restarts, "method": "session/new", "params": {"cwd": server.folder}});
+        assert_eq!(server.http_client.post(&headers, new.to_string().as_bytes()).await?.status, 202);
         let answer = loop {
             let message = own.next().await?.context("no answer")?.json();
             if message["id"] == restarts {
@@ -98,12 +100,12 @@ async fn an_address_forces_a_dialect_and_a_kill_changes_nothing() -> anyhow::Res
             }
         };
         ensure!(answer["result"]["config"].is_array() && answer["result"].get("configOptions").is_none(), "{answer}");
-        house = house.restart().await?;
+        server = server.restart().await?;
     }
-    let mut socket = Socket::open(&house.door.at("?x=1&dialect=aptove")).await?;
+    let mut socket = Socket::open(&server.http_client.at("?x=1&dialect=aptove")).await?;
     socket.send(&serde_json::from_slice(hello)?).await?;
     socket.message().await?;
-    socket.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": house.folder}})).await?;
+    socket.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": server.folder}})).await?;
     let answer = socket.message().await?;
     ensure!(answer["result"]["config"].is_array(), "{answer}");
     Ok(())
@@ -113,23 +115,24 @@ async fn an_address_forces_a_dialect_and_a_kill_changes_nothing() -> anyhow::Res
 async fn version_2_is_spoken_only_behind_its_switch_and_a_kill_changes_nothing() -> anyhow::Result<()> {
     let hello = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"c","version":"1"}}}"#;
     let off = TestServer::with("GANDER_ACP_V2", "false").await?;
-    assert_eq!(off.door.post(&[], hello).await?.json()["result"]["protocolVersion"], 1);
-    let mut house = TestServer::with("GANDER_ACP_V2", "true").await?;
-    let answer = house.door.post(&[], hello).await?;
+    assert_eq!(off.http_client.post(&[], hello).await?.json()["result"]["protocolVersion"], 1);
+    let mut server = TestServer::with("GANDER_ACP_V2", "true").await?;
+    let answer = server.http_client.post(&[], hello).await?;
     assert_eq!(answer.json()["result"]["protocolVersion"], 2);
     let connection = answer.header("acp-connection-id").context("no connection")?.to_owned();
     let headers = [("Acp-Connection-Id", connection.as_str())];
-    let mut own = house.door.events(&headers, usize::MAX).await?;
-    let new = json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": house.folder}});
-    house.door.post(&headers, new.to_string().as_bytes()).await?;
+    let mut own = server.http_client.events(&headers, usize::MAX).await?;
+    let new = json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": server.folder}});
+    server.http_client.post(&headers, new.to_string().as_bytes()).await?;
     let session = own.next().await?.context("no answer")?.json()["result"]["sessionId"].clone();
     for id in 2..4 {
         let prompt = [json!({"type": "text", "text": "hello"})];
         let prompt = json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt",
             "params": {"sessionId": session, "prompt": prompt}});
-        house.door.post(&headers, prompt.to_string().as_bytes()).await?;
+        server.http_client.post(&headers, prompt.to_string().as_bytes()).await?;
         let named = ("Acp-Session-Id", session.as_str().context("no id")?);
-        let mut stream = house.door.events(&[headers[0], named, ("Last-Event-ID", "1.1.0")], usize::MAX).await?;
+        let mut stream =
+            server.http_client.events(&[headers[0], named, ("Last-Event-ID", "1.1.0")], usize::MAX).await?;
         ensure!(stream.status() == 200, "{}", stream.head);
         let mut idle = 0;
         while idle < id - 1 {
@@ -137,7 +140,7 @@ async fn version_2_is_spoken_only_behind_its_switch_and_a_kill_changes_nothing()
             ensure!(message["result"].get("stopReason").is_none(), "{message}");
             idle += i32::from(message["params"]["update"]["stopReason"] == "end_turn");
         }
-        house = house.restart().await?;
+        server = server.restart().await?;
     }
     Ok(())
 }

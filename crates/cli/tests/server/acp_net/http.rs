@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 /// Where the server is, and the token.
 #[derive(Clone, Debug)]
-pub(crate) struct Door {
+pub(crate) struct AcpHttpClient {
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
     /// What follows the path, such as `?dialect=goosed`.
@@ -42,7 +42,7 @@ pub(crate) struct EventStream {
     budget: usize,
 }
 
-impl Door {
+impl AcpHttpClient {
     /// Sends a request as it is and reads to the end.
     pub(crate) async fn raw(&self, request: &[u8]) -> anyhow::Result<Answer> {
         let mut stream = TcpStream::connect(self.address).await?;

@@ -59,9 +59,9 @@ fn every_row_about_the_network_is_claimed_by_a_test_that_exists() {
 
 #[tokio::test]
 async fn h21_a_line_break_in_a_header_is_refused() -> anyhow::Result<()> {
-    let house = TestServer::with("GANDER_LOG", "info").await?;
+    let server = TestServer::with("GANDER_LOG", "info").await?;
     for name in ["Acp-Session-Id", "Acp-Connection-Id", "Last-Event-ID"] {
-        let answer = house.door.send("GET", &[(name, "a\rSet-Cookie: b")], b"").await?;
+        let answer = server.http_client.send("GET", &[(name, "a\rSet-Cookie: b")], b"").await?;
         ensure!(answer.status == 400 && !answer.head.contains("Set-Cookie"), "{name}: {answer:?}");
     }
     Ok(())
@@ -69,8 +69,8 @@ async fn h21_a_line_break_in_a_header_is_refused() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn h23_whose_address_it_is_says_the_socket_alone() -> anyhow::Result<()> {
-    let house = TestServer::with("GANDER_LIMITS_BAD_TOKENS_PER_MINUTE", "3").await?;
-    let mut wrong = house.door.clone();
+    let server = TestServer::with("GANDER_LIMITS_BAD_TOKENS_PER_MINUTE", "3").await?;
+    let mut wrong = server.http_client.clone();
     wrong.token = "wrong".to_owned();
     let mut statuses = Vec::new();
     for index in 0..5 {
@@ -85,11 +85,11 @@ async fn h23_whose_address_it_is_says_the_socket_alone() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn h24_what_a_client_may_do_says_its_token_alone() -> anyhow::Result<()> {
-    let house = TestServer::with("GANDER_LOG", "info").await?;
-    let mut owner = house.client(crate::acp_net::test_server::Transport::Unix).await?;
-    let session = owner.new_session(&house.folder).await?;
-    let mut other = house.door.clone();
-    let added = house.server.launch.stdout(&["token", "add", "other", "--scopes", "prompt"]).await?;
+    let server = TestServer::with("GANDER_LOG", "info").await?;
+    let mut owner = server.client(crate::acp_net::test_server::Transport::Unix).await?;
+    let session = owner.new_session(&server.folder).await?;
+    let mut other = server.http_client.clone();
+    let added = server.server.launch.stdout(&["token", "add", "other", "--scopes", "prompt"]).await?;
     other.token = added.split_whitespace().last().unwrap_or_default().to_owned();
     let connection = other.connect().await?;
     let close = json!({"jsonrpc": "2.0", "id": 1, "method": "session/close", "params": {"sessionId": session}});
@@ -101,13 +101,13 @@ async fn h24_what_a_client_may_do_says_its_token_alone() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn h26_streams_of_one_token_have_an_end() -> anyhow::Result<()> {
-    let house = TestServer::with("GANDER_LIMITS_LOCAL_STREAMS", "2").await?;
-    let connection = house.door.connect().await?;
+    let server = TestServer::with("GANDER_LIMITS_LOCAL_STREAMS", "2").await?;
+    let connection = server.http_client.connect().await?;
     let ids = [("Acp-Connection-Id", connection.as_str())];
-    let first = house.door.events(&ids, usize::MAX).await?;
-    let second = Socket::open(&house.door).await?;
-    let third = house.door.events(&ids, usize::MAX).await?;
-    let fourth = Socket::ask(&house.door, &[]).await?;
+    let first = server.http_client.events(&ids, usize::MAX).await?;
+    let second = Socket::open(&server.http_client).await?;
+    let third = server.http_client.events(&ids, usize::MAX).await?;
+    let fourth = Socket::ask(&server.http_client, &[]).await?;
     let statuses = [first.status(), third.status()];
     assert_eq!((statuses, fourth.head.split(' ').nth(1)), ([200, 429], Some("429")));
     drop(second);
@@ -116,20 +116,20 @@ async fn h26_streams_of_one_token_have_an_end() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w13_a_socket_that_dies_in_a_turn_loses_nothing() -> anyhow::Result<()> {
-    let house = TestServer::paced().await?;
+    let server = TestServer::paced().await?;
     let pace = gander_testkit::upstream::Pace { deltas: 100, between_ms: 5, word: 1, ..Default::default() };
-    let mut socket = Socket::open(&house.door).await?;
+    let mut socket = Socket::open(&server.http_client).await?;
     socket.send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}})).await?;
     socket.message().await?;
-    socket.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": house.folder}})).await?;
+    socket.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": server.folder}})).await?;
     let session = socket.message().await?["result"]["sessionId"].as_str().unwrap_or_default().to_owned();
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": pace.marker()}]});
     socket.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params})).await?;
     while socket.message().await?["params"]["update"]["sessionUpdate"] != "agent_message_chunk" {}
     socket.write(&frame(FIN | 1, b"{")).await?;
     drop(socket); // in the middle of everything
-    let mut again = house.client(crate::acp_net::test_server::Transport::Socket).await?;
-    again.load(&session, &house.folder).await?;
+    let mut again = server.client(crate::acp_net::test_server::Transport::Socket).await?;
+    again.load(&session, &server.folder).await?;
     let whole: String = (0..100).map(|index| pace.delta(index)).collect();
     while !gander_testkit::harness::Transcript::of(&again.seen, &session).text().ends_with(&whole) {
         ensure!(again.receive().await?.is_some(), "hung up");
@@ -139,14 +139,14 @@ async fn w13_a_socket_that_dies_in_a_turn_loses_nothing() -> anyhow::Result<()> 
 
 #[tokio::test]
 async fn c20_a_client_on_the_network_starts_no_program() -> anyhow::Result<()> {
-    let house = TestServer::with("GANDER_LOG", "info").await?;
-    let made = house.folder.join("made");
+    let server = TestServer::with("GANDER_LOG", "info").await?;
+    let made = server.folder.join("made");
     let program = json!({"name": "evil", "command": "/bin/touch", "args": [made], "env": []});
-    let mut client = house.client(crate::acp_net::test_server::Transport::Socket).await?;
-    let refused = client.call("session/new", json!({"cwd": house.folder, "mcpServers": [program]})).await;
+    let mut client = server.client(crate::acp_net::test_server::Transport::Socket).await?;
+    let refused = client.call("session/new", json!({"cwd": server.folder, "mcpServers": [program]})).await;
     let refused = refused.err().map(|error| error.to_string()).unwrap_or_default();
     ensure!(refused.contains("-32602") && refused.contains("allow_remote_commands"), "{refused}");
-    let session = client.new_session(&house.folder).await?;
+    let session = client.new_session(&server.folder).await?;
     let added =
         json!({"sessionId": session, "config": {"type": "stdio", "name": "evil", "cmd": "/bin/touch", "args": [made]}});
     let refused = client.call("_goose/unstable/session/extensions/add", added).await;

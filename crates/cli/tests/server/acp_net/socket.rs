@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::acp_net::http::Door;
+use crate::acp_net::http::AcpHttpClient;
 
 pub(crate) const FIN: u8 = 0x80;
 const MASK: [u8; 4] = [9, 8, 7, 6];
@@ -29,14 +29,14 @@ pub(crate) enum Frame {
 
 impl Socket {
     /// The handshake; what follows is up to the test.
-    pub(crate) async fn open(door: &Door) -> anyhow::Result<Self> {
-        let socket = Self::ask(door, &[]).await?;
+    pub(crate) async fn open(http_client: &AcpHttpClient) -> anyhow::Result<Self> {
+        let socket = Self::ask(http_client, &[]).await?;
         ensure!(socket.head.starts_with("HTTP/1.1 101"), "{}", socket.head);
         Ok(socket)
     }
 
     /// The handshake with other headers.
-    pub(crate) async fn ask(door: &Door, headers: &[(&str, &str)]) -> anyhow::Result<Self> {
+    pub(crate) async fn ask(http_client: &AcpHttpClient, headers: &[(&str, &str)]) -> anyhow::Result<Self> {
         let usual = [
             ("Connection", "keep-alive, Upgrade"),
             ("Upgrade", "websocket"),
@@ -47,8 +47,8 @@ impl Socket {
         let mut all: Vec<(&str, &str)> =
             usual.into_iter().filter(|(name, _)| headers.iter().all(|h| h.0 != *name)).collect();
         all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
-        let mut stream = TcpStream::connect(door.address).await?;
-        stream.write_all(format!("{}\r\n", door.head("GET", &all)).as_bytes()).await?;
+        let mut stream = TcpStream::connect(http_client.address).await?;
+        stream.write_all(format!("{}\r\n", http_client.head("GET", &all)).as_bytes()).await?;
         let mut read = Vec::new();
         let end = loop {
             if let Some(at) = read.windows(4).position(|window| window == b"\r\n\r\n") {

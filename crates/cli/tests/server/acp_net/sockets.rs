@@ -11,8 +11,8 @@ use crate::acp_net::test_server::{TestServer, Transport};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_handshake_is_checked_and_extensions_are_not_agreed_on() -> anyhow::Result<()> {
-    let house = TestServer::paced().await?;
-    let socket = Socket::open(&house.door).await?;
+    let server = TestServer::paced().await?;
+    let socket = Socket::open(&server.http_client).await?;
     let head = socket.head.to_ascii_lowercase();
     ensure!(head.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="), "{head}");
     ensure!(head.contains("acp-connection-id: ") && !head.contains("extensions"), "{head}");
@@ -26,7 +26,7 @@ async fn the_handshake_is_checked_and_extensions_are_not_agreed_on() -> anyhow::
         (("Authorization", "Bearer wrong"), "401"),
     ];
     for (header, status) in cases {
-        let head = Socket::ask(&house.door, &[header]).await?.head;
+        let head = Socket::ask(&server.http_client, &[header]).await?.head;
         ensure!(head.split(' ').nth(1) == Some(status), "{header:?}: {head}");
     }
     Ok(())
@@ -34,8 +34,8 @@ async fn the_handshake_is_checked_and_extensions_are_not_agreed_on() -> anyhow::
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn broken_frames_close_with_their_code_and_hurt_nobody_else() -> anyhow::Result<()> {
-    let house = TestServer::paced().await?;
-    let mut other = house.client(Transport::Socket).await?;
+    let server = TestServer::paced().await?;
+    let mut other = server.client(Transport::Socket).await?;
     let big = [&[FIN | 1, 0x80 | 127][..], &(100_u64 << 20).to_be_bytes(), &[0; 4]].concat();
     let cases = [
         (b"\x81\x02{}".to_vec(), 1002),
@@ -49,33 +49,33 @@ async fn broken_frames_close_with_their_code_and_hurt_nobody_else() -> anyhow::R
         (frame(FIN | 8, &1000_u16.to_be_bytes()), 1000),
     ];
     for (bytes, code) in cases {
-        let mut socket = Socket::open(&house.door).await?;
+        let mut socket = Socket::open(&server.http_client).await?;
         socket.write(&bytes).await?;
         assert_eq!(socket.frame().await?, Frame::Close(code));
         assert_eq!(socket.frame().await?, Frame::End);
     }
-    let mut socket = Socket::open(&house.door).await?;
+    let mut socket = Socket::open(&server.http_client).await?;
     socket.write(&[frame(FIN | 2, b"ignored"), frame(FIN | 9, b"hello")].concat()).await?;
     assert_eq!(socket.frame().await?, Frame::Pong(b"hello".to_vec()));
     socket.write(&frame(FIN | 1, b"")).await?;
     assert_eq!(socket.message().await?["error"]["code"], -32700);
-    let session = other.new_session(&house.folder).await?;
+    let session = other.new_session(&server.folder).await?;
     ensure!(other.turn(&session, &Pace::default().marker()).await? == "end_turn", "another client was hurt");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_stops_says_so_and_a_parked_turn_goes_on_in_the_next_one() -> anyhow::Result<()> {
-    let house = TestServer::paced().await?;
-    let mut idle = introduced(&house).await?;
-    let mut busy = introduced(&house).await?;
-    busy.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": {"cwd": house.folder}})).await?;
+    let server = TestServer::paced().await?;
+    let mut idle = introduced(&server).await?;
+    let mut busy = introduced(&server).await?;
+    busy.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": {"cwd": server.folder}})).await?;
     let session = busy.message().await?["result"]["sessionId"].as_str().context("no session")?.to_owned();
     let pace = Pace { deltas: 200, between_ms: 10, word: 1, ..Pace::default() };
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": pace.marker()}]});
     busy.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": params})).await?;
     while busy.message().await?["params"]["update"]["sessionUpdate"] != "agent_message_chunk" {}
-    terminate(house.server.process())?;
+    terminate(server.server.process())?;
     assert_eq!(idle.frame().await?, Frame::Close(1012));
     let last = loop {
         match busy.frame().await? {
@@ -84,9 +84,9 @@ async fn a_server_that_stops_says_so_and_a_parked_turn_goes_on_in_the_next_one()
         }
     };
     assert_eq!(last, Frame::Close(1012));
-    let house = house.restart().await?;
-    let mut again = house.client(Transport::Socket).await?;
-    again.load(&session, &house.folder).await?;
+    let server = server.restart().await?;
+    let mut again = server.client(Transport::Socket).await?;
+    again.load(&session, &server.folder).await?;
     let whole: String = (0..200).map(|index| pace.delta(index)).collect();
     while !Transcript::of(&again.seen, &session).text().ends_with(&whole) {
         again.receive().await?.context("hung up")?;
@@ -94,8 +94,8 @@ async fn a_server_that_stops_says_so_and_a_parked_turn_goes_on_in_the_next_one()
     Ok(())
 }
 
-async fn introduced(house: &TestServer) -> anyhow::Result<Socket> {
-    let mut socket = Socket::open(&house.door).await?;
+async fn introduced(server: &TestServer) -> anyhow::Result<Socket> {
+    let mut socket = Socket::open(&server.http_client).await?;
     socket.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}})).await?;
     ensure!(socket.message().await?["result"]["protocolVersion"] == 1, "not initialized");
     Ok(socket)
@@ -105,16 +105,16 @@ async fn introduced(house: &TestServer) -> anyhow::Result<Socket> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_sockets_are_small() -> anyhow::Result<()> {
     let wanted = std::env::var("GANDER_SOCKETS").ok().and_then(|sockets| sockets.parse().ok()).unwrap_or(500_usize);
-    let house = TestServer::paced().await?;
+    let server = TestServer::paced().await?;
     let mut sockets = Vec::new();
     let mut before = 0;
     for index in 0..wanted + 50 {
         if index == 50 {
-            before = house.server.process().memory();
+            before = server.server.process().memory();
         }
-        sockets.push(introduced(&house).await.with_context(|| format!("socket {index}"))?);
+        sockets.push(introduced(&server).await.with_context(|| format!("socket {index}"))?);
     }
-    let each = house.server.process().memory().saturating_sub(before) / wanted as u64;
+    let each = server.server.process().memory().saturating_sub(before) / wanted as u64;
     eprintln!("{wanted} idle WebSockets, {:.1} KiB each", each as f64 / 1024.0);
     // A debug build; what counts is printed.
     ensure!(each < 64 * 1024, "{each} bytes for an idle WebSocket");

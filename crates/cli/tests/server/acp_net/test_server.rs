@@ -6,14 +6,14 @@ use gander_testkit::harness::{Client, Launch, Server, data, workspace};
 use gander_testkit::upstream::Upstream;
 
 use crate::acp_net::bridge::{over_http, over_socket};
-use crate::acp_net::http::Door;
+use crate::acp_net::http::AcpHttpClient;
 
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
 
 /// A server with a model, and a folder to work in.
 pub(crate) struct TestServer {
     pub(crate) server: Server,
-    pub(crate) door: Door,
+    pub(crate) http_client: AcpHttpClient,
     pub(crate) folder: PathBuf,
     _upstream: Option<Upstream>,
     _root: tempfile::TempDir,
@@ -64,8 +64,8 @@ impl TestServer {
         let launch = if is_set { launch } else { launch.with(streams, "5000") };
         let server = launch.serve().await?;
         let token = launch.stdout(&["token"]).await?.trim().to_owned();
-        let door = Door { address: server.address, token, query: "" };
-        Ok(Self { server, door, folder: workspace(root.path())?, _upstream: upstream, _root: root })
+        let http_client = AcpHttpClient { address: server.address, token, query: "" };
+        Ok(Self { server, http_client, folder: workspace(root.path())?, _upstream: upstream, _root: root })
     }
 
     /// Kills the server and starts another on the same data.
@@ -73,7 +73,7 @@ impl TestServer {
         let launch = self.server.launch.clone();
         self.server.kill().await?;
         self.server = launch.serve().await?;
-        self.door.address = self.server.address;
+        self.http_client.address = self.server.address;
         Ok(self)
     }
 
@@ -81,8 +81,8 @@ impl TestServer {
     pub(crate) async fn client(&self, transport: Transport) -> anyhow::Result<Client> {
         let mut client = match transport {
             Transport::Unix => return self.server.client().await,
-            Transport::Socket => over_socket(&self.door).await?,
-            Transport::Http => over_http(&self.door),
+            Transport::Socket => over_socket(&self.http_client).await?,
+            Transport::Http => over_http(&self.http_client),
         };
         client.initialize().await?;
         Ok(client)

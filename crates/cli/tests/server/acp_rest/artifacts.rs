@@ -11,7 +11,7 @@ use crate::acp_rest::test_server::TestServer;
 const LARGE: usize = 100_000;
 
 /// A run that puts a small text, a new version of it, and a large one away.
-async fn run(house: &TestServer) -> Value {
+async fn run(server: &TestServer) -> Value {
     let save = |name: &str, text: &str| json!({ "tool": "artifact_save", "args": { "name": name, "text": text, "media_type": "text/markdown" } });
     let large = "x".repeat(LARGE);
     let calls = json!([
@@ -20,7 +20,7 @@ async fn run(house: &TestServer) -> Value {
         [save("big & <b>/large.md", &large)],
         [{ "text": "put away" }]
     ]);
-    house.run("gander", &format!("[[script:{calls}]]")).await
+    server.run("gander", &format!("[[script:{calls}]]")).await
 }
 
 /// The parts that have a name.
@@ -32,16 +32,16 @@ fn named(run: &Value) -> Vec<&Value> {
 
 #[tokio::test]
 async fn what_is_put_away_is_a_part_with_a_name_and_large_content_has_an_address() {
-    let house = TestServer::open().await;
-    let run = run(&house).await;
+    let server = TestServer::open().await;
+    let run = run(&server).await;
     assert_eq!(run["status"], "completed", "{run}");
     let parts = named(&run);
     let small = |text: &str| json!({ "name": "report.md", "content_type": "text/markdown", "content": text, "content_encoding": "plain" });
     assert_eq!((parts[0], parts[1]), (&small("# One"), &small("# Two")));
     assert_eq!((&parts[2]["name"], parts[2].get("content")), (&json!("big & <b>/large.md"), None));
     let address = parts[2]["content_url"].as_str().unwrap();
-    let path = address.strip_prefix(&house.url("")).expect("an address of this server").to_owned();
-    let file = house.get(&path).await;
+    let path = address.strip_prefix(&server.url("")).expect("an address of this server").to_owned();
+    let file = server.get(&path).await;
     assert_eq!((file.status, file.text.len()), (200, LARGE), "{path}");
     assert_eq!(file.headers["content-type"], "text/markdown");
     assert_eq!(
@@ -49,24 +49,24 @@ async fn what_is_put_away_is_a_part_with_a_name_and_large_content_has_an_address
         (&"attachment".parse().unwrap(), &"sandbox".parse().unwrap())
     );
     // Whoever reads the run later reads the same.
-    assert_eq!(house.get(&TestServer::path(&run, "")).await.ok()["output"], run["output"]);
+    assert_eq!(server.get(&TestServer::path(&run, "")).await.ok()["output"], run["output"]);
     // Versions that are told are behind addresses too.
     let one = path.split('?').next().unwrap().to_owned() + "?name=report.md&version=0";
-    assert_eq!(house.get(&one).await.text, "# One");
+    assert_eq!(server.get(&one).await.text, "# One");
 }
 
 #[tokio::test]
 async fn a_file_is_for_its_owner_and_a_wrong_question_is_told_what_is_wrong() {
-    let house = TestServer::open().await;
-    let run = run(&house).await;
+    let server = TestServer::open().await;
+    let run = run(&server).await;
     let shelf = format!("/acp-rest/sessions/{}/artifacts", run["session_id"].as_str().unwrap());
     let good = format!("{shelf}?name=report.md&version=1");
-    assert_eq!(house.get(&good).await.status, 200);
-    let other = token::add_token(&house.config.paths, "other", &[Scope::Prompt], None).unwrap();
+    assert_eq!(server.get(&good).await.status, 200);
+    let other = token::add_token(&server.config.paths, "other", &[Scope::Prompt], None).unwrap();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let strange = client.get(house.url(&good)).bearer_auth(other.expose_secret()).send().await.unwrap();
+    let strange = client.get(server.url(&good)).bearer_auth(other.expose_secret()).send().await.unwrap();
     assert_eq!(strange.status(), 404);
-    assert_eq!(client.get(house.url(&good)).send().await.unwrap().status(), 401);
+    assert_eq!(client.get(server.url(&good)).send().await.unwrap().status(), 401);
     for (query, status, code) in [
         ("?name=report.md&version=2", 404, "not_found"),
         ("?name=none&version=0", 404, "not_found"),
@@ -76,8 +76,8 @@ async fn a_file_is_for_its_owner_and_a_wrong_question_is_told_what_is_wrong() {
         ("?name=report.md&version=-1", 422, "invalid_input"),
         ("", 422, "invalid_input"),
     ] {
-        assert_eq!(house.get(&format!("{shelf}{query}")).await.error(), (status, code.to_owned()), "{query}");
+        assert_eq!(server.get(&format!("{shelf}{query}")).await.error(), (status, code.to_owned()), "{query}");
     }
     let nowhere = "/acp-rest/sessions/nobody/artifacts?name=report.md&version=0";
-    assert_eq!(house.get(nowhere).await.error().0, 422);
+    assert_eq!(server.get(nowhere).await.error().0, 422);
 }

@@ -4,7 +4,7 @@ use crate::acp_rest::test_server::{TestServer, new, said};
 
 #[tokio::test]
 async fn what_is_no_json_is_unreadable_and_the_next_run_works() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let text =
         |text: &str| format!(r#"{{"agent_name":"echo","input":[{{"parts":[{{"content":{text}}}]}}]}}"#).into_bytes();
     let many = (0..200_000).map(|n| format!("\"k{n}\":1")).collect::<Vec<_>>().join(",");
@@ -25,12 +25,12 @@ async fn what_is_no_json_is_unreadable_and_the_next_run_works() {
         ("the lone surrogate that hangs the reference", text(r#""\ud800""#)),
     ];
     for (row, body) in cases {
-        let answer = house.post_bytes("/runs", "application/json", body).await;
+        let answer = server.post_bytes("/runs", "application/json", body).await;
         assert_eq!(answer.error(), (422, "invalid_input".to_owned()), "{row}");
     }
     let body = new("echo", "x", "sync").to_string().into_bytes();
-    let foreign = house.post_bytes("/runs", "application/json; charset=utf-16", body).await;
+    let foreign = server.post_bytes("/runs", "application/json; charset=utf-16", body).await;
     assert_eq!(foreign.error(), (415, "invalid_input".to_owned()), "J11");
     let split = "{\"agent_name\":\n\"echo\",\"input\":[{\"parts\":[{\"content\":\"x\"}]}]}".as_bytes().to_vec();
-    assert_eq!(said(&house.post_bytes("/runs", "application/json", split).await.ok()), ["x"], "J04");
+    assert_eq!(said(&server.post_bytes("/runs", "application/json", split).await.ok()), ["x"], "J04");
 }

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use serde_json::Value;
 
 use crate::acp_rest::test_server::new;
-use crate::binary::Place;
+use crate::binary::TestDirectory;
 
 /// Sends a request; gives what follows the header, as it comes.
 fn send(address: &str, token: &str, method: &str, path: &str, body: &str) -> BufReader<TcpStream> {
@@ -21,8 +21,8 @@ fn send(address: &str, token: &str, method: &str, path: &str, body: &str) -> Buf
     reader
 }
 
-fn serve(place: &Place) -> (crate::binary::Running, String) {
-    let mut running = place.start_conformance(&["serve", "--listen", "127.0.0.1:0"]);
+fn serve(test_directory: &TestDirectory) -> (crate::binary::Running, String) {
+    let mut running = test_directory.start_conformance(&["serve", "--listen", "127.0.0.1:0"]);
     let line = running.wait_for("listening on http://");
     let address = line.rsplit("http://").next().unwrap().trim().to_owned();
     (running, address)
@@ -30,16 +30,16 @@ fn serve(place: &Place) -> (crate::binary::Running, String) {
 
 #[test]
 fn what_a_stream_showed_survives_a_kill() {
-    let place = Place::new().with("GANDER_RECOVERY_ON_RESTART", "fail");
-    let token = place.ok(&["token"]).trim().to_owned();
-    let (mut running, address) = serve(&place);
+    let test_directory = TestDirectory::new().with("GANDER_RECOVERY_ON_RESTART", "fail");
+    let token = test_directory.ok(&["token"]).trim().to_owned();
+    let (mut running, address) = serve(&test_directory);
     let body = new("slow", "x", "stream").to_string();
     let stream = send(&address, &token, "POST", "/runs", &body);
     let data = stream.lines().map_while(Result::ok).filter_map(|line| line.strip_prefix("data: ").map(str::to_owned));
     let seen: Vec<Value> = data.take(6).map(|line| serde_json::from_str(&line).unwrap()).collect();
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    let (mut running, address) = serve(&place);
+    let (mut running, address) = serve(&test_directory);
     let path = format!("/runs/{}", seen[0]["run"]["run_id"].as_str().unwrap());
     let run = loop {
         let mut text = String::new();

@@ -9,41 +9,41 @@ const WHOLE: [&str; 6] =
 
 #[tokio::test]
 async fn a_run_is_served_in_every_mode_at_both_places() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     for base in ["", "/acp-rest"] {
         let runs = format!("{base}/runs");
-        let answer = house.post(&runs, &new("echo", "hi", "sync")).await;
+        let answer = server.post(&runs, &new("echo", "hi", "sync")).await;
         let run = answer.ok();
         assert_eq!((answer.status, answer.headers["run-id"].to_str().unwrap()), (200, run["run_id"].as_str().unwrap()));
         assert_eq!((run["status"].as_str().unwrap(), said(&run)), ("completed", vec!["hi".to_owned()]));
         assert_eq!(run["output"][0]["role"], "agent/echo");
         let path = format!("{base}{}", TestServer::path(&run, ""));
-        assert_eq!(house.get(&path).await.ok(), run);
-        let events = house.get(&format!("{path}/events")).await.ok();
+        assert_eq!(server.get(&path).await.ok(), run);
+        let events = server.get(&format!("{path}/events")).await.ok();
         let kinds: Vec<&str> =
             events["events"].as_array().unwrap().iter().map(|e| e["type"].as_str().unwrap()).collect();
         assert_eq!(kinds, WHOLE);
         assert_eq!(events["events"][5]["run"], run);
 
-        let answer = house.post(&runs, &new("echo", "hi", "async")).await;
+        let answer = server.post(&runs, &new("echo", "hi", "async")).await;
         assert_eq!((answer.status, answer.ok()["status"].clone()), (202, json!("created")));
-        assert_eq!(said(&house.until(&answer.ok(), "completed").await), ["hi"]);
+        assert_eq!(said(&server.until(&answer.ok(), "completed").await), ["hi"]);
 
-        let answer = house.post(&runs, &new("echo", "hi", "stream")).await;
+        let answer = server.post(&runs, &new("echo", "hi", "stream")).await;
         assert_eq!(answer.kinds(), WHOLE);
         let last = answer.events().pop().unwrap().1;
-        let run = house.get(&format!("{base}{}", TestServer::path(&last["run"], ""))).await.ok();
+        let run = server.get(&format!("{base}{}", TestServer::path(&last["run"], ""))).await.ok();
         assert_eq!(run, last["run"]);
 
-        assert_eq!(house.get(&format!("{base}/ping")).await.ok(), json!({}));
-        let agents = house.get(&format!("{base}/agents")).await.ok();
+        assert_eq!(server.get(&format!("{base}/ping")).await.ok(), json!({}));
+        let agents = server.get(&format!("{base}/agents")).await.ok();
         let first = &agents["agents"][0];
-        assert_eq!(house.get(&format!("{base}/agents/gander")).await.ok(), *first);
+        assert_eq!(server.get(&format!("{base}/agents/gander")).await.ok(), *first);
         assert_eq!(first["name"], "gander");
-        let paged = house.get(&format!("{base}/agents?limit=2&offset=1")).await.ok();
+        let paged = server.get(&format!("{base}/agents?limit=2&offset=1")).await.ok();
         assert_eq!(paged["agents"].as_array().unwrap()[..], agents["agents"].as_array().unwrap()[1..3]);
         for path in ["session", "sessions"] {
-            let session = house.get(&format!("{base}/{path}/{}", run["session_id"].as_str().unwrap())).await.ok();
+            let session = server.get(&format!("{base}/{path}/{}", run["session_id"].as_str().unwrap())).await.ok();
             assert_eq!((&session["id"], &session["history"]), (&run["session_id"], &json!([])));
         }
     }
@@ -52,27 +52,27 @@ async fn a_run_is_served_in_every_mode_at_both_places() {
 /// acp-sdk's own tests ask for names that the protocol's paper does not allow, and expect them back.
 #[tokio::test]
 async fn whoever_asks_for_an_agent_is_answered_in_their_own_spelling() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     for name in ["history_echo", "history-echo"] {
-        assert_eq!(house.get(&format!("/agents/{name}")).await.ok()["name"], name);
-        let run = house.run(name, "hi").await;
+        assert_eq!(server.get(&format!("/agents/{name}")).await.ok()["name"], name);
+        let run = server.run(name, "hi").await;
         let role = format!("agent/{name}");
         assert_eq!((&run["agent_name"], &run["output"][0]["role"]), (&json!(name), &json!(role)));
-        assert_eq!(house.get(&TestServer::path(&run, "")).await.ok(), run);
+        assert_eq!(server.get(&TestServer::path(&run, "")).await.ok(), run);
     }
-    let agents = house.get("/agents").await.ok();
+    let agents = server.get("/agents").await.ok();
     let names: Vec<&str> = agents["agents"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"history-echo") && names.iter().all(|name| !name.contains('_')), "{names:?}");
 }
 
 #[tokio::test]
 async fn the_native_agent_is_served_too_and_its_figures_come_from_the_log() {
-    let house = TestServer::open().await;
-    assert_eq!(house.get("/agents/gander").await.ok()["status"], Value::Null);
-    let run = house.run("gander", "hello").await;
+    let server = TestServer::open().await;
+    assert_eq!(server.get("/agents/gander").await.ok()["status"], Value::Null);
+    let run = server.run("gander", "hello").await;
     assert_eq!(run["status"], "completed", "{run}");
     assert!(!said(&run).concat().is_empty(), "{run}");
-    let told = house.post("/runs", &new("gander", "hello", "stream")).await.kinds();
+    let told = server.post("/runs", &new("gander", "hello", "stream")).await.kinds();
     assert!(told.contains(&"generic".to_owned()), "what only we have: {told:?}");
     let other = TestServer::open().await;
     other.run("echo", "hi").await;
@@ -85,8 +85,8 @@ async fn the_native_agent_is_served_too_and_its_figures_come_from_the_log() {
 
 #[tokio::test]
 async fn every_form_of_content_has_its_part() {
-    let house = TestServer::open().await;
-    let answer = house.post("/runs", &new("rich", "go", "stream")).await;
+    let server = TestServer::open().await;
+    let answer = server.post("/runs", &new("rich", "go", "stream")).await;
     let parts: Vec<Value> = answer.events().into_iter().filter_map(|(_, event)| event.get("part").cloned()).collect();
     let plain = |value: Value| {
         let mut part = json!({ "content_type": "text/plain", "content_encoding": "plain" });
@@ -114,60 +114,60 @@ async fn every_form_of_content_has_its_part() {
 
 #[tokio::test]
 async fn a_run_that_awaits_is_resumed_in_every_mode() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let awaiting = async || {
-        let run = house.run("approve", "x").await;
+        let run = server.run("approve", "x").await;
         assert_eq!((&run["status"], &run["output"]), (&json!("awaiting"), &json!([])));
         assert_eq!(run["await_request"]["message"]["parts"][0]["content"], "May I?");
         run
     };
     let run = awaiting().await;
-    let done = house.post(&TestServer::path(&run, ""), &resume("yes", "sync")).await.ok();
+    let done = server.post(&TestServer::path(&run, ""), &resume("yes", "sync")).await.ok();
     assert_eq!((&done["status"], said(&done)), (&json!("completed"), vec!["you said: yes".to_owned()]));
     assert_eq!(done["await_request"], run["await_request"]);
 
     let run = awaiting().await;
-    let answer = house.post(&TestServer::path(&run, ""), &resume("yes", "async")).await;
+    let answer = server.post(&TestServer::path(&run, ""), &resume("yes", "async")).await;
     assert_eq!((answer.status, answer.ok()["status"].clone()), (202, json!("in-progress")));
-    house.until(&run, "completed").await;
+    server.until(&run, "completed").await;
 
     let run = awaiting().await;
-    let streamed = house.post(&TestServer::path(&run, ""), &resume("yes", "stream")).await;
+    let streamed = server.post(&TestServer::path(&run, ""), &resume("yes", "stream")).await;
     assert_eq!(streamed.kinds(), WHOLE[1..]);
-    let stream = house.post("/runs", &new("approve", "x", "stream")).await;
+    let stream = server.post("/runs", &new("approve", "x", "stream")).await;
     assert_eq!(stream.kinds(), ["run.created", "run.in-progress", "run.awaiting"]);
-    let events = house.get(&TestServer::path(&run, "/events")).await.ok();
+    let events = server.get(&TestServer::path(&run, "/events")).await.ok();
     assert_eq!(events["events"].as_array().unwrap().len(), 3 + WHOLE.len() - 1);
 }
 
 #[tokio::test]
 async fn of_two_answers_one_wins() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     for _ in 0..20 {
-        let run = house.run("approve", "x").await;
+        let run = server.run("approve", "x").await;
         let path = TestServer::path(&run, "");
         let (yes, no) = (resume("one", "sync"), resume("two", "sync"));
-        let (a, b) = tokio::join!(house.post(&path, &yes), house.post(&path, &no));
+        let (a, b) = tokio::join!(server.post(&path, &yes), server.post(&path, &no));
         let mut statuses = [a.status, b.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 403]);
         let heard = if a.status == 200 { "you said: one" } else { "you said: two" };
-        assert_eq!(said(&house.get(&path).await.ok()), [heard]);
+        assert_eq!(said(&server.get(&path).await.ok()), [heard]);
     }
 }
 
 #[tokio::test]
 async fn a_run_is_cancelled_once() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     for agent in ["slow", "awaiter"] {
-        let run = house.post("/runs", &new(agent, "x", "async")).await.ok();
+        let run = server.post("/runs", &new(agent, "x", "async")).await.ok();
         let cancel = TestServer::path(&run, "/cancel");
-        let answer = house.post(&cancel, &Value::Null).await;
+        let answer = server.post(&cancel, &Value::Null).await;
         assert_eq!((answer.status, answer.ok()["status"].clone()), (202, json!("cancelling")), "{agent}");
-        let run = house.until(&run, "cancelled").await;
-        assert_eq!(house.post(&cancel, &Value::Null).await.error(), (403, "invalid_input".to_owned()));
-        assert_eq!(house.post(&TestServer::path(&run, ""), &resume("x", "sync")).await.status, 403);
-        let events = house.get(&TestServer::path(&run, "/events")).await.ok();
+        let run = server.until(&run, "cancelled").await;
+        assert_eq!(server.post(&cancel, &Value::Null).await.error(), (403, "invalid_input".to_owned()));
+        assert_eq!(server.post(&TestServer::path(&run, ""), &resume("x", "sync")).await.status, 403);
+        let events = server.get(&TestServer::path(&run, "/events")).await.ok();
         let last = events["events"].as_array().unwrap().last().unwrap().clone();
         assert_eq!((&last["type"], &last["run"]), (&json!("run.cancelled"), &run));
         assert!(run["output"].as_array().unwrap().iter().all(|message| message["completed_at"].is_null()));
@@ -176,47 +176,47 @@ async fn a_run_is_cancelled_once() {
 
 #[tokio::test]
 async fn a_stream_goes_on_after_any_of_its_events() {
-    let house = TestServer::open().await;
-    let whole = house.post("/runs", &new("parts", "5", "stream")).await;
+    let server = TestServer::open().await;
+    let whole = server.post("/runs", &new("parts", "5", "stream")).await;
     let events = whole.events();
     assert_eq!(events.len(), 2 + 1 + 5 + 1 + 1);
     let path = TestServer::path(&events[0].1["run"], "/events");
     let stream = [("accept", "text/event-stream")];
-    assert_eq!(house.get_with(&path, &stream).await.events(), events);
+    assert_eq!(server.get_with(&path, &stream).await.events(), events);
     for (index, (id, _)) in events.iter().enumerate().take(events.len() - 1) {
-        let again = house.get_with(&path, &[stream[0], ("last-event-id", id)]).await;
+        let again = server.get_with(&path, &[stream[0], ("last-event-id", id)]).await;
         assert_eq!(again.events(), events[index + 1..], "{id}");
     }
     for (id, expected) in [("abc", 400), ("-1", 400), ("0.1.0", 409), ("1.999999.0", 409), (&"1".repeat(10_000), 400)] {
-        let answer = house.get_with(&path, &[stream[0], ("last-event-id", id)]).await;
+        let answer = server.get_with(&path, &[stream[0], ("last-event-id", id)]).await;
         assert_eq!(answer.error(), (expected, "invalid_input".to_owned()), "{}", &id[..4.min(id.len())]);
     }
 }
 
 #[tokio::test]
 async fn the_same_run_id_is_one_run() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let id = "0198c0de-0000-7000-8000-000000000001";
     let mut body = new("echo", "hi", "sync");
-    let first = house.post_with("/runs", &body, &[("run-id", id)]).await.ok();
+    let first = server.post_with("/runs", &body, &[("run-id", id)]).await.ok();
     assert_eq!(first["run_id"], id);
     body["run_id"] = json!(id);
-    assert_eq!(house.post("/runs", &body).await.ok(), first);
+    assert_eq!(server.post("/runs", &body).await.ok(), first);
     body["mode"] = json!("stream");
-    let stream: Answer = house.post("/runs", &body).await;
+    let stream: Answer = server.post("/runs", &body).await;
     assert_eq!(stream.events().last().unwrap().1["run"], first);
-    let bad = house.post_with("/runs", &body, &[("run-id", "x")]).await;
+    let bad = server.post_with("/runs", &body, &[("run-id", "x")]).await;
     assert_eq!(bad.error(), (422, "invalid_input".to_owned()));
 }
 
 #[tokio::test]
 async fn what_is_passed_on_keeps_its_times() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let mut body = new("echo", "hi", "sync");
     let times = json!({ "created_at": "2026-11-15T22:18:58.858453Z", "completed_at": "2026-11-15T22:18:58.858460Z" });
     body["input"][0].as_object_mut().unwrap().extend(times.as_object().unwrap().clone());
-    let run = house.post("/runs", &body).await.ok();
+    let run = server.post("/runs", &body).await.ok();
     assert_eq!(run["output"][0]["created_at"], times["created_at"]);
     assert_eq!(run["output"][0]["completed_at"], times["completed_at"]);
-    assert_eq!(house.get(&TestServer::path(&run, "")).await.ok(), run);
+    assert_eq!(server.get(&TestServer::path(&run, "")).await.ok(), run);
 }

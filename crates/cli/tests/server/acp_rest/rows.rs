@@ -56,7 +56,7 @@ fn with(change: impl FnOnce(&mut Value)) -> Value {
 
 #[tokio::test]
 async fn bodies_that_are_no_run() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let part = |part: Value| with(|body| body["input"][0]["parts"] = json!([part]));
     let mut cases: Vec<(&str, Value, u16)> = ["Chat", "-a", "", "a.b", &"a".repeat(64)]
         .into_iter()
@@ -85,35 +85,35 @@ async fn bodies_that_are_no_run() {
         ),
     ]);
     for (row, body, status) in cases {
-        assert_eq!(house.post("/runs", &body).await.error(), (status, "invalid_input".to_owned()), "{row} {body}");
+        assert_eq!(server.post("/runs", &body).await.error(), (status, "invalid_input".to_owned()), "{row} {body}");
     }
     let nulls = part(json!({ "content": "x", "content_type": null, "content_encoding": null, "name": null }));
-    assert_eq!(said(&house.post("/runs", &nulls).await.ok()), ["x"], "what acp-sdk's types let be null");
-    assert_eq!(said(&house.run("echo", "still here").await), ["still here"]);
+    assert_eq!(said(&server.post("/runs", &nulls).await.ok()), ["x"], "what acp-sdk's types let be null");
+    assert_eq!(said(&server.run("echo", "still here").await), ["still here"]);
 }
 
 #[tokio::test]
 async fn s11_a_run_that_awaits_nothing_takes_no_answer() {
-    let house = TestServer::open().await;
-    let running = house.post("/runs", &new("slow", "x", "async")).await.ok();
+    let server = TestServer::open().await;
+    let running = server.post("/runs", &new("slow", "x", "async")).await.ok();
     let mut waiting = new("slow", "y", "async");
     waiting["session_id"] = running["session_id"].clone();
-    let waiting = house.post("/runs", &waiting).await.ok();
+    let waiting = server.post("/runs", &waiting).await.ok();
     for run in [&running, &waiting] {
-        let answer = house.post(&TestServer::path(run, ""), &resume("yes", "sync")).await;
+        let answer = server.post(&TestServer::path(run, ""), &resume("yes", "sync")).await;
         assert_eq!(answer.error(), (403, "invalid_input".to_owned()));
     }
-    house.until(&running, "in-progress").await;
-    assert_eq!(house.get(&TestServer::path(&waiting, "")).await.ok()["status"], "created");
+    server.until(&running, "in-progress").await;
+    assert_eq!(server.get(&TestServer::path(&waiting, "")).await.ok()["status"], "created");
     for run in [&waiting, &running] {
-        house.post(&TestServer::path(run, "/cancel"), &Value::Null).await.ok();
+        server.post(&TestServer::path(run, "/cancel"), &Value::Null).await.ok();
     }
 }
 
 #[tokio::test]
 async fn s14_an_answer_of_another_kind_changes_nothing() {
-    let house = TestServer::open().await;
-    let run = house.run("approve", "x").await;
+    let server = TestServer::open().await;
+    let run = server.run("approve", "x").await;
     let other = json!({ "mode": "sync", "await_resume": { "type": "form", "message": null } });
     let cases = [
         (other, 403),
@@ -122,66 +122,67 @@ async fn s14_an_answer_of_another_kind_changes_nothing() {
         (json!({ "mode": "sync", "await_resume": { "type": "message" } }), 422),
     ];
     for (body, status) in cases {
-        assert_eq!(house.post(&TestServer::path(&run, ""), &body).await.status, status, "{body}");
-        assert_eq!(house.get(&TestServer::path(&run, "")).await.ok()["status"], "awaiting");
+        assert_eq!(server.post(&TestServer::path(&run, ""), &body).await.status, status, "{body}");
+        assert_eq!(server.get(&TestServer::path(&run, "")).await.ok()["status"], "awaiting");
     }
-    let done = house.post(&TestServer::path(&run, ""), &resume("yes", "sync")).await.ok();
+    let done = server.post(&TestServer::path(&run, ""), &resume("yes", "sync")).await.ok();
     assert_eq!(said(&done), ["you said: yes"]);
 }
 
 #[tokio::test]
 async fn s22_a_path_has_its_methods_and_says_which() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     for method in ["PUT", "DELETE", "TRACE", "PATCH"] {
         let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
-        let answer = client.request(method.clone(), house.url("/runs")).bearer_auth(&house.token).send().await.unwrap();
+        let answer =
+            client.request(method.clone(), server.url("/runs")).bearer_auth(&server.token).send().await.unwrap();
         assert_eq!(answer.status().as_u16(), 405, "{method}");
         assert!(answer.headers()["allow"].to_str().unwrap().contains("POST"), "{method}");
         assert!(answer.json::<Value>().await.unwrap().is_object());
     }
-    let nowhere = house.get("/runs/a/b/c").await;
+    let nowhere = server.get("/runs/a/b/c").await;
     assert_eq!(nowhere.status, 404);
     assert!(nowhere.json().is_object());
 }
 
 #[tokio::test]
 async fn s23_a_client_that_hangs_up_stops_nothing() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     for (mode, id) in
         [("sync", "0198c0de-0000-7000-8000-00000000000a"), ("stream", "0198c0de-0000-7000-8000-00000000000b")]
     {
         let mut body = new("slow_echo", "said anyway", mode);
         body["run_id"] = json!(id);
-        let asking = house.post("/runs", &body);
+        let asking = server.post("/runs", &body);
         let run = json!({ "run_id": id });
         tokio::select! {
             _ = asking => panic!("it takes a second"),
-            () = async { while house.get(&TestServer::path(&run, "")).await.status != 200 {} } => {}
+            () = async { while server.get(&TestServer::path(&run, "")).await.status != 200 {} } => {}
         }
-        assert_eq!(said(&house.until(&run, "completed").await), ["said anyway"], "{mode}");
+        assert_eq!(said(&server.until(&run, "completed").await), ["said anyway"], "{mode}");
     }
 }
 
 #[tokio::test]
 async fn s25_an_answer_counts_once() {
-    let house = TestServer::open().await;
-    let run = house.run("approve", "x").await;
+    let server = TestServer::open().await;
+    let run = server.run("approve", "x").await;
     let path = TestServer::path(&run, "");
-    house.post(&path, &resume("yes", "sync")).await.ok();
-    assert_eq!(house.post(&path, &resume("yes", "sync")).await.error(), (403, "invalid_input".to_owned()));
-    assert_eq!(said(&house.get(&path).await.ok()), ["you said: yes"]);
+    server.post(&path, &resume("yes", "sync")).await.ok();
+    assert_eq!(server.post(&path, &resume("yes", "sync")).await.error(), (403, "invalid_input".to_owned()));
+    assert_eq!(said(&server.get(&path).await.ok()), ["you said: yes"]);
 }
 
 #[tokio::test]
 async fn s28_metadata_is_data_and_has_an_end() {
-    let house = TestServer::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await;
+    let server = TestServer::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await;
     let odd = json!({ "kind": "citation", "__proto__": { "x": 1 }, "constructor": "y" });
     let body = with(|body| body["input"][0]["parts"][0]["metadata"] = odd.clone());
-    let run = house.post("/runs", &body).await.ok();
+    let run = server.post("/runs", &body).await.ok();
     assert_eq!((said(&run), &run["output"][0]["parts"][0]["metadata"]), (vec!["x".to_owned()], &Value::Null));
     ConformanceRecorder::for_protocol("acp_rest").refuses("metadata", "citation", "taken with its part, but not kept");
     let huge = with(|body| body["input"][0]["parts"][0]["metadata"] = json!({ "x": "y".repeat(70 << 10) }));
-    assert_eq!(house.post("/runs", &huge).await.status, 413);
-    assert_eq!(said(&house.run("echo", "still here").await), ["still here"]);
+    assert_eq!(server.post("/runs", &huge).await.status, 413);
+    assert_eq!(said(&server.run("echo", "still here").await), ["still here"]);
 }

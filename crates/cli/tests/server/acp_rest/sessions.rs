@@ -14,30 +14,30 @@ fn in_session(agent: &str, text: &str, session: &Value) -> Value {
 
 #[tokio::test]
 async fn a_session_is_named_by_its_client_and_spans_agents() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let path = format!("/sessions/{NAME}");
-    assert_eq!(house.get(&path).await.status, 404);
+    assert_eq!(server.get(&path).await.status, 404);
     let fresh = json!({ "id": NAME, "history": [], "state": null });
-    let run = house.post("/runs", &in_session("echo", "one", &fresh)).await.ok();
+    let run = server.post("/runs", &in_session("echo", "one", &fresh)).await.ok();
     assert_eq!(run["session_id"], NAME);
-    assert_eq!(house.get(&path).await.ok()["id"], NAME);
+    assert_eq!(server.get(&path).await.ok()["id"], NAME);
     let mut next = new("history_echo", "two", "sync");
     next["session_id"] = json!(NAME);
-    let run = house.post("/runs", &next).await.ok();
+    let run = server.post("/runs", &next).await.ok();
     assert_eq!(
         (said(&run), &run["agent_name"]),
         (vec!["one".into(), "one".into(), "two".into()], &json!("history_echo"))
     );
-    assert_eq!(house.get(&TestServer::path(&run, "")).await.ok(), run);
+    assert_eq!(server.get(&TestServer::path(&run, "")).await.ok(), run);
 }
 
 #[tokio::test]
 async fn a_talk_that_comes_along_is_history() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let line = |role: &str, text: &str| json!({ "role": role, "parts": [{ "content": text }] });
     let input = json!([line("user", "a"), line("agent", "b"), line("user", "c")]);
     let body = json!({ "agent_name": "history_echo", "input": input });
-    assert_eq!(said(&house.post("/runs", &body).await.ok()), ["a", "b", "c"]);
+    assert_eq!(said(&server.post("/runs", &body).await.ok()), ["a", "b", "c"]);
 }
 
 #[tokio::test]
@@ -46,10 +46,10 @@ async fn a_session_goes_on_at_another_server_and_comes_back() {
     let (one, two) = (TestServer::with(&settings).await, TestServer::with(&settings).await);
     let path = format!("/sessions/{NAME}");
     let mut session = json!({ "id": NAME, "history": [], "state": null });
-    for (house, expected) in [(&one, 1), (&two, 3), (&one, 7), (&one, 15)] {
-        let run = house.post("/runs", &in_session("history_echo", "x", &session)).await.ok();
+    for (server, expected) in [(&one, 1), (&two, 3), (&one, 7), (&one, 15)] {
+        let run = server.post("/runs", &in_session("history_echo", "x", &session)).await.ok();
         assert_eq!(said(&run), vec!["x".to_owned(); expected]);
-        session = house.get(&path).await.ok();
+        session = server.get(&path).await.ok();
         assert_eq!(session["history"].as_array().unwrap().len(), expected * 2);
     }
     let address = session["history"][0].as_str().unwrap();

@@ -1,15 +1,15 @@
-//! A server with agents of known behaviour, a client for it, and a witness of everything that it answers.
+//! A server with agents of known behaviour, a client for it, and a record of everything that it answers.
 
 use std::sync::Mutex;
 
 use gander_testkit::conformance::ConformanceRecorder;
 use serde_json::{Value, json};
 
-use crate::acp_rest::witness;
+use crate::acp_rest::recorder;
 use crate::served::Heard;
 pub use crate::served::answer::{Answer, new, said};
 
-crate::served::house!(crate::served::CONFORMANCE_AGENTS, witnessed());
+crate::served::test_server!(crate::served::CONFORMANCE_AGENTS, recorded());
 
 impl TestServer {
     /// Asks until the run is in this state.
@@ -30,16 +30,16 @@ impl TestServer {
     }
 }
 
-fn witnessed() -> Heard {
-    let witness = Mutex::new(ConformanceRecorder::for_protocol("acp_rest"));
-    Box::new(move |asked, answer| heard(&mut witness.lock().unwrap(), asked, answer))
+fn recorded() -> Heard {
+    let recorder = Mutex::new(ConformanceRecorder::for_protocol("acp_rest"));
+    Box::new(move |asked, answer| heard(&mut recorder.lock().unwrap(), asked, answer))
 }
 
-fn heard(witness: &mut ConformanceRecorder, asked: &reqwest::Request, answer: &Answer) {
-    witness::heard(witness, asked.method().as_str(), asked.url().path(), answer.status, &answer.text);
+fn heard(recorder: &mut ConformanceRecorder, asked: &reqwest::Request, answer: &Answer) {
+    recorder::heard(recorder, asked.method().as_str(), asked.url().path(), answer.status, &answer.text);
     let body = asked.body().and_then(|body| serde_json::from_slice::<Value>(body.as_bytes()?).ok());
     if let Some(mode) = body.as_ref().and_then(|body| body["mode"].as_str()).filter(|_| answer.status < 300) {
-        witness.shows("mode", mode, "HTTP");
+        recorder.shows("mode", mode, "HTTP");
     }
 }
 

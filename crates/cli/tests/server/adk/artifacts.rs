@@ -22,21 +22,21 @@ fn saves(text: &str) -> Value {
 
 #[tokio::test]
 async fn a_tool_of_the_built_in_agent_puts_artifacts_away_in_versions() {
-    let house = TestServer::open().await;
-    house.post(SESSIONS, &json!({ "sessionId": "a" })).await.ok();
-    let told = house.post("/run", &plays(&saves("# One"))).await.ok();
+    let server = TestServer::open().await;
+    server.post(SESSIONS, &json!({ "sessionId": "a" })).await.ok();
+    let told = server.post("/run", &plays(&saves("# One"))).await.ok();
     assert_eq!(told[1]["actions"]["artifactDelta"], json!({ "report.md": 0 }), "{told}");
     assert_eq!(told[1]["content"]["parts"][0]["functionResponse"]["name"], "artifact_save");
-    let told = events(&house.post("/run_sse", &plays(&saves("# Two"))).await);
+    let told = events(&server.post("/run_sse", &plays(&saves("# Two"))).await);
     let saved: Vec<&Value> = told.iter().filter(|event| event["actions"]["artifactDelta"]["report.md"] == 1).collect();
     assert!(saved.len() == 1 && saved[0].get("content").is_none(), "told apart from the result: {told:?}");
     let artifact = format!("{SESSIONS}/a/artifacts/report.md");
-    assert_eq!(house.get(&artifact).await.ok(), json!({ "text": "# Two" }));
-    assert_eq!(house.get(&format!("{artifact}/versions/0")).await.ok(), json!({ "text": "# One" }));
-    let known = house.get(&format!("{artifact}/versions/latest/metadata")).await.ok();
+    assert_eq!(server.get(&artifact).await.ok(), json!({ "text": "# Two" }));
+    assert_eq!(server.get(&format!("{artifact}/versions/0")).await.ok(), json!({ "text": "# One" }));
+    let known = server.get(&format!("{artifact}/versions/latest/metadata")).await.ok();
     assert_eq!((&known["version"], &known["mimeType"]), (&json!(1), &json!("text/markdown")));
     let run = told[0]["invocationId"].as_str().unwrap().strip_prefix("e-").unwrap().to_owned();
-    let seen = house.get(&format!("/runs/{run}/events")).await.ok();
+    let seen = server.get(&format!("/runs/{run}/events")).await.ok();
     let seen = seen["events"].as_array().unwrap().iter().find(|event| event["generic"]["kind"] == "artifact");
     assert_eq!(
         seen.unwrap()["generic"]["artifact"]["name"],
@@ -47,11 +47,11 @@ async fn a_tool_of_the_built_in_agent_puts_artifacts_away_in_versions() {
 
 #[tokio::test]
 async fn the_agent_reads_back_what_was_put_away_and_takes_no_name_of_others() {
-    let house = TestServer::open().await;
-    house.post(SESSIONS, &json!({ "sessionId": "a" })).await.ok();
+    let server = TestServer::open().await;
+    server.post(SESSIONS, &json!({ "sessionId": "a" })).await.ok();
     let brought = json!({ "filename": "data.txt", "artifact": { "text": "from a client" } });
-    house.post(&format!("{SESSIONS}/a/artifacts"), &brought).await.ok();
-    let told = house
+    server.post(&format!("{SESSIONS}/a/artifacts"), &brought).await.ok();
+    let told = server
         .post(
             "/run",
             &plays(&json!([
@@ -75,19 +75,19 @@ async fn the_agent_reads_back_what_was_put_away_and_takes_no_name_of_others() {
 /// What a client brought may be long and hold secrets: the model gets what any tool may say.
 #[tokio::test]
 async fn what_the_agent_reads_back_is_bounded_and_without_secrets() {
-    let house = TestServer::with(&[("GANDER_TOOLS_RESULT", "4 KiB")]).await;
-    house.post(SESSIONS, &json!({ "sessionId": "a" })).await.ok();
+    let server = TestServer::with(&[("GANDER_TOOLS_RESULT", "4 KiB")]).await;
+    server.post(SESSIONS, &json!({ "sessionId": "a" })).await.ok();
     let secret = format!("sk-{}", "a1".repeat(16));
     let lines: String = (0..100).map(|line| format!("{line:03} {secret}\n")).collect();
     for number in 0..60 {
         let (filename, artifact) = (format!("{number}-{}.txt", "n".repeat(100)), json!({ "text": "x" }));
-        house
+        server
             .post(&format!("{SESSIONS}/a/artifacts"), &json!({ "filename": filename, "artifact": artifact }))
             .await
             .ok();
     }
     let brought = json!({ "filename": "data.txt", "artifact": { "text": lines } });
-    house.post(&format!("{SESSIONS}/a/artifacts"), &brought).await.ok();
+    server.post(&format!("{SESSIONS}/a/artifacts"), &brought).await.ok();
     let calls = json!([
         [{ "tool": "artifact_read", "args": { "name": "data.txt" } },
          { "tool": "artifact_read", "args": { "name": "data.txt", "offset": 98 } },
@@ -95,7 +95,7 @@ async fn what_the_agent_reads_back_is_bounded_and_without_secrets() {
          { "tool": "artifact_list", "args": {} }],
         [{ "text": "done" }],
     ]);
-    let told = house.post("/run", &plays(&calls)).await.ok();
+    let told = server.post("/run", &plays(&calls)).await.ok();
     let results = told[1]["content"]["parts"].as_array().unwrap();
     let said: Vec<String> = results.iter().map(|part| part["functionResponse"]["response"].to_string()).collect();
     assert!(said.iter().all(|said| said.len() < 5000 && !said.contains(&secret)), "{said:?}");

@@ -29,8 +29,8 @@ fn run(session: &str, parts: Value) -> Value {
 }
 
 /// A session of this name.
-pub async fn begin(house: &TestServer, name: &str) {
-    house.post(SESSIONS, &json!({ "sessionId": name })).await.ok();
+pub async fn begin(server: &TestServer, name: &str) {
+    server.post(SESSIONS, &json!({ "sessionId": name })).await.ok();
 }
 
 /// All texts of events, joined per event.

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 
 use crate::adk::client::{SESSIONS, answers, asked, says, texts};
-use crate::binary::{Place, Running};
+use crate::binary::{Running, TestDirectory};
 
 fn post(address: &str, path: &str, body: &Value) -> Value {
     let (status, body) = send(address, None, "POST", path, body);
@@ -28,8 +28,9 @@ fn send(address: &str, token: Option<&str>, method: &str, path: &str, body: &Val
 }
 
 /// Without a token: the door is open to this machine.
-fn serve(place: &Place) -> (Running, String) {
-    let mut running = place.start_conformance(&["serve", "--listen", "127.0.0.1:0", "--open", "adk", "--open-approve"]);
+fn serve(test_directory: &TestDirectory) -> (Running, String) {
+    let mut running =
+        test_directory.start_conformance(&["serve", "--listen", "127.0.0.1:0", "--open", "adk", "--open-approve"]);
     let line = running.wait_for("listening on http://");
     let address = line.rsplit("http://").next().unwrap().trim().to_owned();
     (running, address)
@@ -37,14 +38,14 @@ fn serve(place: &Place) -> (Running, String) {
 
 #[test]
 fn an_answer_after_a_kill_goes_on_with_the_run() {
-    let place = Place::new();
-    let (mut running, address) = serve(&place);
+    let test_directory = TestDirectory::new();
+    let (mut running, address) = serve(&test_directory);
     post(&address, SESSIONS, &json!({ "sessionId": "k", "state": { "a": 1, "user:b": 2 } }));
     let first = post(&address, "/run", &says("k", "confirm"));
     let first = first.as_array().unwrap();
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    let (mut running, address) = serve(&place);
+    let (mut running, address) = serve(&test_directory);
     let second = post(&address, "/run", &answers("k", &asked(first), json!({ "confirmed": true })));
     let second = second.as_array().unwrap();
     assert!(second.iter().all(|event| event["invocationId"] == first[0]["invocationId"]), "{second:?}");
@@ -55,10 +56,10 @@ fn an_answer_after_a_kill_goes_on_with_the_run() {
 
 #[test]
 fn a_token_of_one_user_sees_no_other() {
-    let place = Place::new();
-    let ann = place.ok(&["token", "add", "ann", "--scopes", "read,prompt", "--adk-user", "ann"]);
+    let test_directory = TestDirectory::new();
+    let ann = test_directory.ok(&["token", "add", "ann", "--scopes", "read,prompt", "--adk-user", "ann"]);
     let ann = Some(ann.lines().last().unwrap().trim());
-    let (mut running, address) = serve(&place);
+    let (mut running, address) = serve(&test_directory);
     let own = "/apps/wire/users/ann/sessions";
     let id = json!({ "sessionId": "s" });
     assert_eq!(send(&address, ann, "POST", own, &id).0, 200);

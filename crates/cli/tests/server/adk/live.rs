@@ -20,10 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Live(WebSocketStream<TcpStream>);
 
 impl Live {
-    async fn open(house: &TestServer, query: &str) -> Result<Self, u16> {
-        let mut request = format!("ws://{}/run_live?{query}", house.address).into_client_request().unwrap();
-        request.headers_mut().insert("Authorization", format!("Bearer {}", house.token).parse().unwrap());
-        let stream = TcpStream::connect(house.address).await.unwrap();
+    async fn open(server: &TestServer, query: &str) -> Result<Self, u16> {
+        let mut request = format!("ws://{}/run_live?{query}", server.address).into_client_request().unwrap();
+        request.headers_mut().insert("Authorization", format!("Bearer {}", server.token).parse().unwrap());
+        let stream = TcpStream::connect(server.address).await.unwrap();
         match tokio_tungstenite::client_async(request, stream).await {
             Ok((socket, _)) => Ok(Self(socket)),
             Err(Error::Http(refused)) => Err(refused.status().as_u16()),
@@ -31,9 +31,9 @@ impl Live {
         }
     }
 
-    async fn at(house: &TestServer, session: &str) -> Self {
+    async fn at(server: &TestServer, session: &str) -> Self {
         let query = format!("app_name=wire&user_id=u1&session_id={session}&modalities=TEXT");
-        Self::open(house, &query).await.unwrap()
+        Self::open(server, &query).await.unwrap()
     }
 
     async fn send(&mut self, frame: &Value) {
@@ -86,9 +86,9 @@ async fn a_turn_in_words_is_told_as_the_capture_tells_it() {
     let frames = captured[0]["frames"].as_array().unwrap().iter().filter(|frame| frame["dir"] == "server");
     let captured: Vec<Value> =
         frames.map(|frame| serde_json::from_str(frame["text"].as_str().unwrap()).unwrap()).collect();
-    let house = TestServer::open().await;
-    begin(&house, "live").await;
-    let mut live = Live::at(&house, "live").await;
+    let server = TestServer::open().await;
+    begin(&server, "live").await;
+    let mut live = Live::at(&server, "live").await;
     live.say("hi").await;
     let told = live.turn().await;
     let partial = |event: &Value| event["partial"] == true;
@@ -102,16 +102,16 @@ async fn a_turn_in_words_is_told_as_the_capture_tells_it() {
     assert_eq!(ids.len(), 5, "every event has an id of its own");
     assert!(told.iter().all(|event| event["invocationId"] == told[0]["invocationId"]));
     assert!(told.iter().all(|event| event["nodeInfo"] == captured[0]["nodeInfo"]));
-    let stored = house.get(&format!("{SESSIONS}/live")).await.ok();
+    let stored = server.get(&format!("{SESSIONS}/live")).await.ok();
     let stored = stored["events"].as_array().unwrap();
     assert_eq!(stored[1..], told[3..], "what is stored is what was told");
 }
 
 #[tokio::test]
 async fn one_connection_holds_many_turns_and_the_answer_to_a_question() {
-    let house = TestServer::open().await;
-    begin(&house, "live").await;
-    let mut live = Live::at(&house, "live").await;
+    let server = TestServer::open().await;
+    begin(&server, "live").await;
+    let mut live = Live::at(&server, "live").await;
     live.say("hello").await;
     live.say("many 2").await; // waits for its turn
     assert_eq!(texts(&live.turn().await).last().unwrap(), "Hello, world!");
@@ -130,16 +130,16 @@ async fn one_connection_holds_many_turns_and_the_answer_to_a_question() {
     live.send(&json!({ "close": true })).await;
     assert_eq!(texts(&live.turn().await).last().unwrap(), "Hello, world!", "what was begun is told to its end");
     assert_eq!(live.next().await, Err((1000, String::new())));
-    assert_eq!(house.get(&format!("{SESSIONS}/live")).await.ok()["state"]["k"], 1);
+    assert_eq!(server.get(&format!("{SESSIONS}/live")).await.ok()["state"]["k"], 1);
 }
 
 #[tokio::test]
 async fn what_cannot_be_served_is_said_with_a_code_and_a_reason() {
-    let house = TestServer::open().await;
-    begin(&house, "live").await;
-    let mut ghost = Live::at(&house, "ghost").await;
+    let server = TestServer::open().await;
+    begin(&server, "live").await;
+    let mut ghost = Live::at(&server, "ghost").await;
     assert_eq!(ghost.next().await, Err((1002, "Session not found".to_owned())));
-    let mut nobody = Live::open(&house, "app_name=nobody&user_id=u1&session_id=live").await.unwrap();
+    let mut nobody = Live::open(&server, "app_name=nobody&user_id=u1&session_id=live").await.unwrap();
     assert_eq!(nobody.next().await, Err((1002, "Agent not found: 'nobody'".to_owned())));
     for (frame, code, words) in [
         (r#"{"blob":{"mime_type":"audio/pcm","data":"AAEC"}}"#, 1011, "only text"),
@@ -147,7 +147,7 @@ async fn what_cannot_be_served_is_said_with_a_code_and_a_reason() {
         (r#"{"content":{"parts":[{"nonsense":1}]}}"#, 1007, "nonsense"),
         (r#"{"content":{"parts":[{"functionResponse":{"id":"adk-1","name":"x","response":{}}}]}}"#, 1007, "adk-1"),
     ] {
-        let mut live = Live::at(&house, "live").await;
+        let mut live = Live::at(&server, "live").await;
         live.0.send(Message::text(frame)).await.unwrap();
         let (found, reason) = live.next().await.unwrap_err();
         assert!(found == code && reason.contains(words) && reason.len() <= 123, "{frame}: {found} {reason}");
@@ -157,19 +157,19 @@ async fn what_cannot_be_served_is_said_with_a_code_and_a_reason() {
         "app_name=__x&user_id=u1&session_id=live",
         "app_name=wire&user_id=u1&session_id=live&modalities=SMELL",
     ] {
-        assert_eq!(Live::open(&house, query).await.err(), Some(403), "{query}");
+        assert_eq!(Live::open(&server, query).await.err(), Some(403), "{query}");
     }
-    assert_eq!(house.get("/run_live?app_name=wire&user_id=u1&session_id=live").await.status, 426);
-    let camel = Live::open(&house, "appName=wire&userId=u1&sessionId=live").await;
+    assert_eq!(server.get("/run_live?app_name=wire&user_id=u1&session_id=live").await.status, 426);
+    let camel = Live::open(&server, "appName=wire&userId=u1&sessionId=live").await;
     assert!(camel.is_ok(), "Go's names are understood too");
 }
 
 /// Frames that are each small enough are not kept without end until the last one comes.
 #[tokio::test]
 async fn a_turn_in_many_frames_is_no_longer_than_a_prompt_may_be() {
-    let house = TestServer::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await;
-    begin(&house, "live").await;
-    let mut live = Live::at(&house, "live").await;
+    let server = TestServer::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await;
+    begin(&server, "live").await;
+    let mut live = Live::at(&server, "live").await;
     let frame = json!({ "partial": true, "content": { "parts": [{ "text": "x".repeat(30 << 10) }] } });
     for _ in 0..3 {
         live.send(&frame).await;
@@ -181,17 +181,17 @@ async fn a_turn_in_many_frames_is_no_longer_than_a_prompt_may_be() {
 /// What the captures try, and what the tests above saw of it.
 #[test]
 fn every_captured_connection_is_served_or_refused_for_a_reason() {
-    let (captured, mut witness) =
+    let (captured, mut recorder) =
         (serde_json::from_str::<Value>(CAPTURED).unwrap(), ConformanceRecorder::for_protocol("adk"));
     for title in captured.as_array().unwrap().iter().filter_map(|one| one["title"].as_str()) {
-        witness.lists("live connection", [title]);
+        recorder.lists("live connection", [title]);
         match title {
             "text turn" | "close" | "state delta" | "no session" | "no app" | "camel query" | "session afterwards" => {
-                witness.shows("live connection", title, "WebSocket");
+                recorder.shows("live connection", title, "WebSocket");
             }
-            "bad json" => witness.refuses("live connection", title, "1007 with a reason, in place of silence"),
+            "bad json" => recorder.refuses("live connection", title, "1007 with a reason, in place of silence"),
             blob if blob.starts_with("blob") => {
-                witness.refuses("live connection", title, "1011: only text is understood")
+                recorder.refuses("live connection", title, "1011: only text is understood")
             }
             other => panic!("nobody tried this: {other}"),
         }
@@ -200,15 +200,15 @@ fn every_captured_connection_is_served_or_refused_for_a_reason() {
 
 #[tokio::test]
 async fn a_run_goes_on_when_its_live_client_is_gone() {
-    let house = TestServer::open().await;
-    begin(&house, "live").await;
-    let mut live = Live::at(&house, "live").await;
+    let server = TestServer::open().await;
+    begin(&server, "live").await;
+    let mut live = Live::at(&server, "live").await;
     live.say("slow").await;
     live.next().await.unwrap();
     drop(live);
     let stored = async {
         loop {
-            let session = house.get(&format!("{SESSIONS}/live")).await.ok();
+            let session = server.get(&format!("{SESSIONS}/live")).await.ok();
             let events = session["events"].as_array().unwrap().clone();
             if events.last().unwrap()["turnComplete"] == true {
                 return events;

@@ -16,7 +16,7 @@ const VECTORS: &str = include_str!("../../../../../interop/data/adk/vectors.json
 const WEB: usize = 126;
 
 struct Replay {
-    house: TestServer,
+    server: TestServer,
     client: reqwest::Client,
     ids: Ids,
     sessions: BTreeSet<String>,
@@ -24,9 +24,9 @@ struct Replay {
 
 impl Replay {
     async fn open() -> Self {
-        let house = TestServer::with(&[("GANDER_ADK_JOIN", "0s")]).await;
+        let server = TestServer::with(&[("GANDER_ADK_JOIN", "0s")]).await;
         let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-        Self { house, client, ids: Ids::default(), sessions: BTreeSet::new() }
+        Self { server, client, ids: Ids::default(), sessions: BTreeSet::new() }
     }
 
     async fn send(&mut self, id: &str, request: &Value) -> Answer {
@@ -39,11 +39,11 @@ impl Replay {
             }
         };
         self.prepare(&text("path"), &request["body"]).await;
-        let url = self.house.url(&self.ids.translate(&text("path")));
+        let url = self.server.url(&self.ids.translate(&text("path")));
         let method = text("method").parse::<reqwest::Method>().unwrap();
-        let mut sent = self.client.request(method, url).bearer_auth(&self.house.token).body(body);
+        let mut sent = self.client.request(method, url).bearer_auth(&self.server.token).body(body);
         for (name, value) in request["headers"].as_object().unwrap() {
-            let value = value.as_str().unwrap().replace("127.0.0.1:8101", &self.house.address.to_string());
+            let value = value.as_str().unwrap().replace("127.0.0.1:8101", &self.server.address.to_string());
             if !name.eq_ignore_ascii_case("content-length") && !name.eq_ignore_ascii_case("host") {
                 sent = sent.header(name, value);
             }
@@ -62,7 +62,7 @@ impl Replay {
         let Some(session) = session.filter(|session| path.starts_with("/run") && *session != "ghost") else { return };
         if self.sessions.insert(session.to_owned()) && app != "nope" {
             let path = SESSIONS.replace("wire", app);
-            let answer = self.house.post(&path, &json!({ "sessionId": session })).await;
+            let answer = self.server.post(&path, &json!({ "sessionId": session })).await;
             assert!([200, 409].contains(&answer.status), "{} {}", answer.status, answer.text);
         }
     }
@@ -97,7 +97,7 @@ fn difference(expected: &Value, answer: &Answer, ids: &mut Ids) -> Option<String
 
 #[tokio::test]
 async fn all_149_exchanges_are_answered_alike_or_differ_for_a_known_reason() {
-    let (mut replay, mut witness) = (Replay::open().await, ConformanceRecorder::for_protocol("adk"));
+    let (mut replay, mut recorder) = (Replay::open().await, ConformanceRecorder::for_protocol("adk"));
     let (mut seen, mut strange) = (BTreeMap::new(), Vec::new());
     let lines: Vec<&str> = VECTORS.lines().collect();
     for (index, line) in lines.iter().enumerate() {
@@ -106,15 +106,15 @@ async fn all_149_exchanges_are_answered_alike_or_differ_for_a_known_reason() {
         }
         let vector: Value = serde_json::from_str(line).unwrap();
         let id = vector["id"].as_str().unwrap().to_owned();
-        witness.lists("captured exchange", [id.as_str()]);
+        recorder.lists("captured exchange", [id.as_str()]);
         let answer = replay.send(&id, &vector["request"]).await;
         let difference = difference(&vector["response"], &answer, &mut replay.ids);
         let known = DIFFERENT.iter().find(|(known, _)| *known == id);
         match (known, difference) {
-            (None, None) => witness.shows("captured exchange", &id, "replayed"),
+            (None, None) => recorder.shows("captured exchange", &id, "replayed"),
             (Some((_, reason)), Some(_)) => {
                 seen.insert(id.clone(), ());
-                witness.refuses("captured exchange", &id, reason);
+                recorder.refuses("captured exchange", &id, reason);
             }
             (None, Some(difference)) => strange.push(format!("{id}: {difference}")),
             (Some(_), None) => strange.push(format!("{id}: is alike by now, take it off the list")),

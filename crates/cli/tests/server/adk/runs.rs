@@ -1,4 +1,4 @@
-//! Runs: confirmations from question to answer, queues, streams, what other doors see.
+//! Runs: confirmations from question to answer, queues, streams, what other protocols see.
 
 use futures::future::join_all;
 use secrecy::ExposeSecret as _;
@@ -9,44 +9,44 @@ use crate::adk::test_server::TestServer;
 
 #[tokio::test]
 async fn a_confirmation_goes_on_in_the_same_invocation_once() {
-    let house = TestServer::open().await;
-    begin(&house, "c").await;
-    let first = house.post("/run", &says("c", "confirm")).await.ok();
+    let server = TestServer::open().await;
+    begin(&server, "c").await;
+    let first = server.post("/run", &says("c", "confirm")).await.ok();
     let first = first.as_array().unwrap();
     let (id, invocation) = (asked(first), &first[0]["invocationId"]);
     let yes = answers("c", &id, json!({ "confirmed": true }));
-    let second = house.post("/run", &yes).await.ok();
+    let second = server.post("/run", &yes).await.ok();
     assert_eq!(second[0]["content"]["parts"][0]["functionResponse"]["response"], json!({ "deleted": "/data/a.txt" }));
     assert!(second.as_array().unwrap().iter().all(|event| event["invocationId"] == *invocation));
-    assert_eq!(house.post("/run", &yes).await.ok(), json!([]));
-    assert!(events(&house.post("/run_sse", &yes).await).is_empty());
-    let session = house.get(&format!("{SESSIONS}/c")).await.ok();
+    assert_eq!(server.post("/run", &yes).await.ok(), json!([]));
+    assert!(events(&server.post("/run_sse", &yes).await).is_empty());
+    let session = server.get(&format!("{SESSIONS}/c")).await.ok();
     let calls = session["events"].to_string().matches(r#""deleted":"#).count();
     assert_eq!(calls, 1, "{session}");
 }
 
 #[tokio::test]
 async fn words_in_place_of_an_answer_begin_a_new_run() {
-    let house = TestServer::open().await;
-    begin(&house, "c").await;
-    let first = house.post("/run", &says("c", "confirm")).await.ok();
+    let server = TestServer::open().await;
+    begin(&server, "c").await;
+    let first = server.post("/run", &says("c", "confirm")).await.ok();
     let id = asked(first.as_array().unwrap());
-    let second = house.post("/run", &says("c", "hello")).await.ok();
+    let second = server.post("/run", &says("c", "hello")).await.ok();
     assert_eq!(texts(second.as_array().unwrap()), ["Hello, world!"]);
-    assert_eq!(house.post("/run", &answers("c", &id, json!({ "confirmed": true }))).await.ok(), json!([]));
+    assert_eq!(server.post("/run", &answers("c", &id, json!({ "confirmed": true }))).await.ok(), json!([]));
 }
 
 #[tokio::test]
 async fn ten_runs_at_once_on_one_session_give_ten_answers_in_order() {
-    let house = TestServer::open().await;
-    begin(&house, "ten").await;
+    let server = TestServer::open().await;
+    begin(&server, "ten").await;
     let prompts: Vec<Value> = (1..=10).map(|number| says("ten", &format!("many {number}"))).collect();
-    let all = join_all(prompts.iter().map(|prompt| house.post("/run", prompt))).await;
+    let all = join_all(prompts.iter().map(|prompt| server.post("/run", prompt))).await;
     for (number, answer) in all.iter().enumerate() {
         let words = texts(answer.ok().as_array().unwrap());
         assert_eq!(words[0].split_whitespace().count(), number + 1, "{words:?}");
     }
-    let session = house.get(&format!("{SESSIONS}/ten")).await.ok();
+    let session = server.get(&format!("{SESSIONS}/ten")).await.ok();
     let stored = session["events"].as_array().unwrap();
     assert_eq!(stored.len(), 20);
     for pair in stored.chunks(2) {
@@ -60,11 +60,11 @@ async fn ten_runs_at_once_on_one_session_give_ten_answers_in_order() {
 
 #[tokio::test]
 async fn pieces_that_come_together_are_joined_and_share_an_id_with_the_whole() {
-    let house = TestServer::open().await;
-    begin(&house, "m").await;
+    let server = TestServer::open().await;
+    begin(&server, "m").await;
     let mut request = says("m", "many 500");
     request["streaming"] = json!(true);
-    let told = events(&house.post("/run_sse", &request).await);
+    let told = events(&server.post("/run_sse", &request).await);
     let (pieces, whole): (Vec<_>, Vec<_>) = told.iter().cloned().partition(|event| event["partial"] == true);
     assert!(pieces.len() < 250, "{} pieces", pieces.len());
     assert_eq!(whole.len(), 1);
@@ -74,47 +74,47 @@ async fn pieces_that_come_together_are_joined_and_share_an_id_with_the_whole() {
 
 #[tokio::test]
 async fn the_path_form_and_the_prefix_are_served_too() {
-    let house = TestServer::open().await;
-    begin(&house, "p").await;
+    let server = TestServer::open().await;
+    begin(&server, "p").await;
     for (path, body) in [
         (format!("{SESSIONS}/p/run"), json!({ "message": "hello" })),
         (format!("{SESSIONS}/p/run"), json!({ "new_message": { "parts": [{ "text": "hello" }] } })),
         (format!("/api{SESSIONS}/p/run"), json!({ "newMessage": { "parts": [{ "text": "hello" }] } })),
         ("/api/run".to_owned(), says("p", "hello")),
     ] {
-        let told = house.post(&path, &body).await.ok();
+        let told = server.post(&path, &body).await.ok();
         assert_eq!(texts(told.as_array().unwrap()), ["Hello, world!"], "{path}");
     }
-    let told = events(&house.post(&format!("{SESSIONS}/p/run_sse"), &json!({ "message": "hello" })).await);
+    let told = events(&server.post(&format!("{SESSIONS}/p/run_sse"), &json!({ "message": "hello" })).await);
     assert_eq!(texts(&told), ["Hello, world!"]);
 }
 
 #[tokio::test]
-async fn sessions_of_other_doors_are_seen_and_the_other_way_round() {
-    let house = TestServer::open().await;
-    let run = house.run("wire", "hello").await;
+async fn sessions_of_other_protocols_are_seen_and_the_other_way_round() {
+    let server = TestServer::open().await;
+    let run = server.run("wire", "hello").await;
     let id = run["session_id"].as_str().unwrap();
     let path = "/apps/wire/users/user/sessions";
-    let seen = house.get(&format!("{path}/{id}")).await.ok();
+    let seen = server.get(&format!("{path}/{id}")).await.ok();
     assert_eq!(texts(seen["events"].as_array().unwrap()), ["hello", "Hello, world!"]);
-    assert_eq!(house.get(path).await.ok()[0]["id"], id);
-    assert_eq!(house.get(&format!("{SESSIONS}/{id}")).await.status, 404);
-    begin(&house, "mine").await;
-    let told = house.post("/run", &says("mine", "hello")).await.ok();
+    assert_eq!(server.get(path).await.ok()[0]["id"], id);
+    assert_eq!(server.get(&format!("{SESSIONS}/{id}")).await.status, 404);
+    begin(&server, "mine").await;
+    let told = server.post("/run", &says("mine", "hello")).await.ok();
     let run = told[0]["invocationId"].as_str().unwrap().strip_prefix("e-").unwrap().to_owned();
-    let found = house.get(&format!("/runs/{run}")).await.ok();
+    let found = server.get(&format!("/runs/{run}")).await.ok();
     assert_eq!(found["status"], "completed");
     assert_eq!(crate::adk::test_server::said(&found), ["Hello, world!"]);
 }
 
 #[tokio::test]
 async fn a_page_reads_what_happened_as_traces() {
-    let house = TestServer::open().await;
-    let session = house.post(SESSIONS, &json!({})).await.ok();
+    let server = TestServer::open().await;
+    let session = server.post(SESSIONS, &json!({})).await.ok();
     let id = session["id"].as_str().unwrap();
-    let told = house.post("/run", &says(id, "tool")).await.ok();
+    let told = server.post("/run", &says(id, "tool")).await.ok();
     let traces = "/dev/apps/wire/debug/trace";
-    let spans = house.get(&format!("{traces}/session/{id}")).await.ok();
+    let spans = server.get(&format!("{traces}/session/{id}")).await.ok();
     let spans = spans.as_array().unwrap();
     let names: Vec<&str> = spans.iter().map(|span| span["name"].as_str().unwrap()).collect();
     let call = "generate_content scripted-1";
@@ -124,50 +124,50 @@ async fn a_page_reads_what_happened_as_traces() {
         assert_eq!((&span["parent_span_id"], &span["trace_id"]), (&run[0]["span_id"], &run[0]["trace_id"]));
         assert_eq!(span["attributes"]["gcp.vertex.agent.event_id"], event["id"], "{span}");
         assert!(span["start_time"].as_i64() <= span["end_time"].as_i64() && span["start_time"].is_i64(), "{span}");
-        let known = house.get(&format!("{traces}/{}", event["id"].as_str().unwrap())).await.ok();
+        let known = server.get(&format!("{traces}/{}", event["id"].as_str().unwrap())).await.ok();
         assert_eq!((&known["span_id"], &known["gen_ai.conversation.id"]), (&span["span_id"], &json!(id)));
     }
     assert_eq!(run[0]["attributes"]["gcp.vertex.agent.invocation_id"], told[0]["invocationId"]);
     let said = &spans[0]["logs"][0]["attributes"]["gen_ai.output.messages"][0]["parts"];
     assert_eq!((&said[0]["content"], &said[1]["name"]), (&json!("I will look. "), &json!("get_weather")));
     assert!(spans[0]["attributes"]["gen_ai.usage.output_tokens"].is_u64());
-    assert_eq!(house.get(&format!("{traces}/session/nobody")).await.ok(), json!([]));
-    assert_eq!(house.get(&format!("{traces}/nope")).await.status, 404);
-    let anna = gander_services::token::add_token(&house.config.paths, "anna", &[], None).unwrap();
-    let url = house.url(&format!("{traces}/session/{id}"));
+    assert_eq!(server.get(&format!("{traces}/session/nobody")).await.ok(), json!([]));
+    assert_eq!(server.get(&format!("{traces}/nope")).await.status, 404);
+    let anna = gander_services::token::add_token(&server.config.paths, "anna", &[], None).unwrap();
+    let url = server.url(&format!("{traces}/session/{id}"));
     let seen = reqwest::Client::new().get(url).bearer_auth(anna.expose_secret()).send().await.unwrap();
     assert_eq!(seen.json::<Value>().await.unwrap(), json!([]), "somebody else sees none of it");
 }
 
 #[tokio::test]
 async fn lists_are_paged_when_asked() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     for name in ["a", "b", "c"] {
-        begin(&house, name).await;
+        begin(&server, name).await;
     }
     let names = |list: Value| -> Vec<String> {
         list.as_array().unwrap().iter().map(|session| session["id"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names(house.get(SESSIONS).await.ok()), ["a", "b", "c"]);
-    assert_eq!(names(house.get(&format!("{SESSIONS}?limit=2")).await.ok()), ["a", "b"]);
-    assert_eq!(names(house.get(&format!("{SESSIONS}?limit=2&page=2")).await.ok()), ["c"]);
-    assert_eq!(names(house.get(&format!("{SESSIONS}?offset=1&limit=1&order=desc")).await.ok()), ["b"]);
+    assert_eq!(names(server.get(SESSIONS).await.ok()), ["a", "b", "c"]);
+    assert_eq!(names(server.get(&format!("{SESSIONS}?limit=2")).await.ok()), ["a", "b"]);
+    assert_eq!(names(server.get(&format!("{SESSIONS}?limit=2&page=2")).await.ok()), ["c"]);
+    assert_eq!(names(server.get(&format!("{SESSIONS}?offset=1&limit=1&order=desc")).await.ok()), ["b"]);
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_the_run_only_where_that_is_set() {
     for (on_leave, end) in [("cancel", "INVOCATION_ABORTED"), ("continue", "tick49 ")] {
-        let house = TestServer::with(&[("GANDER_ADK_ON_LEAVE", on_leave)]).await;
-        begin(&house, "l").await;
+        let server = TestServer::with(&[("GANDER_ADK_ON_LEAVE", on_leave)]).await;
+        begin(&server, "l").await;
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let mut request = says("l", "slow");
         request["streaming"] = json!(true);
-        let sent = client.post(house.url("/run_sse")).bearer_auth(&house.token).body(request.to_string());
+        let sent = client.post(server.url("/run_sse")).bearer_auth(&server.token).body(request.to_string());
         let mut stream = sent.send().await.unwrap();
         assert!(stream.chunk().await.unwrap().is_some());
         drop((stream, client));
         let until_told = async {
-            while !house.get(&format!("{SESSIONS}/l")).await.ok()["events"].to_string().contains(end) {
+            while !server.get(&format!("{SESSIONS}/l")).await.ok()["events"].to_string().contains(end) {
                 tokio::task::yield_now().await;
             }
         };

@@ -2,4 +2,4 @@
 
 pub use crate::served::answer::{Answer, said};
 
-crate::served::house!(crate::served::CONFORMANCE_AGENTS);
+crate::served::test_server!(crate::served::CONFORMANCE_AGENTS);

@@ -36,37 +36,37 @@ async fn minus_32602_for_params_that_do_not_fit() -> anyhow::Result<()> {
 /// From some moment on no file may grow, as on a full disk: nothing is acknowledged, and what was is still there.
 #[tokio::test]
 async fn minus_32603_when_the_disk_takes_no_more() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let mut agent = Agent::spawn(without_file_size_signal(&house))?;
+    let server = TestServer::open()?;
+    let mut agent = Agent::spawn(without_file_size_signal(&server))?;
     agent.client.initialize().await?;
-    let session = agent.client.new_session(&house.folder).await?;
+    let session = agent.client.new_session(&server.folder).await?;
     agent.client.turn(&session, &script(&[json!([{"text": "stored"}])])).await?;
     forbid_growth(&agent)?;
     let error = agent.client.turn(&session, "lost?").await.expect_err("nothing can be stored");
     assert_eq!(error.downcast_ref::<Refusal>().context("a refusal")?.code, -32603);
-    let error = agent.client.new_session(&house.folder).await.expect_err("nothing can be stored");
+    let error = agent.client.new_session(&server.folder).await.expect_err("nothing can be stored");
     assert_eq!(error.downcast_ref::<Refusal>().context("a refusal")?.code, -32603);
     let (_, _) = agent.leave().await?;
-    let mut next = house.launch.editor(&["--standalone"]).await?;
-    next.client.load(&session, &house.folder).await?;
+    let mut next = server.launch.editor(&["--standalone"]).await?;
+    next.client.load(&session, &server.folder).await?;
     let text = gander_testkit::harness::Transcript::of(&next.client.seen, &session);
     ensure!(text.prompts.len() == 1 && text.text() == "stored", "{text:?}");
-    house.probe(&mut next).await
+    server.probe(&mut next).await
 }
 
 /// The id and the code of the answer to one line.
 async fn code_of(line: &str) -> anyhow::Result<(Value, Value)> {
-    let house = TestServer::open()?;
-    let (mut agent, _) = house.ready().await?;
+    let server = TestServer::open()?;
+    let (mut agent, _) = server.ready().await?;
     agent.client.write_raw(format!("{line}\n").as_bytes()).await?;
     let answer = agent.client.until(is_answer).await?;
-    house.probe(&mut agent).await?;
+    server.probe(&mut agent).await?;
     Ok((answer["id"].clone(), answer["error"]["code"].clone()))
 }
 
 /// The agent, deaf to the signal that would end it instead of failing its write.
-fn without_file_size_signal(house: &TestServer) -> Command {
-    let plain = house.launch.command(["acp", "--standalone"]);
+fn without_file_size_signal(server: &TestServer) -> Command {
+    let plain = server.launch.command(["acp", "--standalone"]);
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(plain.as_std().get_program());
     command.args(plain.as_std().get_args()).env_clear().kill_on_drop(true);

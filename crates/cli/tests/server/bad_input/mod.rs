@@ -56,8 +56,8 @@ async fn each_row_gets_its_answer_and_the_next_prompt_works() -> anyhow::Result<
 
 #[tokio::test]
 async fn loading_sessions_is_advertised() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let mut agent = house.launch.acp(&["--standalone"])?;
+    let server = TestServer::open()?;
+    let mut agent = server.launch.acp(&["--standalone"])?;
     assert_eq!(agent.client.initialize().await?["agentCapabilities"]["loadSession"], true);
     Ok(())
 }

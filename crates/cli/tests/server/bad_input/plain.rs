@@ -28,16 +28,16 @@ struct Answer(Value, &'static [i64]);
 
 /// Sends a row's bytes and compares the answers.
 pub(crate) async fn run(case: &Case) -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let mut agent = house.launch.acp(&["--standalone"])?;
+    let server = TestServer::open()?;
+    let mut agent = server.launch.acp(&["--standalone"])?;
     let mut session = String::new();
     if case.stage == Stage::Ready {
         agent.client.initialize().await?;
-        session = agent.client.new_session(&house.folder).await?;
+        session = agent.client.new_session(&server.folder).await?;
     }
     let from = agent.client.seen.len();
     for line in &case.lines {
-        agent.client.write_raw(&filled(line, &session, &house)).await?;
+        agent.client.write_raw(&filled(line, &session, &server)).await?;
     }
     agent.client.write_raw(b"\n{\"jsonrpc\":\"2.0\",\"id\":\"bell\",\"method\":\"_bell\"}\n").await?;
     let answers =
@@ -54,7 +54,7 @@ pub(crate) async fn run(case: &Case) -> anyhow::Result<()> {
             agent.client.initialize().await?;
         }
     }
-    house.probe(&mut agent).await?;
+    server.probe(&mut agent).await?;
     let (status, _) = agent.leave().await?;
     ensure!(status.success(), "it ended with {status}");
     Ok(())
@@ -228,11 +228,11 @@ fn unknown(id: &str) -> Answer {
     Answer(json!(id), &[-32601])
 }
 
-fn filled(line: &[u8], session: &str, house: &TestServer) -> Vec<u8> {
+fn filled(line: &[u8], session: &str, server: &TestServer) -> Vec<u8> {
     let mut bytes = line.to_vec();
     // Only text holds the words; bytes that are no text stay as they are.
     if let Ok(text) = std::str::from_utf8(line) {
-        let folder = house.folder.to_string_lossy();
+        let folder = server.folder.to_string_lossy();
         bytes = text.replace("SESSION", session).replace("FOLDER", &folder).into_bytes();
     }
     bytes.push(b'\n');

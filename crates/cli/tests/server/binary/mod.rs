@@ -13,7 +13,7 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A data directory, and the commands on it.
-pub struct Place {
+pub struct TestDirectory {
     pub root: tempfile::TempDir,
     data: &'static str,
     pub variables: Vec<(&'static str, String)>,
@@ -34,7 +34,7 @@ pub struct Running {
     read: String,
 }
 
-impl Place {
+impl TestDirectory {
     pub fn new() -> Self {
         Self::named("data")
     }
@@ -158,7 +158,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDirectory {
     fn drop(&mut self) {
         for pid in self.server_pids() {
             signal(pid, Signal::KILL);

@@ -8,11 +8,11 @@ use crate::goose_rest::test_server::{Events, TestServer, kinds, message, said, t
 
 #[tokio::test]
 async fn a_reply_is_a_stream_of_one_run() {
-    let house = TestServer::open().await;
-    let session = house.start().await;
+    let server = TestServer::open().await;
+    let session = server.start().await;
     let says = json!([[{"thought": "hm"}, {"text": "one two three", "chunks": 3, "delay_ms": 20}]]);
     let body = json!({"session_id": session, "user_message": message(says)});
-    let mut events = house.listen("/reply", body).await;
+    let mut events = server.listen("/reply", body).await;
     assert_eq!(events.frame().await.unwrap(), r#"data: {"type":"Ping"}"#, "a sign of life comes at once");
     let told = events.rest().await;
     assert_eq!(text(&told), "one two three");
@@ -21,7 +21,7 @@ async fn a_reply_is_a_stream_of_one_run() {
     assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "one message has one id: {ids:?}");
     let finish = told.last().unwrap();
     assert_eq!(finish["token_state"]["inputTokens"], finish["token_state"]["input_tokens"]);
-    let stored = house.conversation(&session).await;
+    let stored = server.conversation(&session).await;
     let roles: Vec<&Value> = stored.iter().map(|message| &message["role"]).collect();
     assert_eq!(roles, ["user", "assistant"]);
     assert_eq!(stored[1]["content"][1]["text"], "one two three");
@@ -30,7 +30,7 @@ async fn a_reply_is_a_stream_of_one_run() {
 /// Every form of a prompt from 1.8 to 1.39, and what adk2goose sends.
 #[tokio::test]
 async fn prompts_of_all_versions() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let (asks, other) = (message(json!([[{"text": "heard"}]])), said("earlier"));
     let lenient = json!({"id": "", "role": "user", "content": asks["content"], "metadata": {"user_visible": true}});
     let forms = [
@@ -41,20 +41,20 @@ async fn prompts_of_all_versions() {
         json!({"user_message": lenient, "override_conversation": null}),
     ];
     for mut form in forms {
-        form["session_id"] = json!(house.start().await);
-        assert_eq!(text(&house.reply(form.clone()).await), "heard", "{form}");
+        form["session_id"] = json!(server.start().await);
+        assert_eq!(text(&server.reply(form.clone()).await), "heard", "{form}");
     }
 }
 
 #[tokio::test]
 async fn an_overridden_history_is_the_history() {
-    let house = TestServer::open().await;
-    let session = house.start().await;
-    house.reply(json!({"session_id": session, "user_message": message(json!([[{"text": "first"}]]))})).await;
+    let server = TestServer::open().await;
+    let session = server.start().await;
+    server.reply(json!({"session_id": session, "user_message": message(json!([[{"text": "first"}]]))})).await;
     let history = json!([said("other"), {"role": "assistant", "content": "answer"}]);
     let again = json!({"session_id": session, "user_message": said("help"), "override_conversation": history});
-    house.reply(again).await;
-    let stored = house.conversation(&session).await;
+    server.reply(again).await;
+    let stored = server.conversation(&session).await;
     assert_eq!(stored.len(), 4, "{stored:?}");
     assert_eq!(stored[0], said_whole("other"));
 }
@@ -67,9 +67,9 @@ fn said_whole(text: &str) -> Value {
 
 #[tokio::test]
 async fn a_failed_run_says_so_and_finishes() {
-    let house = TestServer::with(&[("GANDER_AGENT_RETRIES", "0")]).await;
-    let session = house.start().await;
-    let told = house
+    let server = TestServer::with(&[("GANDER_AGENT_RETRIES", "0")]).await;
+    let session = server.start().await;
+    let told = server
         .reply(json!({"session_id": session, "user_message": message(json!([[{"error": "unauthorized"}]]))}))
         .await;
     assert_eq!(kinds(&told), ["Error", "Finish"]);
@@ -77,9 +77,9 @@ async fn a_failed_run_says_so_and_finishes() {
 
 #[tokio::test]
 async fn a_reply_to_nobody_is_an_event() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     for session in ["20260101_1", "01890000-0000-7000-8000-000000000000"] {
-        let told = house.reply(json!({"session_id": session, "user_message": said("hi")})).await;
+        let told = server.reply(json!({"session_id": session, "user_message": said("hi")})).await;
         assert_eq!(told, [json!({"type": "Error", "error": "Failed to read session: Session not found"})]);
     }
 }
@@ -87,15 +87,15 @@ async fn a_reply_to_nobody_is_an_event() {
 /// The answer under the tool's own id lets it run; the same answer twice finds nothing.
 #[tokio::test]
 async fn a_confirmation_by_either_route() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     for (route, yes) in [
         ("/action-required/tool-confirmation", json!({"action": "allow_once", "principalType": "Tool"})),
         ("/confirm", json!({"approved": true})),
     ] {
-        let session = house.start().await;
-        let file = format!("{}/{session}", house.work());
+        let session = server.start().await;
+        let file = format!("{}/{session}", server.work());
         let calls = json!([[{"tool": "shell", "args": {"command": format!("touch {file}")}}], [{"text": "done"}]]);
-        let mut events = house.listen("/reply", json!({"session_id": session, "user_message": message(calls)})).await;
+        let mut events = server.listen("/reply", json!({"session_id": session, "user_message": message(calls)})).await;
         let asked = events.until(|event| event["message"]["content"][0]["type"] == "actionRequired").await;
         let message = &asked["message"];
         assert_eq!((&message["id"], &message["metadata"]["agentVisible"]), (&Value::Null, &json!(false)));
@@ -105,39 +105,39 @@ async fn a_confirmation_by_either_route() {
         let mut answer = yes.clone();
         answer["id"] = data["id"].clone();
         answer["sessionId"] = json!(session);
-        assert_eq!(house.post(route, answer.clone()).await, (200, json!({})));
+        assert_eq!(server.post(route, answer.clone()).await, (200, json!({})));
         assert_eq!(text(&events.rest().await), "done");
         assert!(std::path::Path::new(&file).exists());
-        assert_eq!(house.post(route, answer).await.0, 404, "a question is answered once");
+        assert_eq!(server.post(route, answer).await.0, 404, "a question is answered once");
     }
 }
 
 #[tokio::test]
 async fn a_denied_tool_never_runs() {
-    let house = TestServer::open().await;
-    let session = house.start().await;
+    let server = TestServer::open().await;
+    let session = server.start().await;
     let calls = json!([[{"tool": "shell", "args": {"command": "touch no"}}], [{"text": "then not"}]]);
-    let mut events = house.listen("/reply", json!({"session_id": session, "user_message": message(calls)})).await;
+    let mut events = server.listen("/reply", json!({"session_id": session, "user_message": message(calls)})).await;
     let asked = events.until(|event| event["message"]["content"][0]["type"] == "actionRequired").await;
     let id = asked["message"]["content"][0]["data"]["id"].clone();
     let no = json!({"id": id, "sessionId": session, "action": "deny_once"});
-    house.ok("/action-required/tool-confirmation", no).await;
+    server.ok("/action-required/tool-confirmation", no).await;
     let told = events.rest().await;
     assert_eq!(text(&told), "then not");
-    assert!(!std::path::Path::new(&house.work()).join("no").exists());
+    assert!(!std::path::Path::new(&server.work()).join("no").exists());
 }
 
 /// A session that is listened to: accepted at once, told with ids, and told again after a cut.
 #[tokio::test]
 async fn a_session_that_is_listened_to() {
-    let house = TestServer::open().await;
-    let session = house.start().await;
-    let listen = house.request(Method::GET, &format!("/sessions/{session}/events")).send().await.unwrap();
+    let server = TestServer::open().await;
+    let session = server.start().await;
+    let listen = server.request(Method::GET, &format!("/sessions/{session}/events")).send().await.unwrap();
     let mut events = Events::of(listen);
     let request = Uuid::now_v7().to_string();
     let says = message(json!([[{"text": "a b c d", "chunks": 4, "delay_ms": 30}]]));
     let body = json!({"request_id": request, "user_message": says});
-    assert_eq!(house.ok(&format!("/sessions/{session}/reply"), body).await, json!({"request_id": request}));
+    assert_eq!(server.ok(&format!("/sessions/{session}/reply"), body).await, json!({"request_id": request}));
     let mut frames = Vec::new();
     loop {
         let frame = events.frame().await.unwrap();
@@ -154,7 +154,7 @@ async fn a_session_that_is_listened_to() {
     assert!(told.iter().all(|event| event["request_id"] == request && event["chat_request_id"] == request));
     for cut in 0..frames.len() - 1 {
         let id = frames[cut].lines().next().unwrap().strip_prefix("id: ").unwrap();
-        let again = house.request(Method::GET, &format!("/sessions/{session}/events")).header("last-event-id", id);
+        let again = server.request(Method::GET, &format!("/sessions/{session}/events")).header("last-event-id", id);
         let mut again = Events::of(again.send().await.unwrap());
         let mut rest = String::new();
         loop {
@@ -170,22 +170,22 @@ async fn a_session_that_is_listened_to() {
 
 #[tokio::test]
 async fn one_request_at_a_time_and_cancelled() {
-    let house = TestServer::open().await;
-    let session = house.start().await;
+    let server = TestServer::open().await;
+    let session = server.start().await;
     let (first, second) = (Uuid::now_v7().to_string(), Uuid::now_v7().to_string());
     let slow = message(json!([[{"text": "never", "delay_ms": 60000}]]));
     let path = format!("/sessions/{session}/reply");
-    house.ok(&path, json!({"request_id": first, "user_message": slow})).await;
-    assert_eq!(house.post(&path, json!({"request_id": second, "user_message": slow})).await.0, 400);
+    server.ok(&path, json!({"request_id": first, "user_message": slow})).await;
+    assert_eq!(server.post(&path, json!({"request_id": second, "user_message": slow})).await.0, 400);
     assert_eq!(
-        house.post(&path, json!({"request_id": first, "user_message": slow})).await.0,
+        server.post(&path, json!({"request_id": first, "user_message": slow})).await.0,
         200,
         "a retry is no second"
     );
-    let listen = house.request(Method::GET, &format!("/sessions/{session}/events")).send().await.unwrap();
+    let listen = server.request(Method::GET, &format!("/sessions/{session}/events")).send().await.unwrap();
     let mut events = Events::of(listen);
     assert_eq!(events.event().await.unwrap(), json!({"type": "ActiveRequests", "request_ids": [first]}));
-    house
+    server
         .request(Method::POST, &format!("/sessions/{session}/cancel"))
         .json(&json!({"request_id": first}))
         .send()
@@ -197,16 +197,16 @@ async fn one_request_at_a_time_and_cancelled() {
 /// Dropping the connection is the only Stop that clients of `/reply` have.
 #[tokio::test]
 async fn a_reply_that_nobody_reads_is_cancelled() {
-    let house = TestServer::with(&[("GANDER_SERVER_REPLY_GRACE", "20ms")]).await;
-    let session = house.start().await;
+    let server = TestServer::with(&[("GANDER_SERVER_REPLY_GRACE", "20ms")]).await;
+    let session = server.start().await;
     let slow = json!({"session_id": session, "user_message": message(json!([[{"text": "x", "delay_ms": 60000}]]))});
-    let mut events = house.listen("/reply", slow).await;
+    let mut events = server.listen("/reply", slow).await;
     events.frame().await.unwrap();
     drop(events);
-    let listen = house.request(Method::GET, &format!("/sessions/{session}/events")).send().await.unwrap();
+    let listen = server.request(Method::GET, &format!("/sessions/{session}/events")).send().await.unwrap();
     drop(listen);
     let idle = || async {
-        let view = house.app.services().hub.view(session.parse().unwrap()).await.unwrap();
+        let view = server.app.services().hub.view(session.parse().unwrap()).await.unwrap();
         view.run.is_none() && !view.ended.is_empty()
     };
     gander_testkit::harness::eventually("the run is cancelled", idle).await.unwrap();
@@ -215,21 +215,21 @@ async fn a_reply_that_nobody_reads_is_cancelled() {
 /// Somebody who listens when the time to come back is over keeps the run only for as long as it listens.
 #[tokio::test]
 async fn a_reply_is_cancelled_when_the_last_of_those_who_listen_leaves() {
-    let house = TestServer::with(&[("GANDER_SERVER_REPLY_GRACE", "1ms")]).await;
-    let session = house.start().await;
+    let server = TestServer::with(&[("GANDER_SERVER_REPLY_GRACE", "1ms")]).await;
+    let session = server.start().await;
     let slow = json!([[{"text": "x", "delay_ms": 3600000}]]);
     let slow = |session: &str| json!({"session_id": session, "user_message": message(slow.clone())});
-    let mut events = house.listen("/reply", slow(&session)).await;
+    let mut events = server.listen("/reply", slow(&session)).await;
     events.frame().await.unwrap();
-    let listen = house.request(Method::GET, &format!("/sessions/{session}/events")).send().await.unwrap();
+    let listen = server.request(Method::GET, &format!("/sessions/{session}/events")).send().await.unwrap();
     drop(events);
     // Signs of life come twice a second: with the third one the time to come back has long been over.
-    let other = house.start().await;
-    let mut elsewhere = house.listen("/reply", slow(&other)).await;
+    let other = server.start().await;
+    let mut elsewhere = server.listen("/reply", slow(&other)).await;
     for _ in 0..3 {
         elsewhere.frame().await.unwrap();
     }
-    let view = || async { house.app.services().hub.view(session.parse().unwrap()).await.unwrap() };
+    let view = || async { server.app.services().hub.view(session.parse().unwrap()).await.unwrap() };
     assert!(view().await.run.is_some(), "it is cancelled though somebody listens");
     drop(listen);
     let cancelled = || async { view().await.run.is_none() };
@@ -238,15 +238,15 @@ async fn a_reply_is_cancelled_when_the_last_of_those_who_listen_leaves() {
 
 #[tokio::test]
 async fn clear_is_told_to_everybody_and_forgets_what_was_spent() {
-    let house = TestServer::open().await;
-    let session = house.start().await;
-    house.reply(json!({"session_id": session, "user_message": said("help")})).await;
-    let listen = house.request(Method::GET, &format!("/sessions/{session}/events")).send().await.unwrap();
+    let server = TestServer::open().await;
+    let session = server.start().await;
+    server.reply(json!({"session_id": session, "user_message": said("help")})).await;
+    let listen = server.request(Method::GET, &format!("/sessions/{session}/events")).send().await.unwrap();
     let mut events = Events::of(listen);
     events.until(|event| event["type"] == "Finish").await;
-    let (status, cleared) = house.post(&format!("/sessions/{session}/clear"), Value::Null).await;
+    let (status, cleared) = server.post(&format!("/sessions/{session}/clear"), Value::Null).await;
     assert_eq!((status, &cleared["conversation"], &cleared["accumulated_total_tokens"]), (200, &json!([]), &json!(0)));
     assert_eq!(events.event().await.unwrap(), json!({"type": "UpdateConversation", "conversation": []}));
-    let told = house.reply(json!({"session_id": session, "user_message": said("/clear")})).await;
+    let told = server.reply(json!({"session_id": session, "user_message": said("/clear")})).await;
     assert_eq!(kinds(&told), ["UpdateConversation", "Finish"]);
 }

@@ -13,17 +13,18 @@ fn recipe() -> Value {
 }
 
 struct Anna<'a> {
-    house: &'a TestServer,
+    test_server: &'a TestServer,
     token: String,
 }
 
 impl<'a> Anna<'a> {
-    fn of(house: &'a TestServer) -> Self {
-        Self { house, token: house.other(&[Scope::Prompt]) }
+    fn of(test_server: &'a TestServer) -> Self {
+        Self { test_server, token: test_server.other(&[Scope::Prompt]) }
     }
 
     async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
-        let request = self.house.client.request(method, self.house.url(path)).header("x-secret-key", &self.token);
+        let request =
+            self.test_server.client.request(method, self.test_server.url(path)).header("x-secret-key", &self.token);
         let response = request.json(body).send().await.unwrap();
         let (status, text) = (response.status().as_u16(), response.text().await.unwrap());
         (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
@@ -46,19 +47,19 @@ impl<'a> Anna<'a> {
 
 #[tokio::test]
 async fn a_token_that_may_only_prompt_does_not_read_the_owners() {
-    let house = TestServer::with(&[("GANDER_PERMISSIONS_POLICY", "ask")]).await;
-    let anna = Anna::of(&house);
-    let data = house.config.paths.data().to_str().unwrap().to_owned();
-    let root = house.root().to_str().unwrap().to_owned();
-    std::os::unix::fs::symlink(&data, house.work() + "/link").unwrap();
+    let test_server = TestServer::with(&[("GANDER_PERMISSIONS_POLICY", "ask")]).await;
+    let anna = Anna::of(&test_server);
+    let data = test_server.config.paths.data().to_str().unwrap().to_owned();
+    let root = test_server.root().to_str().unwrap().to_owned();
+    std::os::unix::fs::symlink(&data, test_server.work() + "/link").unwrap();
     let tries = [
         (data.clone(), "token"),
         (format!("{data}/scratch"), "../token"),
-        (format!("{}/link", house.work()), "token"),
-        (format!("{}/../data", house.work()), "token"),
+        (format!("{}/link", test_server.work()), "token"),
+        (format!("{}/../data", test_server.work()), "token"),
         (root.clone(), "data/token"),
         ("/".to_owned(), &data[1..]),
-        (house.work(), "link/token"),
+        (test_server.work(), "link/token"),
     ];
     for (folder, file) in &tries {
         let (status, said) = anna.reads(Some(folder), file).await;
@@ -71,23 +72,23 @@ async fn a_token_that_may_only_prompt_does_not_read_the_owners() {
     }
     let (status, said) = anna.reads(None, "../../token").await;
     assert_eq!(status, 400, "{said}");
-    assert!(!said.to_string().contains(&house.token), "{said}");
+    assert!(!said.to_string().contains(&test_server.token), "{said}");
 }
 
 #[tokio::test]
 async fn not_even_the_owner_works_in_the_data_directory_or_reads_it_from_above() {
-    let house = TestServer::open().await;
-    let data = house.config.paths.data().to_str().unwrap().to_owned();
-    house.ok("/agent/start", json!({})).await; // makes the folder of private folders
-    for folder in [data.clone(), format!("{data}/scratch"), format!("{}/../data", house.work())] {
-        let (status, said) = house.post("/agent/start", json!({"working_dir": folder})).await;
+    let test_server = TestServer::open().await;
+    let data = test_server.config.paths.data().to_str().unwrap().to_owned();
+    test_server.ok("/agent/start", json!({})).await; // makes the folder of private folders
+    for folder in [data.clone(), format!("{data}/scratch"), format!("{}/../data", test_server.work())] {
+        let (status, said) = test_server.post("/agent/start", json!({"working_dir": folder})).await;
         let expected = format!("working_dir is in the server's data directory, which is never a workspace: {folder}");
         assert_eq!((status, said), (400, json!({"message": expected})));
     }
-    let above = house.root().canonicalize().unwrap();
-    let started = house.ok("/agent/start", json!({"working_dir": above, "recipe": recipe()})).await;
+    let above = test_server.root().canonicalize().unwrap();
+    let started = test_server.ok("/agent/start", json!({"working_dir": above, "recipe": recipe()})).await;
     let path = format!("/sessions/{}/user_recipe_values", started["id"].as_str().unwrap());
-    let (status, said) = house.put(&path, json!({"userRecipeValues": {"f": "data/token"}})).await;
+    let (status, said) = test_server.put(&path, json!({"userRecipeValues": {"f": "data/token"}})).await;
     assert_eq!(status, 400, "{said}");
     assert!(said.to_string().contains("path is outside the workspace: data/token"), "{said}");
 }
@@ -97,10 +98,10 @@ async fn what_a_recipe_reads_for_somebody_else_lies_below_the_roots_and_holds_no
     let lent = tempfile::tempdir().unwrap();
     let folder = lent.path().canonicalize().unwrap();
     let roots = format!("[{:?}]", folder.to_str().unwrap());
-    let house = TestServer::with(&[("GANDER_SERVER_ROOTS", &roots)]).await;
-    let anna = Anna::of(&house);
+    let test_server = TestServer::with(&[("GANDER_SERVER_ROOTS", &roots)]).await;
+    let anna = Anna::of(&test_server);
     std::fs::create_dir(folder.join("inner")).unwrap();
-    std::fs::write(folder.join("inner/plain.txt"), format!("token {}", house.token)).unwrap();
+    std::fs::write(folder.join("inner/plain.txt"), format!("token {}", test_server.token)).unwrap();
     std::fs::write(folder.join("inner/.env"), "KEY=1").unwrap();
     let inner = folder.join("inner").to_str().unwrap().to_owned();
     let (status, said) = anna.reads(Some(&inner), "plain.txt").await;
@@ -108,15 +109,15 @@ async fn what_a_recipe_reads_for_somebody_else_lies_below_the_roots_and_holds_no
     let (status, said) = anna.reads(Some(&inner), ".env").await;
     assert_eq!(status, 400);
     assert!(said.to_string().contains("file may hold secrets: .env"), "{said}");
-    assert_eq!(anna.reads(Some(&house.work()), "plain.txt").await.0, 400, "a folder that is not lent");
+    assert_eq!(anna.reads(Some(&test_server.work()), "plain.txt").await.0, 400, "a folder that is not lent");
 }
 
 #[tokio::test]
 async fn a_private_folder_is_its_owners_alone() {
-    let house = TestServer::open().await;
-    let mine = house.ok("/agent/start", json!({})).await["working_dir"].as_str().unwrap().to_owned();
+    let test_server = TestServer::open().await;
+    let mine = test_server.ok("/agent/start", json!({})).await["working_dir"].as_str().unwrap().to_owned();
     std::fs::write(format!("{mine}/note.txt"), "private").unwrap();
-    let anna = Anna::of(&house);
+    let anna = Anna::of(&test_server);
     let (status, said) = anna.reads(Some(&mine), "note.txt").await;
     assert_eq!(status, 400, "{said}");
     let (_, hers) = anna.send(Method::POST, "/agent/start", &json!({})).await;
@@ -128,9 +129,10 @@ async fn a_private_folder_is_its_owners_alone() {
 
 #[tokio::test]
 async fn the_owner_from_another_machine_is_held_by_the_roots_too() {
-    let house = TestServer::open().await;
+    let test_server = TestServer::open().await;
     let start = |forwarded: bool| {
-        let request = house.request(Method::POST, "/agent/start").json(&json!({"working_dir": house.work()}));
+        let request =
+            test_server.request(Method::POST, "/agent/start").json(&json!({"working_dir": test_server.work()}));
         let request = if forwarded { request.header("x-forwarded-for", "203.0.113.7") } else { request };
         async { request.send().await.unwrap().status().as_u16() }
     };
@@ -139,11 +141,11 @@ async fn the_owner_from_another_machine_is_held_by_the_roots_too() {
 
 #[tokio::test]
 async fn tools_do_not_see_the_data_directory_from_a_workspace_around_it() {
-    let house = TestServer::open().await;
-    let above = house.root().canonicalize().unwrap();
+    let test_server = TestServer::open().await;
+    let above = test_server.root().canonicalize().unwrap();
     std::fs::write(above.join("seen.txt"), "plain token text").unwrap();
     std::os::unix::fs::symlink(above.join("data"), above.join("door")).unwrap();
-    let session = house.ok("/agent/start", json!({"working_dir": above})).await["id"].clone();
+    let session = test_server.ok("/agent/start", json!({"working_dir": above})).await["id"].clone();
     let calls = json!([[
         {"tool": "read", "args": {"path": "data/token"}},
         {"tool": "read", "args": {"path": "door/token"}},
@@ -151,12 +153,12 @@ async fn tools_do_not_see_the_data_directory_from_a_workspace_around_it() {
         {"tool": "list", "args": {}},
         {"tool": "grep", "args": {"pattern": "[a-z]", "path": "."}},
     ], [{"text": "done"}]]);
-    let events = house
+    let events = test_server
         .reply(json!({"session_id": session, "user_message": crate::goose_rest::test_server::message(calls)}))
         .await;
     let told = json!(events).to_string();
     assert!(told.contains("seen.txt"), "{told}");
-    for hidden in [house.token.as_str(), "log.db", "server.lock", "secrets.json"] {
+    for hidden in [test_server.token.as_str(), "log.db", "server.lock", "secrets.json"] {
         assert!(!told.contains(hidden), "{hidden}: {told}");
     }
 }

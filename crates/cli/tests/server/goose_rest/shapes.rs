@@ -172,21 +172,21 @@ fn settings() -> Vec<Case> {
 
 #[tokio::test]
 async fn every_documented_route_answers_in_its_documented_shape() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let who = json!({"key": "who", "input_type": "string", "requirement": "optional", "description": "whom", "default": "you"});
     let recipe = json!({"version": "1.0.0", "title": "t", "description": "d", "instructions": "Greet {{ who }}.", "parameters": [who]});
-    let started = house.ok("/agent/start", json!({"working_dir": house.work(), "recipe": recipe})).await;
+    let started = server.ok("/agent/start", json!({"working_dir": server.work(), "recipe": recipe})).await;
     let id = started["id"].as_str().unwrap();
-    house.reply(json!({"session_id": id, "user_message": said("hello")})).await;
-    let (_, file) = house.get(&format!("/sessions/{id}/export")).await;
-    let (official, mut witness) = (official(), ConformanceRecorder::for_protocol("goose REST"));
-    witness.lists("route", ["POST /reply"]);
-    witness.shows("route", "POST /reply", "HTTP");
-    let cases = sessions(id, file.as_str().unwrap()).into_iter().chain(agent(id, &house.work())).chain(settings());
+    server.reply(json!({"session_id": id, "user_message": said("hello")})).await;
+    let (_, file) = server.get(&format!("/sessions/{id}/export")).await;
+    let (official, mut recorder) = (official(), ConformanceRecorder::for_protocol("goose REST"));
+    recorder.lists("route", ["POST /reply"]);
+    recorder.shows("route", "POST /reply", "HTTP");
+    let cases = sessions(id, file.as_str().unwrap()).into_iter().chain(agent(id, &server.work())).chain(settings());
     for Case { method, path, body, status, shape } in cases {
         let route = format!("{method} {}", path.split('?').next().unwrap_or(&path).replace(id, "{id}"));
-        witness.lists("route", [&route]);
-        let request = house.request(method.clone(), &path);
+        recorder.lists("route", [&route]);
+        let request = server.request(method.clone(), &path);
         let response = match &body {
             Some(body) => request.json(body).send().await.unwrap(),
             None => request.send().await.unwrap(),
@@ -196,7 +196,7 @@ async fn every_documented_route_answers_in_its_documented_shape() {
         assert_eq!(found, status, "{method} {path}: {text}");
         let value: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
         assert_eq!(misfit(shape, &value), None, "{method} {path}");
-        witness.shows("route", &route, "HTTP");
+        recorder.shows("route", &route, "HTTP");
         if let Some(document) = &official {
             validate(document, shape, &value, &format!("{method} {path}"));
         }
@@ -259,17 +259,17 @@ const ABSENT: [(Method, &str); 12] = [
 
 #[tokio::test]
 async fn what_is_not_offered_is_refused_honestly() {
-    let house = TestServer::open().await;
-    let mut witness = ConformanceRecorder::for_protocol("goose REST");
+    let server = TestServer::open().await;
+    let mut recorder = ConformanceRecorder::for_protocol("goose REST");
     for (method, path) in ABSENT {
-        let request = house.request(method.clone(), path);
+        let request = server.request(method.clone(), path);
         let request = if method == Method::POST { request.json(&json!({})) } else { request };
         let response = request.send().await.unwrap();
         assert_eq!(response.status().as_u16(), 501, "{method} {path}");
         let said: Value = response.json().await.unwrap();
         assert!(said["message"].is_string(), "{method} {path}: {said}");
         let route = format!("{method} {path}");
-        witness.lists("route", [&route]);
-        witness.refuses("route", &route, "501 with a sentence");
+        recorder.lists("route", [&route]);
+        recorder.refuses("route", &route, "501 with a sentence");
     }
 }

@@ -7,7 +7,7 @@ use reqwest::{Method, RequestBuilder};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-crate::served::house!();
+crate::served::test_server!();
 
 /// A stream of events that is read piece by piece.
 pub struct Events {

@@ -6,12 +6,12 @@ use serde_json::json;
 
 use crate::goose_rest::test_server::TestServer;
 
-async fn session(house: &TestServer) -> String {
-    let id = house.start().await;
+async fn session(server: &TestServer) -> String {
+    let id = server.start().await;
     let (program, args, env) = command("server", "good");
     let transport = Transport::Stdio { command: program.into(), args, env };
     let spec = Spec::new("script".to_owned(), transport);
-    let services = house.app.services();
+    let services = server.app.services();
     let view = services.hub.view(id.parse().unwrap()).await.unwrap();
     services.extensions.attach(&view, vec![spec]);
     id
@@ -19,33 +19,33 @@ async fn session(house: &TestServer) -> String {
 
 #[tokio::test]
 async fn a_tool_of_an_extension_is_called_without_the_agent() {
-    let house = TestServer::open().await;
-    let id = session(&house).await;
+    let server = TestServer::open().await;
+    let id = session(&server).await;
     let call =
         |name: &str, arguments: serde_json::Value| json!({"session_id": id, "name": name, "arguments": arguments});
-    let result = house.ok("/agent/call_tool", call("script__echo", json!({"text": "it works"}))).await;
+    let result = server.ok("/agent/call_tool", call("script__echo", json!({"text": "it works"}))).await;
     assert_eq!(result["isError"], false, "{result}");
     assert!(result["content"].to_string().contains("it works"), "{result}");
-    assert_eq!(house.post("/agent/call_tool", call("shell", json!({"command": "true"}))).await.0, 403);
-    assert_eq!(house.post("/agent/call_tool", call("script__nothing", json!({}))).await.0, 404);
+    assert_eq!(server.post("/agent/call_tool", call("shell", json!({"command": "true"}))).await.0, 403);
+    assert_eq!(server.post("/agent/call_tool", call("script__nothing", json!({}))).await.0, 404);
     let unknown = json!({"session_id": "x", "name": "script__echo", "arguments": {}});
-    assert_eq!(house.post("/agent/call_tool", unknown).await.0, 404);
-    assert_eq!(house.post("/agent/call_tool", json!({"session_id": id})).await.0, 422);
+    assert_eq!(server.post("/agent/call_tool", unknown).await.0, 404);
+    assert_eq!(server.post("/agent/call_tool", json!({"session_id": id})).await.0, 422);
 }
 
 #[tokio::test]
 async fn a_resource_of_an_extension_is_read() {
-    let house = TestServer::open().await;
-    let id = session(&house).await;
+    let server = TestServer::open().await;
+    let id = session(&server).await;
     let wanted = json!({"session_id": id, "extension_name": "script", "uri": "note://one"});
-    let read = house.ok("/agent/read_resource", wanted).await;
+    let read = server.ok("/agent/read_resource", wanted).await;
     assert_eq!((&read["uri"], &read["text"]), (&json!("note://one"), &json!("the first note")));
 }
 
 #[tokio::test]
 async fn a_resource_of_no_extension_is_not_found() {
-    let house = TestServer::open().await;
-    let id = session(&house).await;
+    let server = TestServer::open().await;
+    let id = session(&server).await;
     let wanted = json!({"session_id": id, "extension_name": "nobody", "uri": "note://one"});
-    assert_eq!(house.post("/agent/read_resource", wanted).await.0, 404);
+    assert_eq!(server.post("/agent/read_resource", wanted).await.0, 404);
 }

@@ -69,8 +69,8 @@ async fn other_over(line: Line) -> Other {
     Other { url, token, work: work.to_str().unwrap().to_owned(), pin, _stop: stop.drop_guard(), _root: root }
 }
 
-/// A house whose goose is that other server.
-async fn house(other: &Other, protocol: Option<Protocol>) -> TestServer {
+/// A server whose goose is that other server.
+async fn server(other: &Other, protocol: Option<Protocol>) -> TestServer {
     let mut remote = Remote::new(&other.url);
     remote.key = Some(other.token.clone().into());
     remote.folder = Some(other.work.clone());
@@ -88,13 +88,13 @@ const DONE: Outcome = Outcome::Completed { stop: StopReason::EndTurn };
 async fn words_and_history_go_both_ways() {
     for protocol in BOTH.map(Some).into_iter().chain([None]) {
         let other = other().await;
-        let house = house(&other, protocol).await;
-        let session = house.session(1).await;
-        let events = house.run(session, 1, r#"[[script:[[{"text":"hello"}]]]]"#).await;
+        let server = server(&other, protocol).await;
+        let session = server.session(1).await;
+        let events = server.run(session, 1, r#"[[script:[[{"text":"hello"}]]]]"#).await;
         assert_eq!((said(&events), outcome(&events)), (vec!["hello".to_owned()], &DONE), "{protocol:?}");
-        let events = house.run(session, 2, r#"[[script:[[{"text":"again"}]]]]"#).await;
+        let events = server.run(session, 2, r#"[[script:[[{"text":"again"}]]]]"#).await;
         assert_eq!(said(&events), ["again"], "{protocol:?}");
-        house.hub.delete(&Caller::local_owner(), session).await.unwrap();
+        server.hub.delete(&Caller::local_owner(), session).await.unwrap();
     }
 }
 
@@ -103,9 +103,9 @@ async fn a_certificate_that_nobody_vouches_for_is_taken_by_its_fingerprint_alone
     for protocol in BOTH.map(Some).into_iter().chain([None]) {
         let mut other = other_over(Line::SelfSigned).await;
         let ran = async |other: &Other| {
-            let house = house(other, protocol).await;
-            let session = house.session(1).await;
-            house.run(session, 1, r#"[[script:[[{"text":"hello"}]]]]"#).await
+            let server = server(other, protocol).await;
+            let session = server.session(1).await;
+            server.run(session, 1, r#"[[script:[[{"text":"hello"}]]]]"#).await
         };
         let events = ran(&other).await;
         assert_eq!((said(&events), outcome(&events)), (vec!["hello".to_owned()], &DONE), "{protocol:?}");
@@ -128,13 +128,13 @@ async fn a_tool_over_there_asks_here() {
             [(ChoiceKind::AllowOnce, ToolEnd::Completed, true), (ChoiceKind::RejectOnce, ToolEnd::Failed, false)]
         {
             let other = other().await;
-            let house = house(&other, Some(protocol)).await;
-            let session = house.session(1).await;
+            let server = server(&other, Some(protocol)).await;
+            let session = server.session(1).await;
             let script = r#"[[script:[[{"tool":"shell","args":{"command":"touch made"}}],[{"text":"then"}]]]]"#;
-            let run = house.prompt(session, 1, vec![Part::text(script)], None).await;
-            house.until(session, run, |event| matches!(event, Event::QuestionAsked { .. })).await;
-            house.answer(session, kind).await;
-            let events = house.until(session, run, |event| matches!(event, Event::RunEnded { .. })).await;
+            let run = server.prompt(session, 1, vec![Part::text(script)], None).await;
+            server.until(session, run, |event| matches!(event, Event::QuestionAsked { .. })).await;
+            server.answer(session, kind).await;
+            let events = server.until(session, run, |event| matches!(event, Event::RunEnded { .. })).await;
             assert_eq!(outcome(&events), &DONE, "{protocol:?} {kind:?}");
             let ends: Vec<ToolEnd> = events
                 .iter()
@@ -155,9 +155,9 @@ async fn a_wrong_key_is_said_as_such_whatever_is_spoken() {
     for protocol in BOTH {
         let mut other = other().await;
         other.token = "wrong".to_owned();
-        let house = house(&other, Some(protocol)).await;
-        let session = house.session(1).await;
-        let events = house.run(session, 1, "hi").await;
+        let server = server(&other, Some(protocol)).await;
+        let session = server.session(1).await;
+        let events = server.run(session, 1, "hi").await;
         assert_eq!(outcome(&events), &Outcome::failed("unauthorized", "Goose authentication failed"), "{protocol:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The door to the network: who is let in, what is too much, and what everything else is answered.
+//! The network side: who is let in, what is too much, and what everything else is answered.
 #![allow(clippy::unwrap_used)]
 
 mod status;
@@ -234,7 +234,7 @@ async fn a_token_without_the_scope_is_forbidden() {
 }
 
 #[tokio::test]
-async fn an_open_door_needs_no_token_but_takes_no_wrong_one() {
+async fn an_open_protocol_needs_no_token_but_takes_no_wrong_one() {
     for (open, approve, expected) in [
         ("['adk']", "true", [401, 401, 401, 401]),
         ("['adk', 'a2a']", "false", [200, 403, 403, 401]),

@@ -31,34 +31,40 @@ fn task(name: &str, calls: &Value) -> Value {
 
 #[tokio::test]
 async fn three_independent_tasks_meet_and_a_fourth_hears_of_them() {
-    let house = TestServer::unattended().await;
+    let test_server = TestServer::unattended().await;
     let mut last = task("last", &json!([[{ "text": "I heard" }]]));
     last["after"] = json!(["one", "two"]);
     last["mode"] = json!("qa");
-    let ran = run(&house, "gander", None, &delegates(json!([meets("one"), meets("two"), meets("three"), last]))).await;
+    let ran =
+        run(&test_server, "gander", None, &delegates(json!([meets("one"), meets("two"), meets("three"), last]))).await;
     assert_eq!(ran["status"], "completed", "{ran}");
     let told = ran["output"].to_string();
     for part in ["one: completed", "one met", "two met", "three met", "last: completed", "I heard"] {
         assert!(told.contains(part), "{part} is missing: {told}");
     }
     let session = ran["session_id"].as_str().unwrap();
-    let children = children(&house, session).await;
+    let children = children(&test_server, session).await;
     assert_eq!(children.len(), 4);
     let mut modes = Vec::new();
     for child in &children {
-        let view = house.app.services().hub.view(*child).await.unwrap();
+        let view = test_server.app.services().hub.view(*child).await.unwrap();
         modes.push(view.settings.mode.clone());
         assert!(matches!(view.ended[0].1, Outcome::Completed { .. }));
         if view.settings.mode == "qa" {
-            let log =
-                house.app.services().hub.store().read(*child, Seq::ZERO, Limit::default(), DeltaForm::Joined).await;
+            let log = test_server
+                .app
+                .services()
+                .hub
+                .store()
+                .read(*child, Seq::ZERO, Limit::default(), DeltaForm::Joined)
+                .await;
             let heard = format!("{:?}", log.unwrap());
             assert!(heard.contains("Result of one (completed)") && heard.contains("two met"));
         }
     }
     modes.sort();
     assert_eq!(modes, ["qa", "specialist", "specialist", "specialist"]);
-    let plan = house.view(session).await.plan;
+    let plan = test_server.view(session).await.plan;
     let steps: Vec<&str> = plan.items.iter().map(|item| item.text.as_str()).collect();
     assert_eq!(steps, ["one (specialist)", "two (specialist)", "three (specialist)", "last (qa)"]);
     assert!(plan.items.iter().all(|item| item.status == PlanStatus::Completed));
@@ -66,54 +72,55 @@ async fn three_independent_tasks_meet_and_a_fourth_hears_of_them() {
 
 #[tokio::test]
 async fn a_cancel_ends_them_all() {
-    let house = TestServer::unattended().await;
-    let mut editor = house.editor().await;
-    let session = editor.new_session(&house.work()).await.unwrap();
+    let test_server = TestServer::unattended().await;
+    let mut editor = test_server.editor().await;
+    let session = editor.new_session(&test_server.work()).await.unwrap();
     let prompt = delegates(json!([stays("one"), stays("two"), stays("three")]));
     let prompt = editor.prompt(&session, &prompt).await.unwrap();
-    wait_for(&house.work(), &["here-one", "here-two", "here-three"]).await;
-    cancelled_with_three(&house, &mut editor, &session, prompt).await;
+    wait_for(&test_server.work(), &["here-one", "here-two", "here-three"]).await;
+    cancelled_with_three(&test_server, &mut editor, &session, prompt).await;
 }
 
 #[tokio::test]
 async fn a_sub_agents_question_is_asked_where_its_parent_is() {
-    let house = TestServer::open().await;
-    let mut editor = house.editor().await;
-    let session = editor.new_session(&house.work()).await.unwrap();
+    let test_server = TestServer::open().await;
+    let mut editor = test_server.editor().await;
+    let session = editor.new_session(&test_server.work()).await.unwrap();
     let write =
         json!([[{ "tool": "write", "args": { "path": "asked.txt", "content": "yes" } }], [{ "text": "written" }]]);
     let prompt = editor.prompt(&session, &delegates(json!([task("writer", &write)]))).await.unwrap();
     let asked = editor.asked("session/request_permission").await.unwrap();
-    assert_eq!(listed(&house.work()), Vec::<String>::new());
+    assert_eq!(listed(&test_server.work()), Vec::<String>::new());
     editor.choose(&asked, "allow_once").await.unwrap();
     assert_eq!(editor.answer_to(prompt).await.unwrap()["stopReason"], "end_turn");
-    assert_eq!(listed(&house.work()), ["asked.txt"]);
+    assert_eq!(listed(&test_server.work()), ["asked.txt"]);
 }
 
 #[tokio::test]
 async fn a_sub_agents_question_is_asked_once_whatever_happens_meanwhile() {
-    let house = TestServer::open().await;
-    let mut editor = house.editor().await;
-    let session = editor.new_session(&house.work()).await.unwrap();
+    let test_server = TestServer::open().await;
+    let mut editor = test_server.editor().await;
+    let session = editor.new_session(&test_server.work()).await.unwrap();
     let write = |path: &str| json!({ "tool": "write", "args": { "path": path, "content": "yes" } });
     let writes = json!([[write("first.txt"), write("second.txt")], [{ "text": "written" }]]);
     let prompt = editor.prompt(&session, &delegates(json!([task("writer", &writes)]))).await.unwrap();
     let asked = editor.asked("session/request_permission").await.unwrap();
     // The sub-agent goes on while the first question is open: somebody answers the second in its own session.
-    let child = children(&house, &session).await[0];
-    allow(&house, child, 1).await;
-    wait_for(&house.work(), &["second.txt"]).await;
+    let child = children(&test_server, &session).await[0];
+    allow(&test_server, child, 1).await;
+    wait_for(&test_server.work(), &["second.txt"]).await;
     editor.choose(&asked, "allow_once").await.unwrap();
     assert_eq!(editor.answer_to(prompt).await.unwrap()["stopReason"], "end_turn");
-    assert_eq!(listed(&house.work()), ["first.txt", "second.txt"]);
-    let log = read_all(&**house.app.services().hub.store(), session.parse().unwrap(), DeltaForm::Joined).await.unwrap();
+    assert_eq!(listed(&test_server.work()), ["first.txt", "second.txt"]);
+    let log =
+        read_all(&**test_server.app.services().hub.store(), session.parse().unwrap(), DeltaForm::Joined).await.unwrap();
     let questions = log.iter().filter(|entry| matches!(entry.event, Event::QuestionAsked { .. }));
     assert_eq!(questions.count(), 1);
 }
 
 /// Says yes to the open question of this place, once it is there.
-async fn allow(house: &TestServer, session: SessionId, place: usize) {
-    let hub = &house.app.services().hub;
+async fn allow(test_server: &TestServer, session: SessionId, place: usize) {
+    let hub = &test_server.app.services().hub;
     let asked = async {
         loop {
             let run = hub.view(session).await.unwrap().run.unwrap();
@@ -134,13 +141,13 @@ async fn allow(house: &TestServer, session: SessionId, place: usize) {
 
 #[tokio::test]
 async fn what_cannot_run_is_refused_with_its_reason() {
-    let house = TestServer::open().await;
+    let test_server = TestServer::open().await;
     let mut wrong = task("a", &json!([[{ "text": "x" }]]));
     wrong["mode"] = json!("wizard");
-    let ran = run(&house, "gander", None, &delegates(json!([wrong]))).await;
+    let ran = run(&test_server, "gander", None, &delegates(json!([wrong]))).await;
     assert!(ran["output"].to_string().contains("no such agent or mode: wizard"), "{ran}");
     let nested = task("a", &json!([[{ "tool": "delegate", "args": { "tasks": [] } }], [{ "results": true }]]));
-    let ran = run(&house, "gander", None, &delegates(json!([nested]))).await;
+    let ran = run(&test_server, "gander", None, &delegates(json!([nested]))).await;
     assert!(ran["output"].to_string().contains("no such tool here"), "sub-agents have no sub-agents: {ran}");
 }
 

@@ -1,12 +1,12 @@
-//! The owner's own agents appear at the doors while the server runs.
+//! The owner's own agents appear in every protocol while the server runs.
 
 use serde_json::{Value, json};
 
 use crate::modes::test_server::{PATIENCE, TestServer, run, says};
 
-async fn until(house: &TestServer, wanted: impl Fn(&Value) -> bool) {
+async fn until(server: &TestServer, wanted: impl Fn(&Value) -> bool) {
     let patience = tokio::time::Instant::now() + PATIENCE;
-    while !wanted(&house.get("/agents").await) {
+    while !wanted(&server.get("/agents").await) {
         assert!(tokio::time::Instant::now() < patience, "the list does not change");
         tokio::task::yield_now().await;
     }
@@ -18,20 +18,20 @@ fn names(list: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn an_agent_of_the_owners_comes_and_goes_with_its_file() {
-    let house = TestServer::open().await;
-    assert!(!names(&house.get("/agents").await).contains(&"poet"));
-    let folder = house.agents();
+    let server = TestServer::open().await;
+    assert!(!names(&server.get("/agents").await).contains(&"poet"));
+    let folder = server.agents();
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("poet.md");
     std::fs::write(&file, "---\ntitle: Poet\ndescription: Rhymes\ncategory: llm_only\n---\nRhyme.\n").unwrap();
-    until(&house, |list| names(list).contains(&"poet")).await;
-    let ran = run(&house, "poet", None, &says("roses")).await;
+    until(&server, |list| names(list).contains(&"poet")).await;
+    let ran = run(&server, "poet", None, &says("roses")).await;
     assert_eq!((ran["agent_name"].as_str(), ran["status"].as_str()), (Some("poet"), Some("completed")));
-    let settings = house.settings(ran["session_id"].as_str().unwrap()).await;
+    let settings = server.settings(ran["session_id"].as_str().unwrap()).await;
     assert_eq!((settings.agent.as_str(), settings.mode.as_str()), ("poet", "default"));
     std::fs::remove_file(&file).unwrap();
-    until(&house, |list| !names(list).contains(&"poet")).await;
-    assert_eq!(house.send(reqwest::Method::GET, "/agents/poet", None).await.0, 404);
+    until(&server, |list| !names(list).contains(&"poet")).await;
+    assert_eq!(server.send(reqwest::Method::GET, "/agents/poet", None).await.0, 404);
 }
 
 /// The modes that an update of options offers.
@@ -43,10 +43,10 @@ fn offered(update: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn an_editor_that_is_there_is_told_when_a_mode_comes_and_goes() {
-    let house = TestServer::open().await;
-    let mut editor = house.editor().await;
-    let session = editor.new_session(&house.work()).await.unwrap();
-    let folder = house.agents().join("gander");
+    let server = TestServer::open().await;
+    let mut editor = server.editor().await;
+    let session = editor.new_session(&server.work()).await.unwrap();
+    let folder = server.agents().join("gander");
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("poet.md");
     std::fs::write(&file, "---\ntitle: Poet\ndescription: Rhymes\ncategory: llm_only\n---\nRhyme.\n").unwrap();
@@ -54,7 +54,7 @@ async fn an_editor_that_is_there_is_told_when_a_mode_comes_and_goes() {
     assert!(offered(&update).contains(&"poet"), "{update}");
     let params = json!({ "sessionId": session, "modeId": "poet" });
     editor.call("session/set_mode", params).await.unwrap();
-    assert_eq!(house.settings(&session).await.mode, "poet");
+    assert_eq!(server.settings(&session).await.mode, "poet");
     std::fs::remove_file(&file).unwrap();
     let gone = loop {
         let update = editor.update("config_option_update").await.unwrap();

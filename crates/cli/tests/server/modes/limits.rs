@@ -20,25 +20,25 @@ async fn set(editor: &mut Client, session: &str, option: &str, value: &str) -> a
 
 #[tokio::test]
 async fn a_budget_stops_the_loop_and_says_so() {
-    let house = TestServer::open().await;
-    let mut editor = house.editor().await;
-    let session = editor.new_session(&house.work()).await.unwrap();
+    let server = TestServer::open().await;
+    let mut editor = server.editor().await;
+    let session = editor.new_session(&server.work()).await.unwrap();
     set(&mut editor, &session, "budget", "1400").await.unwrap();
-    assert_eq!(house.settings(&session).await.budget, Budget { tokens: Some(1_400), cost: None });
-    let ran = run(&house, "gander", Some(&session), &looks(5)).await;
+    assert_eq!(server.settings(&session).await.budget, Budget { tokens: Some(1_400), cost: None });
+    let ran = run(&server, "gander", Some(&session), &looks(5)).await;
     assert_eq!(ran["status"], "failed", "{ran}");
     let why = ran["error"]["message"].as_str().unwrap();
     assert!(why.contains("budget is used up: 1400 of 1400 tokens"), "{why}");
     set(&mut editor, &session, "budget", "none").await.unwrap();
-    let ran = run(&house, "gander", Some(&session), &looks(3)).await;
+    let ran = run(&server, "gander", Some(&session), &looks(3)).await;
     assert_eq!(ran["status"], "completed", "{ran}");
 }
 
 #[tokio::test]
 async fn turns_are_counted_and_what_is_set_is_shown() {
-    let house = TestServer::open().await;
-    let mut editor = house.editor().await;
-    let session = editor.new_session(&house.work()).await.unwrap();
+    let server = TestServer::open().await;
+    let mut editor = server.editor().await;
+    let session = editor.new_session(&server.work()).await.unwrap();
     set(&mut editor, &session, "temperature", "0.35").await.unwrap();
     let shown = set(&mut editor, &session, "max_turns", "2").await.unwrap();
     let value = |id: &str| {
@@ -46,7 +46,7 @@ async fn turns_are_counted_and_what_is_set_is_shown() {
         options.iter().find(|option| option["id"] == id).unwrap()["currentValue"].clone()
     };
     assert_eq!((value("temperature"), value("max_turns"), value("budget")), (json!("0.35"), json!("2"), json!("none")));
-    assert_eq!(house.settings(&session).await.temperature, Some(35));
+    assert_eq!(server.settings(&session).await.temperature, Some(35));
     assert_eq!(editor.turn(&session, &looks(5)).await.unwrap(), "max_turn_requests");
     for (option, value) in [("max_turns", "0"), ("temperature", "3"), ("budget", "-1"), ("budget", "$"), ("turns", "1")]
     {

@@ -1,4 +1,4 @@
-//! Agents and modes: the same at every door; plans, routes, budgets and sub-agents.
+//! Agents and modes: the same at every protocol; plans, routes, budgets and sub-agents.
 
 #![allow(clippy::unwrap_used)]
 

@@ -24,8 +24,8 @@ fn edited() -> Value {
 }
 
 /// The folder of a session that waits for approval: nothing is in it.
-async fn untouched(house: &TestServer, session: &str) -> PathBuf {
-    let view = house.view(session).await;
+async fn untouched(server: &TestServer, session: &str) -> PathBuf {
+    let view = server.view(session).await;
     let folder = PathBuf::from(&view.workspace);
     assert_eq!(listed(&folder), Vec::<String>::new(), "nothing may be written before the plan is approved");
     assert_eq!((view.settings.agent.as_str(), view.settings.mode.as_str()), ("gander", "planner"));
@@ -37,10 +37,10 @@ async fn untouched(house: &TestServer, session: &str) -> PathBuf {
 }
 
 /// Waits for the end of the run, and finds what the plan said.
-async fn carried_out(house: &TestServer, session: &str, folder: &std::path::Path) {
+async fn carried_out(server: &TestServer, session: &str, folder: &std::path::Path) {
     let patience = tokio::time::Instant::now() + PATIENCE;
     let view = loop {
-        let view = house.view(session).await;
+        let view = server.view(session).await;
         if view.run.is_none() {
             break view;
         }
@@ -55,15 +55,15 @@ async fn carried_out(house: &TestServer, session: &str, folder: &std::path::Path
 
 #[tokio::test]
 async fn from_an_editor_with_a_changed_plan() {
-    let house = TestServer::open().await;
-    let mut editor = house.editor().await;
-    let session = editor.new_session(&house.work()).await.unwrap();
+    let server = TestServer::open().await;
+    let mut editor = server.editor().await;
+    let session = editor.new_session(&server.work()).await.unwrap();
     editor.call("session/set_mode", json!({ "sessionId": session, "modeId": "planner" })).await.unwrap();
     let prompt = editor.prompt(&session, &script()).await.unwrap();
     let shown = editor.update("plan").await.unwrap();
     assert_eq!(shown["entries"][1]["content"], "check it");
     let asked = editor.asked("session/request_permission").await.unwrap();
-    let folder = untouched(&house, &session).await;
+    let folder = untouched(&server, &session).await;
     let outcome = json!({ "outcome": "selected", "optionId": "approve" });
     editor.respond(&asked["id"], json!({ "outcome": outcome, "_meta": { "gander/plan": edited() } })).await.unwrap();
     let changed = editor.update("plan").await.unwrap();
@@ -74,7 +74,7 @@ async fn from_an_editor_with_a_changed_plan() {
     let asked = editor.asked("session/request_permission").await.unwrap();
     editor.choose(&asked, "allow_once").await.unwrap();
     assert_eq!(editor.answer_to(prompt).await.unwrap()["stopReason"], "end_turn");
-    carried_out(&house, &session, &folder).await;
+    carried_out(&server, &session, &folder).await;
     let told = editor.seen.iter().rev().find(|seen| {
         seen["params"]["update"]["status"] == "completed" && seen.to_string().contains("approved this plan")
     });
@@ -83,34 +83,34 @@ async fn from_an_editor_with_a_changed_plan() {
 
 #[tokio::test]
 async fn from_the_agent_communication_protocol() {
-    let house = TestServer::open().await;
-    let run = crate::modes::test_server::run(&house, "planner", None, &script()).await;
+    let server = TestServer::open().await;
+    let run = crate::modes::test_server::run(&server, "planner", None, &script()).await;
     assert_eq!(run["status"], "awaiting", "{run}");
     let detail = run["await_request"]["message"]["parts"][1]["content"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(detail).unwrap()["plan"]["items"][0]["text"], "write done.txt");
     let session = run["session_id"].as_str().unwrap();
-    let folder = untouched(&house, session).await;
+    let folder = untouched(&server, session).await;
     let answer = |part: Value| {
         let message = json!({ "role": "user", "parts": [part] });
         json!({ "run_id": run["run_id"], "mode": "sync", "await_resume": { "type": "message", "message": message } })
     };
     let path = format!("/runs/{}", run["run_id"].as_str().unwrap());
     let bad = json!({ "content_type": "application/json", "content": json!({ "items": [7] }).to_string() });
-    let (status, refused) = house.send(reqwest::Method::POST, &path, Some(&answer(bad))).await;
+    let (status, refused) = server.send(reqwest::Method::POST, &path, Some(&answer(bad))).await;
     assert_eq!(status, 422, "{refused}");
-    untouched(&house, session).await;
+    untouched(&server, session).await;
     let part = json!({ "content_type": "application/json", "content": edited().to_string() });
-    let writes = house.post(&path, answer(part)).await;
+    let writes = server.post(&path, answer(part)).await;
     assert_eq!(writes["status"], "awaiting", "a plan is no leave to write: {writes}");
-    let ended = house.post(&path, answer(json!({ "content": "yes" }))).await;
+    let ended = server.post(&path, answer(json!({ "content": "yes" }))).await;
     assert_eq!(ended["status"], "completed", "{ended}");
-    carried_out(&house, session, &folder).await;
+    carried_out(&server, session, &folder).await;
 }
 
 /// The first question of a session that is not this one, once it is there.
-async fn asked(house: &TestServer, session: &str, before: Option<QuestionId>) -> QuestionId {
+async fn asked(server: &TestServer, session: &str, before: Option<QuestionId>) -> QuestionId {
     loop {
-        let run = house.view(session).await.run;
+        let run = server.view(session).await.run;
         let mut questions = run.iter().flat_map(|run| &run.questions);
         if let Some(question) = questions.find(|question| Some(question.id) != before) {
             return question.id;
@@ -121,8 +121,8 @@ async fn asked(house: &TestServer, session: &str, before: Option<QuestionId>) ->
 
 #[tokio::test]
 async fn from_goose_with_the_mode_plan() {
-    let house = TestServer::open().await;
-    let started = house.post("/agent/start", json!({ "working_dir": house.work() })).await;
+    let server = TestServer::open().await;
+    let started = server.post("/agent/start", json!({ "working_dir": server.work() })).await;
     let session = started["id"].as_str().unwrap().to_owned();
     let content = json!([{ "type": "text", "text": script() }]);
     let body = json!({
@@ -131,45 +131,45 @@ async fn from_goose_with_the_mode_plan() {
     let confirm = async {
         let allow = async |question: QuestionId| {
             let body = json!({ "id": question, "action": "allow_once", "sessionId": session, "principalType": "Tool" });
-            house.post("/action-required/tool-confirmation", body).await
+            server.post("/action-required/tool-confirmation", body).await
         };
-        let plan = asked(&house, &session, None).await;
-        let folder = untouched(&house, &session).await;
+        let plan = asked(&server, &session, None).await;
+        let folder = untouched(&server, &session).await;
         allow(plan).await;
-        allow(asked(&house, &session, Some(plan)).await).await;
+        allow(asked(&server, &session, Some(plan)).await).await;
         folder
     };
-    let (reply, folder) = tokio::join!(house.post("/reply", body), confirm);
+    let (reply, folder) = tokio::join!(server.post("/reply", body), confirm);
     let told = reply.as_str().unwrap();
     assert!(told.contains("PlanProposal") && told.contains("carried out"), "{told}");
-    carried_out(&house, &session, &folder).await;
+    carried_out(&server, &session, &folder).await;
 }
 
 #[tokio::test]
 async fn from_a2a_and_turned_down() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let message = |text: &str, more: Value| {
         let id: String = text.chars().rev().take(100).collect();
         let mut message = json!({ "messageId": id, "role": "ROLE_USER", "parts": [{ "text": text }] });
         message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({ "message": message })
     };
-    let sent = house.post("/a2a/planner/message:send", message(&script(), json!({}))).await;
+    let sent = server.post("/a2a/planner/message:send", message(&script(), json!({}))).await;
     let task = &sent["task"];
     assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{sent}");
     let session = task["contextId"].as_str().unwrap();
-    let folder = untouched(&house, session).await;
-    house.post("/a2a/planner/message:send", message("reject", json!({ "taskId": task["id"] }))).await;
-    let view = house.view(session).await;
+    let folder = untouched(&server, session).await;
+    server.post("/a2a/planner/message:send", message("reject", json!({ "taskId": task["id"] }))).await;
+    let view = server.view(session).await;
     assert_eq!(view.settings.mode, "planner", "a plan that is turned down changes nothing");
     assert_eq!(listed(&folder), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn from_adk_with_a_changed_plan_as_payload() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let sessions = "/apps/planner/users/u1/sessions";
-    let made = house.post(sessions, json!({})).await;
+    let made = server.post(sessions, json!({})).await;
     let session = made["id"].as_str().unwrap();
     let says = |parts: Value| json!({ "appName": "planner", "userId": "u1", "sessionId": session, "newMessage": { "parts": parts } });
     let asks = |told: &Value| {
@@ -177,13 +177,13 @@ async fn from_adk_with_a_changed_plan_as_payload() {
         let asks = calls.flatten().find(|part| part["functionCall"]["name"] == "adk_request_confirmation");
         asks.unwrap_or_else(|| panic!("nothing is asked: {told}"))["functionCall"].clone()
     };
-    let asked = asks(&house.post("/run", says(json!([{ "text": script() }]))).await);
+    let asked = asks(&server.post("/run", says(json!([{ "text": script() }]))).await);
     let payload = &asked["args"]["toolConfirmation"]["payload"];
     assert_eq!(payload["items"][1]["text"], "check it");
-    let folder = untouched(&house, session).await;
+    let folder = untouched(&server, session).await;
     let answer = |asked: &Value, response: Value| json!([{ "functionResponse": { "id": asked["id"], "name": asked["name"], "response": response } }]);
     let plan = json!({ "confirmed": true, "payload": edited() });
-    let write = asks(&house.post("/run", says(answer(&asked, plan))).await);
-    house.post("/run", says(answer(&write, json!({ "confirmed": true })))).await;
-    carried_out(&house, session, &folder).await;
+    let write = asks(&server.post("/run", says(answer(&asked, plan))).await);
+    server.post("/run", says(answer(&write, json!({ "confirmed": true })))).await;
+    carried_out(&server, session, &folder).await;
 }

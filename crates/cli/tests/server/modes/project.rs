@@ -10,8 +10,8 @@ use crate::modes::test_server::{PATIENCE, TestServer, children, delegates, plays
 const POET: &str = "---\ntitle: Poet\ndescription: Rhymes\nwords: [rhyme, sonnet]\n---\nRhyme.\n";
 
 /// A folder with these files of agents.
-fn project(house: &TestServer, name: &str, files: &[(&str, &str)]) -> PathBuf {
-    let folder = house.work().join(name);
+fn project(server: &TestServer, name: &str, files: &[(&str, &str)]) -> PathBuf {
+    let folder = server.work().join(name);
     std::fs::create_dir_all(&folder).unwrap();
     files.iter().for_each(|(path, text)| write(&folder, path, text));
     folder.canonicalize().unwrap()
@@ -23,8 +23,8 @@ fn write(folder: &Path, path: &str, text: &str) {
     std::fs::write(file, text).unwrap();
 }
 
-async fn trust(house: &TestServer, folder: &Path) {
-    house.app.services().trust.trust(folder).await.unwrap();
+async fn trust(server: &TestServer, folder: &Path) {
+    server.app.services().trust.trust(folder).await.unwrap();
 }
 
 /// A new session there, and the modes that it offers by id and title.
@@ -63,23 +63,23 @@ async fn set_mode(editor: &mut Client, session: &str, mode: &str) -> Result<Valu
 
 #[tokio::test]
 async fn they_are_inert_until_the_folder_is_trusted_and_follow_their_files_then() {
-    let house = TestServer::open().await;
-    let folder = project(&house, "one", &[("gander/poet.md", POET)]);
-    let mut editor = house.editor().await;
+    let server = TestServer::open().await;
+    let folder = project(&server, "one", &[("gander/poet.md", POET)]);
+    let mut editor = server.editor().await;
     let (session, offered) = opened(&mut editor, &folder).await;
     assert_eq!(title(&offered, "poet"), None);
     assert!(set_mode(&mut editor, &session, "poet").await.is_err());
-    trust(&house, &folder).await;
+    trust(&server, &folder).await;
     told(&mut editor, &session, |offered| title(offered, "poet").as_deref() == Some("Poet")).await;
     set_mode(&mut editor, &session, "poet").await.unwrap();
-    assert_eq!(house.settings(&session).await.mode, "poet");
+    assert_eq!(server.settings(&session).await.mode, "poet");
     assert_eq!(editor.turn(&session, &says("roses")).await.unwrap(), "end_turn");
     write(&folder, "gander/poet.md", &POET.replace("title: Poet", "title: Bard"));
     told(&mut editor, &session, |offered| title(offered, "poet").as_deref() == Some("Bard")).await;
-    let (_, offered) = opened(&mut editor, &house.work()).await;
+    let (_, offered) = opened(&mut editor, &server.work()).await;
     assert_eq!(title(&offered, "poet"), None, "what is beside the project has nothing of it");
-    assert!(!house.get("/agents").await.to_string().contains("Bard"), "a door without a folder shows the server's");
-    house.app.services().trust.revoke(&folder).await.unwrap();
+    assert!(!server.get("/agents").await.to_string().contains("Bard"), "a door without a folder shows the server's");
+    server.app.services().trust.revoke(&folder).await.unwrap();
     told(&mut editor, &session, |offered| title(offered, "poet").is_none()).await;
     let (_, offered) = opened(&mut editor, &folder).await;
     assert_eq!(title(&offered, "poet"), None);
@@ -87,36 +87,36 @@ async fn they_are_inert_until_the_folder_is_trusted_and_follow_their_files_then(
 
 #[tokio::test]
 async fn two_projects_have_the_same_mode_in_two_ways_side_by_side() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let mode = |tools: &str| format!("---\ntitle: Only {tools}\ntools: [{tools}]\n---\nDo it.\n");
-    let reads = project(&house, "reads", &[("gander/assistant.md", &mode("look"))]);
-    let plans = project(&house, "plans", &[("gander/assistant.md", &mode("plan"))]);
-    trust(&house, &reads).await;
-    trust(&house, &plans).await;
+    let reads = project(&server, "reads", &[("gander/assistant.md", &mode("look"))]);
+    let plans = project(&server, "plans", &[("gander/assistant.md", &mode("plan"))]);
+    trust(&server, &reads).await;
+    trust(&server, &plans).await;
     std::fs::write(reads.join("file"), "here").unwrap();
     let calls = json!([[{ "tool": "read", "args": { "path": "file" } },
         { "tool": "plan", "args": { "items": [{ "text": "step", "status": "pending" }] } }], [{ "results": true }]]);
-    let mut editor = house.editor().await;
+    let mut editor = server.editor().await;
     let (first, offered) = opened(&mut editor, &reads).await;
     assert_eq!(title(&offered, "assistant").as_deref(), Some("Only look"));
     let (second, offered) = opened(&mut editor, &plans).await;
     assert_eq!(title(&offered, "assistant").as_deref(), Some("Only plan"));
     for (session, steps) in [(&first, 0), (&second, 1)] {
         assert_eq!(editor.turn(session, &plays(&calls)).await.unwrap(), "end_turn");
-        assert_eq!(house.view(session).await.plan.items.len(), steps);
+        assert_eq!(server.view(session).await.plan.items.len(), steps);
     }
 }
 
 #[tokio::test]
 async fn the_nearer_counts_and_the_project_s_is_laid_over_the_owner_s() {
-    let house = TestServer::open().await;
-    let own = house.agents().join("gander");
+    let server = TestServer::open().await;
+    let own = server.agents().join("gander");
     std::fs::create_dir_all(&own).unwrap();
     std::fs::write(own.join("poet.md"), POET.replace("title: Poet", "title: Mine")).unwrap();
     std::fs::write(own.join("critic.md"), POET.replace("title: Poet", "title: Critic")).unwrap();
-    let folder = project(&house, "near", &[("gander/poet.md", POET), ("legal.md", POET)]);
-    trust(&house, &folder).await;
-    let mut editor = house.editor().await;
+    let folder = project(&server, "near", &[("gander/poet.md", POET), ("legal.md", POET)]);
+    trust(&server, &folder).await;
+    let mut editor = server.editor().await;
     // The owner's files were looked at a moment ago.
     let begun = tokio::time::Instant::now();
     let (session, offered) = loop {
@@ -127,30 +127,30 @@ async fn the_nearer_counts_and_the_project_s_is_laid_over_the_owner_s() {
         assert!(begun.elapsed() < PATIENCE, "the owner's is not there");
     };
     assert_eq!(title(&offered, "poet").as_deref(), Some("Poet"));
-    let (_, elsewhere) = opened(&mut editor, &house.work()).await;
+    let (_, elsewhere) = opened(&mut editor, &server.work()).await;
     assert_eq!(title(&elsewhere, "poet").as_deref(), Some("Mine"));
     // An agent that only the project has serves its session.
     let update = json!({ "session_id": session, "goose_mode": "legal" });
-    let (status, said) = house.send(reqwest::Method::POST, "/agent/update_session", Some(&update)).await;
+    let (status, said) = server.send(reqwest::Method::POST, "/agent/update_session", Some(&update)).await;
     assert_eq!(status, 200, "{said}");
-    assert_eq!(house.settings(&session).await.agent, "legal");
+    assert_eq!(server.settings(&session).await.agent, "legal");
     assert_eq!(editor.turn(&session, &says("ok")).await.unwrap(), "end_turn");
 }
 
 #[tokio::test]
 async fn routes_and_sub_agents_know_them() {
-    let house = TestServer::open().await;
-    let folder = project(&house, "routed", &[("gander/poet.md", POET)]);
-    trust(&house, &folder).await;
-    let mut editor = house.editor().await;
+    let server = TestServer::open().await;
+    let folder = project(&server, "routed", &[("gander/poet.md", POET)]);
+    trust(&server, &folder).await;
+    let mut editor = server.editor().await;
     let (session, _) = opened(&mut editor, &folder).await;
     let tasks = json!([{ "name": "verse", "prompt": says("roses"), "mode": "poet" }]);
     assert_eq!(editor.turn(&session, &delegates(tasks)).await.unwrap(), "end_turn");
-    let child = children(&house, &session).await[0].to_string();
-    assert_eq!(house.settings(&child).await.mode, "poet");
+    let child = children(&server, &session).await[0].to_string();
+    assert_eq!(server.settings(&child).await.mode, "poet");
     let option = json!({ "sessionId": session, "configId": "routing", "value": "auto" });
     editor.call("session/set_config_option", option).await.unwrap();
     let prompt = format!("Write a sonnet, and rhyme it well {}", says("ok"));
     assert_eq!(editor.turn(&session, &prompt).await.unwrap(), "end_turn");
-    assert_eq!(house.settings(&session).await.mode, "poet");
+    assert_eq!(server.settings(&session).await.mode, "poet");
 }

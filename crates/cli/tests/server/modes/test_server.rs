@@ -14,7 +14,7 @@ use crate::served::pipe;
 /// Long enough for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-crate::served::house!();
+crate::served::test_server!();
 
 /// Why a test sets the policy `auto`.
 pub const UNATTENDED: &str = "agents that work side by side for a long time are left alone";
@@ -92,13 +92,13 @@ pub fn says(text: &str) -> String {
 }
 
 /// A run over ACP-REST, to its end.
-pub async fn run(house: &TestServer, agent: &str, session: Option<&str>, text: &str) -> Value {
+pub async fn run(server: &TestServer, agent: &str, session: Option<&str>, text: &str) -> Value {
     let part = json!({ "content_type": "text/plain", "content": text });
     let mut body = json!({ "agent_name": agent, "input": [{ "role": "user", "parts": [part] }], "mode": "sync" });
     if let Some(session) = session {
         body["session_id"] = json!(session);
     }
-    house.post("/runs", body).await
+    server.post("/runs", body).await
 }
 
 /// A prompt that makes the demo model play these calls.
@@ -112,8 +112,8 @@ pub fn delegates(tasks: Value) -> String {
 }
 
 /// The sub-agents of a session.
-pub async fn children(house: &TestServer, parent: &str) -> Vec<SessionId> {
-    let store = house.app.services().hub.store();
+pub async fn children(server: &TestServer, parent: &str) -> Vec<SessionId> {
+    let store = server.app.services().hub.store();
     let query = SessionQuery { limit: 50, ..sessions_of(Principal::owner()) };
     let cards = store.sessions(query).await.unwrap().sessions;
     let parent: SessionId = parent.parse().unwrap();
@@ -130,13 +130,13 @@ pub async fn wait_for(folder: &std::path::Path, names: &[&str]) {
 }
 
 /// Cancels a prompt that three sub-agents work at: it ends so, and so do they.
-pub async fn cancelled_with_three(house: &TestServer, editor: &mut Client, session: &str, prompt: u64) {
+pub async fn cancelled_with_three(server: &TestServer, editor: &mut Client, session: &str, prompt: u64) {
     editor.notify("session/cancel", json!({ "sessionId": session })).await.unwrap();
     assert_eq!(editor.answer_to(prompt).await.unwrap()["stopReason"], "cancelled");
-    let children = children(house, session).await;
+    let children = children(server, session).await;
     assert_eq!(children.len(), 3);
     for child in children {
-        assert_eq!(house.ended(child).await, Outcome::Cancelled);
+        assert_eq!(server.ended(child).await, Outcome::Cancelled);
     }
 }
 

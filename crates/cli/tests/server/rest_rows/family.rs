@@ -50,13 +50,13 @@ impl Family {
     }
 
     /// A session.
-    pub async fn begin(self, house: &TestServer) -> String {
+    pub async fn begin(self, server: &TestServer) -> String {
         match self {
             Self::Goose => {
-                let made = house.post(self, "/agent/start", &json!({ "working_dir": house.work() })).await;
+                let made = server.post(self, "/agent/start", &json!({ "working_dir": server.work() })).await;
                 made.ok()["id"].as_str().unwrap().to_owned()
             }
-            Self::Adk => house.post(self, SESSIONS, &Value::Null).await.ok()["id"].as_str().unwrap().to_owned(),
+            Self::Adk => server.post(self, SESSIONS, &Value::Null).await.ok()["id"].as_str().unwrap().to_owned(),
         }
     }
 
@@ -82,8 +82,8 @@ impl Family {
     }
 
     /// Everything that was said in a session, as the family shows it.
-    pub async fn history(self, house: &TestServer, session: &str) -> Value {
-        let mut told = house.get(self, &self.told(session)).await.ok();
+    pub async fn history(self, server: &TestServer, session: &str) -> Value {
+        let mut told = server.get(self, &self.told(session)).await.ok();
         match self {
             Self::Goose => serde_json::from_str::<Value>(told.as_str().unwrap()).unwrap()["conversation"].take(),
             Self::Adk => told["events"].take(),
@@ -99,12 +99,12 @@ impl Family {
     }
 
     /// True if a prompt to a new session is answered.
-    pub async fn works(self, house: &TestServer) {
-        let session = self.begin(house).await;
+    pub async fn works(self, server: &TestServer) {
+        let session = self.begin(server).await;
         let said = gander_testkit::harness::script(&[json!([{ "text": "still here" }])]);
-        let answer = house.post(self, self.stream(), &self.says(&session, &said)).await;
+        let answer = server.post(self, self.stream(), &self.says(&session, &said)).await;
         assert_eq!(answer.status, 200, "{self:?}: {}", answer.text);
-        let history = self.history(house, &session).await;
+        let history = self.history(server, &session).await;
         assert_eq!(history.to_string().matches("still here").count(), 2, "{self:?}: once asked, once said: {history}");
     }
 

@@ -33,9 +33,9 @@ fn named(family: Family, bytes: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn what_is_no_json_is_refused() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     for family in FAMILIES {
-        let session = family.begin(&house).await;
+        let session = family.begin(&server).await;
         let whole = family.says(&session, "x").to_string();
         let number = |number: &str| ("J07", said(family, &session, number));
         let mut cases: Vec<(&str, Vec<u8>)> = vec![
@@ -49,20 +49,24 @@ async fn what_is_no_json_is_refused() {
         ];
         cases.extend(["NaN", "Infinity", "01", "+1", ".5", "0x1"].map(number));
         for (row, body) in cases {
-            let answer = house.post_bytes(family, family.stream(), body).await;
+            let answer = server.post_bytes(family, family.stream(), body).await;
             assert_eq!(answer.status, family.no_json(), "{family:?} {row}: {}", answer.text);
             assert!(answer.json().is_object(), "{family:?} {row}");
         }
-        assert_eq!(family.history(&house, &session).await.as_array().unwrap().len(), 0, "{family:?}: nothing was kept");
-        family.works(&house).await;
+        assert_eq!(
+            family.history(&server, &session).await.as_array().unwrap().len(),
+            0,
+            "{family:?}: nothing was kept"
+        );
+        family.works(&server).await;
     }
 }
 
 #[tokio::test]
 async fn json_that_nobody_means_is_refused() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     for family in FAMILIES {
-        let session = family.begin(&house).await;
+        let session = family.begin(&server).await;
         let members = (0..200_000).map(|n| format!("\"k{n}\":1")).collect::<Vec<_>>().join(",");
         let quoted = |text: &str| named(family, text.as_bytes());
         let cases: Vec<(&str, Vec<u8>)> = vec![
@@ -73,31 +77,35 @@ async fn json_that_nobody_means_is_refused() {
             ("J16 in an id", quoted(r"a\u0000b")),
         ];
         for (row, body) in cases {
-            let answer = house.post_bytes(family, family.stream(), body).await;
+            let answer = server.post_bytes(family, family.stream(), body).await;
             assert_eq!(answer.status, 422, "{family:?} {row}: {}", answer.text);
         }
-        let digits = house.post_bytes(family, family.stream(), said(family, &session, &"9".repeat(1 << 20))).await;
+        let digits = server.post_bytes(family, family.stream(), said(family, &session, &"9".repeat(1 << 20))).await;
         assert!([422, family.no_json()].contains(&digits.status), "{family:?} J17: {}", digits.status);
-        assert_eq!(family.history(&house, &session).await.as_array().unwrap().len(), 0, "{family:?}: nothing was kept");
-        family.works(&house).await;
+        assert_eq!(
+            family.history(&server, &session).await.as_array().unwrap().len(),
+            0,
+            "{family:?}: nothing was kept"
+        );
+        family.works(&server).await;
     }
     for path in ["/apps/gander/users/u%00/sessions", "/apps/gander/users/u1/sessions/s%00"] {
-        let answer = house.post(Family::Adk, path, &serde_json::Value::Null).await;
+        let answer = server.post(Family::Adk, path, &serde_json::Value::Null).await;
         assert!([404, 422].contains(&answer.status), "J16 {path}: {}", answer.status);
     }
     let state = serde_json::json!({ "state": { "a": "\0" } });
-    assert_eq!(house.post(Family::Adk, SESSIONS, &state).await.status, 422, "J16 in a value");
+    assert_eq!(server.post(Family::Adk, SESSIONS, &state).await.status, 422, "J16 in a value");
 }
 
 #[tokio::test]
 async fn white_space_is_white_space_and_another_charset_is_not_guessed() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     for family in FAMILIES {
-        let session = family.begin(&house).await;
+        let session = family.begin(&server).await;
         let split = family.says(&session, "x").to_string().replace(':', ":\n").into_bytes();
-        assert_eq!(house.post_bytes(family, family.stream(), split).await.status, 200, "{family:?} J04");
+        assert_eq!(server.post_bytes(family, family.stream(), split).await.status, 200, "{family:?} J04");
         for charset in ["utf-16", "UTF-16LE", "latin1"] {
-            let request = house.request(family, reqwest::Method::POST, family.stream());
+            let request = server.request(family, reqwest::Method::POST, family.stream());
             let request = request.header("content-type", format!("application/json; charset={charset}"));
             let wide = "{}".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
             assert_eq!(request.body(wide).send().await.unwrap().status(), 415, "{family:?} J11 {charset}");
@@ -107,19 +115,19 @@ async fn white_space_is_white_space_and_another_charset_is_not_guessed() {
 
 #[tokio::test]
 async fn j14_j17_a_body_without_end_is_cut_off_and_costs_no_memory() {
-    let house = TestServer::with(&[("GANDER_LIMITS_PROMPT_BODY", "2 MiB")]).await;
+    let server = TestServer::with(&[("GANDER_LIMITS_PROMPT_BODY", "2 MiB")]).await;
     for family in FAMILIES {
-        let session = family.begin(&house).await;
+        let session = family.begin(&server).await;
         for (row, text) in [("J17", "9".repeat(10 << 20)), ("J17", format!("\"{}\"", r"\u0041".repeat(5_000_000)))] {
             let body = String::from_utf8(said(family, &session, &text)).unwrap();
             let length = format!("Content-Length: {}", body.len());
-            let head = house.head(&format!("POST {}", family.stream()), &[&family.credential(&house.token), &length]);
-            assert_eq!(house.raw(format!("{head}\r\n{body}").as_bytes()).await.0, 413, "{family:?} {row}");
+            let head = server.head(&format!("POST {}", family.stream()), &[&family.credential(&server.token), &length]);
+            assert_eq!(server.raw(format!("{head}\r\n{body}").as_bytes()).await.0, 413, "{family:?} {row}");
         }
-        let before = house.server.process().memory();
-        let mut stream = TcpStream::connect(house.server.address).await.unwrap();
-        let credential = family.credential(&house.token);
-        let head = house.head(&format!("POST {}", family.stream()), &[&credential, "Transfer-Encoding: chunked"]);
+        let before = server.server.process().memory();
+        let mut stream = TcpStream::connect(server.server.address).await.unwrap();
+        let credential = family.credential(&server.token);
+        let head = server.head(&format!("POST {}", family.stream()), &[&credential, "Transfer-Encoding: chunked"]);
         stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
         let chunk = format!("100000\r\n{}\r\n", "x".repeat(1 << 20));
         for _ in 0..100 {
@@ -128,10 +136,10 @@ async fn j14_j17_a_body_without_end_is_cut_off_and_costs_no_memory() {
                 break; // it reads no more
             }
         }
-        let (status, _) = house.rest(stream, "J14").await;
+        let (status, _) = server.rest(stream, "J14").await;
         assert_eq!(status, 413, "{family:?} J14");
-        let grown = house.server.process().peak_memory().saturating_sub(before);
+        let grown = server.server.process().peak_memory().saturating_sub(before);
         assert!(grown < 48 << 20, "{family:?} J14: 100 MiB of input cost {} MiB", grown >> 20);
-        family.works(&house).await;
+        family.works(&server).await;
     }
 }

@@ -47,13 +47,13 @@ fn said(family: Family, events: &[Value]) -> String {
 
 #[tokio::test]
 async fn e01_e02_whatever_a_model_says_is_data() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     for family in FAMILIES {
-        let session = family.begin(&house).await;
+        let session = family.begin(&server).await;
         let told = script(&[json!([{ "text": NASTY, "chunks": 9 }])]);
         let mut body = family.says(&session, &told);
         body["streaming"] = json!(true);
-        let answer = house.post(family, family.stream(), &body).await;
+        let answer = server.post(family, family.stream(), &body).await;
         assert_eq!(answer.headers["content-type"], "text/event-stream; charset=utf-8");
         let events = strict(&answer.text);
         assert_eq!(said(family, &events), NASTY, "{family:?}: {events:?}");
@@ -61,7 +61,7 @@ async fn e01_e02_whatever_a_model_says_is_data() {
         assert_eq!(ends, usize::from(family == Family::Goose), "{family:?}");
         if family == Family::Goose {
             let path = format!("/sessions/{session}/events");
-            let mut stream = house.request(family, Method::GET, &path).send().await.unwrap();
+            let mut stream = server.request(family, Method::GET, &path).send().await.unwrap();
             let mut text = String::new();
             while !text.contains("\"Finish\",") && !text.contains("\"type\":\"Finish\"") {
                 text.push_str(std::str::from_utf8(&stream.chunk().await.unwrap().unwrap()).unwrap());
@@ -74,13 +74,13 @@ async fn e01_e02_whatever_a_model_says_is_data() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e04_a_silent_stream_gives_signs_of_life() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let watch = async |family: Family| {
-        let session = family.begin(&house).await;
+        let session = family.begin(&server).await;
         let told = script(&[json!([{ "text": "a" }, { "text": "b", "delay_ms": 120_000 }])]);
         let mut body = family.says(&session, &told);
         body["streaming"] = json!(true);
-        let mut stream = house.request(family, Method::POST, family.stream()).json(&body).send().await.unwrap();
+        let mut stream = server.request(family, Method::POST, family.stream()).json(&body).send().await.unwrap();
         for (name, value) in [("cache-control", "no-cache, no-transform"), ("x-accel-buffering", "no")] {
             assert_eq!(stream.headers()[name], value, "{family:?}");
         }

@@ -20,14 +20,14 @@ async fn asking() -> TestServer {
 }
 
 /// Begins a run that asks, and gives the id under which it is answered.
-async fn asked(family: Family, house: &TestServer, session: &str) -> anyhow::Result<String> {
+async fn asked(family: Family, server: &TestServer, session: &str) -> anyhow::Result<String> {
     let prompt = family.says(session, ASKING);
     match family {
         Family::Goose => {
             let body = json!({ "request_id": Uuid::now_v7(), "user_message": prompt["user_message"] });
-            house.post(family, &format!("/sessions/{session}/reply"), &body).await.ok();
+            server.post(family, &format!("/sessions/{session}/reply"), &body).await.ok();
             let path = format!("/sessions/{session}/events");
-            let mut stream = house.request(family, Method::GET, &path).send().await?;
+            let mut stream = server.request(family, Method::GET, &path).send().await?;
             let mut text = String::new();
             loop {
                 let events = text.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok());
@@ -39,7 +39,7 @@ async fn asked(family: Family, house: &TestServer, session: &str) -> anyhow::Res
             }
         }
         Family::Adk => {
-            let events = house.post(family, "/run", &prompt).await.ok();
+            let events = server.post(family, "/run", &prompt).await.ok();
             let events = events.as_array().context("no events")?.iter();
             let mut calls = events.map(|event| &event["content"]["parts"][0]["functionCall"]);
             let call = calls.find(|call| call["name"] == "adk_request_confirmation").context("it does not ask")?;
@@ -49,15 +49,15 @@ async fn asked(family: Family, house: &TestServer, session: &str) -> anyhow::Res
 }
 
 /// An answer as the family sends it: what goose calls an action, and ADK a response.
-async fn answer(family: Family, house: &TestServer, session: &str, id: &str, said: &Value) -> Answer {
+async fn answer(family: Family, server: &TestServer, session: &str, id: &str, said: &Value) -> Answer {
     match family {
         Family::Goose => {
             let body = json!({ "id": id, "sessionId": session, "action": said, "principalType": "Tool" });
-            house.post(family, "/action-required/tool-confirmation", &body).await
+            server.post(family, "/action-required/tool-confirmation", &body).await
         }
         Family::Adk => {
             let response = json!({ "id": id, "name": "adk_request_confirmation", "response": said });
-            house.post(family, "/run", &family.prompt(session, json!([{ "functionResponse": response }]))).await
+            server.post(family, "/run", &family.prompt(session, json!([{ "functionResponse": response }]))).await
         }
     }
 }
@@ -80,15 +80,15 @@ fn counted(family: Family, answer: &Answer) -> bool {
 }
 
 /// How many tools were started in a session.
-async fn started(house: &TestServer, session: &str) -> usize {
-    let log = house.server.launch.export(session).await.unwrap();
+async fn started(server: &TestServer, session: &str) -> usize {
+    let log = server.server.launch.export(session).await.unwrap();
     log.iter().filter(|entry| matches!(entry.event, Event::ToolStarted { .. })).count()
 }
 
 /// Waits until this many runs are over.
-async fn over(house: &TestServer, session: &str, runs: usize) {
+async fn over(server: &TestServer, session: &str, runs: usize) {
     let ended = async || {
-        let log = house.server.launch.export(session).await.unwrap_or_default();
+        let log = server.server.launch.export(session).await.unwrap_or_default();
         log.iter().filter(|entry| matches!(entry.event, Event::RunEnded { .. })).count() == runs
     };
     eventually("the run ends", ended).await.unwrap();
@@ -96,29 +96,29 @@ async fn over(house: &TestServer, session: &str, runs: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s13_of_two_answers_at_once_one_counts() -> anyhow::Result<()> {
-    let house = asking().await;
+    let server = asking().await;
     for family in FAMILIES {
-        let session = family.begin(&house).await;
+        let session = family.begin(&server).await;
         for pair in 1..=PAIRS {
-            let (id, yes) = (asked(family, &house, &session).await?, yes(family));
-            let one = answer(family, &house, &session, &id, &yes);
-            let two = answer(family, &house, &session, &id, &yes);
+            let (id, yes) = (asked(family, &server, &session).await?, yes(family));
+            let one = answer(family, &server, &session, &id, &yes);
+            let two = answer(family, &server, &session, &id, &yes);
             let (one, two) = tokio::join!(one, two);
             let both = [counted(family, &one), counted(family, &two)];
             assert!(both[0] != both[1], "{family:?} {both:?}");
-            over(&house, &session, pair).await;
+            over(&server, &session, pair).await;
         }
-        assert_eq!(started(&house, &session).await, PAIRS, "{family:?}");
+        assert_eq!(started(&server, &session).await, PAIRS, "{family:?}");
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn s14_an_answer_of_another_kind_changes_nothing() -> anyhow::Result<()> {
-    let house = asking().await;
+    let server = asking().await;
     for family in FAMILIES {
-        let session = family.begin(&house).await;
-        let id = asked(family, &house, &session).await?;
+        let session = family.begin(&server).await;
+        let id = asked(family, &server, &session).await?;
         let other = match family {
             Family::Goose => vec![json!("perhaps"), json!({}), Value::Null, json!(7)],
             Family::Adk => {
@@ -127,68 +127,68 @@ async fn s14_an_answer_of_another_kind_changes_nothing() -> anyhow::Result<()> {
             }
         };
         for said in other {
-            let refused = answer(family, &house, &session, &id, &said).await;
+            let refused = answer(family, &server, &session, &id, &said).await;
             assert_eq!(refused.status, 400, "{family:?} {said}: {}", refused.text);
-            assert_eq!(started(&house, &session).await, 0, "{family:?} {said}");
+            assert_eq!(started(&server, &session).await, 0, "{family:?} {said}");
         }
-        assert!(counted(family, &answer(family, &house, &session, &id, &yes(family)).await), "{family:?}: still open");
-        over(&house, &session, 1).await;
-        assert_eq!(started(&house, &session).await, 1, "{family:?}");
+        assert!(counted(family, &answer(family, &server, &session, &id, &yes(family)).await), "{family:?}: still open");
+        over(&server, &session, 1).await;
+        assert_eq!(started(&server, &session).await, 1, "{family:?}");
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn s11_s25_an_answer_to_nothing_is_none_and_one_counts_once() -> anyhow::Result<()> {
-    let house = asking().await;
+    let server = asking().await;
     for family in FAMILIES {
-        let session = family.begin(&house).await;
-        let id = asked(family, &house, &session).await?;
+        let session = family.begin(&server).await;
+        let id = asked(family, &server, &session).await?;
         let nobody = format!("adk-{}", Uuid::now_v7());
         let stated = match family {
             Family::Goose => 404,
             Family::Adk => 400,
         };
         for unknown in ["x", "", nobody.as_str(), "0198c0de-0000-7000-8000-000000000009"] {
-            let refused = answer(family, &house, &session, unknown, &yes(family)).await;
+            let refused = answer(family, &server, &session, unknown, &yes(family)).await;
             assert_eq!(refused.status, stated, "{family:?} {unknown}: {}", refused.text);
         }
-        assert_eq!(started(&house, &session).await, 0, "{family:?}");
-        let elsewhere = family.begin(&house).await;
-        let refused = answer(family, &house, &elsewhere, &id, &yes(family)).await;
+        assert_eq!(started(&server, &session).await, 0, "{family:?}");
+        let elsewhere = family.begin(&server).await;
+        let refused = answer(family, &server, &elsewhere, &id, &yes(family)).await;
         assert_eq!(refused.status, stated, "{family:?}: a question of another session: {}", refused.text);
-        assert!(counted(family, &answer(family, &house, &session, &id, &yes(family)).await), "{family:?}");
-        over(&house, &session, 1).await;
+        assert!(counted(family, &answer(family, &server, &session, &id, &yes(family)).await), "{family:?}");
+        over(&server, &session, 1).await;
         for _ in 0..2 {
-            assert!(!counted(family, &answer(family, &house, &session, &id, &yes(family)).await), "{family:?}");
+            assert!(!counted(family, &answer(family, &server, &session, &id, &yes(family)).await), "{family:?}");
         }
-        assert_eq!(started(&house, &session).await, 1, "{family:?}");
+        assert_eq!(started(&server, &session).await, 1, "{family:?}");
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn s17_what_was_asked_in_a_cancelled_run_takes_no_answer() -> anyhow::Result<()> {
-    let house = asking().await;
+    let server = asking().await;
     for family in FAMILIES {
-        let session = family.begin(&house).await;
-        let id = asked(family, &house, &session).await?;
-        let log = house.server.launch.export(&session).await?;
+        let session = family.begin(&server).await;
+        let id = asked(family, &server, &session).await?;
+        let log = server.server.launch.export(&session).await?;
         let run = log.iter().find_map(|entry| entry.run).context("no run")?;
         let cancelled = match family {
             Family::Goose => {
                 let path = format!("/sessions/{session}/cancel");
-                house.post(family, &path, &json!({ "request_id": run })).await.status
+                server.post(family, &path, &json!({ "request_id": run })).await.status
             }
             // ADK has no word for it: another door says it.
-            Family::Adk => house.post(family, &format!("/runs/{run}/cancel"), &Value::Null).await.status,
+            Family::Adk => server.post(family, &format!("/runs/{run}/cancel"), &Value::Null).await.status,
         };
         assert!(cancelled < 300, "{family:?}: {cancelled}");
-        over(&house, &session, 1).await;
-        assert!(!counted(family, &answer(family, &house, &session, &id, &yes(family)).await), "{family:?}");
-        assert_eq!(started(&house, &session).await, 0, "{family:?}");
+        over(&server, &session, 1).await;
+        assert!(!counted(family, &answer(family, &server, &session, &id, &yes(family)).await), "{family:?}");
+        assert_eq!(started(&server, &session).await, 0, "{family:?}");
         if family == Family::Adk {
-            let history = family.history(&house, &session).await;
+            let history = family.history(&server, &session).await;
             assert!(history.to_string().contains("INVOCATION_ABORTED"), "it ends aborted: {history}");
         }
     }

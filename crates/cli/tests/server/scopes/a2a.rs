@@ -59,18 +59,18 @@ pub fn params(task: &str) -> Value {
 
 #[tokio::test]
 async fn every_method_in_every_binding_needs_what_the_table_says() {
-    let house = TestServer::with(&[("GANDER_A2A_GRPC", "true")]).await;
+    let server = TestServer::with(&[("GANDER_A2A_GRPC", "true")]).await;
     let mut wrong = Vec::new();
     for (name, scopes) in SETS {
-        let token = house.token("ann", scopes);
+        let token = server.token("ann", scopes);
         for (method, old, verb, rest, needed) in METHODS {
             let may = suffices(scopes, &[needed]);
             let call = |method: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params(NOTHING) });
-            let new = house.post(&token, "/a2a", &call(method)).await;
+            let new = server.post(&token, "/a2a", &call(method)).await;
             let verb: Method = verb.parse().unwrap();
             let body = (verb == Method::POST).then(|| params(NOTHING));
             let path = format!("/a2a/{}", rest.replace("{id}", NOTHING));
-            let rest = house.ask(Some(&token), &verb, &path, body.as_ref()).await;
+            let rest = server.ask(Some(&token), &verb, &path, body.as_ref()).await;
             let mut answers = vec![("JSON-RPC", new), ("REST", rest)];
             if !old.is_empty() {
                 let mut message = params(NOTHING);
@@ -78,7 +78,7 @@ async fn every_method_in_every_binding_needs_what_the_table_says() {
                 message["message"] = json!({ "kind": "message", "messageId": "m", "taskId": NOTHING, "role": "user",
                     "parts": [{ "kind": "text", "text": "x" }] });
                 let call = json!({ "jsonrpc": "2.0", "id": 1, "method": old, "params": message });
-                let request = house.client.post(house.url("/a2a")).bearer_auth(&token).header("a2a-version", "0.3");
+                let request = server.client.post(server.url("/a2a")).bearer_auth(&token).header("a2a-version", "0.3");
                 let response = request.json(&call).send().await.unwrap();
                 answers.push(("JSON-RPC 0.3", (response.status().as_u16(), response.text().await.unwrap())));
             }
@@ -87,7 +87,7 @@ async fn every_method_in_every_binding_needs_what_the_table_says() {
                     wrong.push(format!("{method} in {binding} as {name}: {status} {text:.160}"));
                 }
             }
-            let status = grpc(&house, &token, method).await;
+            let status = grpc(&server, &token, method).await;
             if (status == Some(7)) == may {
                 wrong.push(format!("{method} in gRPC as {name}: {status:?}"));
             }
@@ -99,19 +99,19 @@ async fn every_method_in_every_binding_needs_what_the_table_says() {
 #[tokio::test]
 async fn a_stream_of_grpc_counts_like_any_other_stream() {
     for (most, is_refused) in [("0", true), ("1", false)] {
-        let house = TestServer::with(&[("GANDER_A2A_GRPC", "true"), ("GANDER_LIMITS_LOCAL_STREAMS", most)]).await;
-        let status = grpc(&house, &house.token, "SendStreamingMessage").await;
+        let server = TestServer::with(&[("GANDER_A2A_GRPC", "true"), ("GANDER_LIMITS_LOCAL_STREAMS", most)]).await;
+        let status = grpc(&server, &server.token, "SendStreamingMessage").await;
         assert_eq!(status == Some(8), is_refused, "{most} streams: {status:?}");
     }
 }
 
 /// The status of a gRPC call about no task; none if it succeeds.
-async fn grpc(house: &TestServer, token: &str, method: &str) -> Option<u8> {
+async fn grpc(server: &TestServer, token: &str, method: &str) -> Option<u8> {
     let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
     let message = message(method);
     let mut body = vec![0, 0, 0, 0, u8::try_from(message.len()).unwrap()];
     body.extend_from_slice(&message);
-    let request = client.post(house.url(&format!("/lf.a2a.v1.A2AService/{method}"))).bearer_auth(token);
+    let request = client.post(server.url(&format!("/lf.a2a.v1.A2AService/{method}"))).bearer_auth(token);
     let request = request.header("content-type", "application/grpc").header("te", "trailers").body(body);
     let response = request.header("a2a-version", "1.0").send().await.unwrap();
     let status = response.headers().get("grpc-status")?;

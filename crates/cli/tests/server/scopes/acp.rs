@@ -58,15 +58,15 @@ fn params(session: &Value) -> Value {
 
 #[tokio::test]
 async fn every_method_needs_what_the_table_says() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let methods = methods();
     for known in ["session/prompt", "session/set_config_option", "_session/steering", "_gander/trust/add"] {
         assert!(methods.contains(known), "{known} is not among {methods:?}");
     }
     let mut wrong = Vec::new();
     for (name, scopes) in SETS {
-        let token = house.token("ann", scopes);
-        let mut socket = match house.socket(&token).await {
+        let token = server.token("ann", scopes);
+        let mut socket = match server.socket(&token).await {
             Ok(socket) => socket,
             Err(status) => {
                 assert!(status == 403 && !suffices(scopes, READ_BY_ANYBODY), "{name}: {status}");
@@ -106,8 +106,8 @@ async fn every_method_needs_what_the_table_says() {
 /// A value of the wrong type is refused in words; it stops nobody.
 #[tokio::test]
 async fn an_extension_that_is_a_text_is_refused_in_words() {
-    let house = TestServer::open().await;
-    let mut socket = house.socket(&house.token).await.ok().unwrap();
+    let server = TestServer::open().await;
+    let mut socket = server.socket(&server.token).await.ok().unwrap();
     for wrong in [json!("x"), json!(7), json!([1]), json!(null), json!(true)] {
         let params = json!({ "name": "x", "extensionConfig": wrong });
         let answer = socket.call("_goose/unstable/config/extensions/add", params).await;
@@ -118,6 +118,6 @@ async fn an_extension_that_is_a_text_is_refused_in_words() {
         let prompt = json!([{ "type": "text", "text": "hello" }]);
         socket.call("session/prompt", json!({ "sessionId": session, "prompt": prompt, "_meta": wrong })).await;
     }
-    let (_, status) = house.ask(Some(&house.token), &reqwest::Method::GET, "/gander/status", None).await;
+    let (_, status) = server.ask(Some(&server.token), &reqwest::Method::GET, "/gander/status", None).await;
     assert_eq!(serde_json::from_str::<Value>(&status).unwrap()["panics"], 0);
 }

@@ -24,7 +24,7 @@ use reqwest::Method;
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
-crate::served::house!(crate::served::CONFORMANCE_AGENTS);
+crate::served::test_server!(crate::served::CONFORMANCE_AGENTS);
 
 /// Every set of scopes that is told apart; every token reads.
 const SETS: [(&str, &[Scope]); 6] = [

@@ -64,14 +64,14 @@ async fn a_tool_is_pinned_for_its_principal_alone_and_an_old_pin_is_the_owners()
 
 #[tokio::test]
 async fn the_owners_keys_go_to_the_owners_servers_alone() {
-    let house = TestServer::with(&[("OPENAI_API_KEY", "sk-of-the-owner")]).await;
+    let server = TestServer::with(&[("OPENAI_API_KEY", "sk-of-the-owner")]).await;
     let all = [Scope::Prompt, Scope::Approve, Scope::Admin];
-    for (token, expected) in [(house.token.clone(), 1), (house.token("bob", &all), 0)] {
-        let session = house.ok(&token, "/agent/start", &json!({})).await["id"].as_str().unwrap().to_owned();
+    for (token, expected) in [(server.token.clone(), 1), (server.token("bob", &all), 0)] {
+        let session = server.ok(&token, "/agent/start", &json!({})).await["id"].as_str().unwrap().to_owned();
         let session: SessionId = session.parse().unwrap();
         let env_keys = vec!["OPENAI_API_KEY".to_owned()];
         let entry = ExtensionEntry { command: Some("true".into()), env_keys, ..ExtensionEntry::default() };
-        let services = house.app.services();
+        let services = server.app.services();
         services.extensions.add(ExtensionScope::Session(session), "keyed", entry, Rights::Programs).await.unwrap();
         let view = services.hub.view(session).await.unwrap();
         let specs = services.extensions.specs(&view);

@@ -62,7 +62,7 @@ fn the_table_has_every_route_once() {
 
 #[tokio::test]
 async fn every_route_lets_in_whom_the_table_says() {
-    let house = TestServer::with(&[("GANDER_LIMITS_BAD_TOKENS_PER_MINUTE", "1000000")]).await;
+    let server = TestServer::with(&[("GANDER_LIMITS_BAD_TOKENS_PER_MINUTE", "1000000")]).await;
     let body = json!({});
     let mut wrong = Vec::new();
     let mut check = |row: &Row, who: &str, expected: &str, (status, text): (u16, String)| {
@@ -79,14 +79,14 @@ async fn every_route_lets_in_whom_the_table_says() {
         let body = (row.method != Method::GET && row.method != Method::DELETE).then_some(&body);
         let path = filled(row.path, NOTHING);
         let nobody = if row.needs.is_none() { "in" } else { "401" };
-        check(&row, "nobody", nobody, house.ask(None, &row.method, &path, body).await);
+        check(&row, "nobody", nobody, server.ask(None, &row.method, &path, body).await);
     }
     for (name, scopes) in SETS {
-        let token = house.token("ann", scopes);
+        let token = server.token("ann", scopes);
         for row in rows() {
             let body = (row.method != Method::GET && row.method != Method::DELETE).then_some(&body);
             let may = row.needs.is_none_or(|needed| suffices(scopes, &[needed]));
-            let answer = house.ask(Some(&token), &row.method, &filled(row.path, NOTHING), body).await;
+            let answer = server.ask(Some(&token), &row.method, &filled(row.path, NOTHING), body).await;
             check(&row, name, if may { "in" } else { "403" }, answer);
         }
     }
@@ -96,14 +96,14 @@ async fn every_route_lets_in_whom_the_table_says() {
 /// What a body asks for can need more than its route.
 #[tokio::test]
 async fn every_body_that_asks_for_more_needs_more() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let sh = json!({ "type": "stdio", "name": "x", "cmd": "true", "args": [] });
     let prompt: &[Scope] = &[Scope::Prompt];
     let approve: &[Scope] = &[Scope::Prompt, Scope::Approve];
     for (name, scopes) in SETS {
-        let starter = house.token("ann", &[Scope::Prompt]);
-        let session = house.ok(&starter, "/agent/start", &json!({})).await["id"].clone();
-        let token = house.token("ann", scopes);
+        let starter = server.token("ann", &[Scope::Prompt]);
+        let session = server.ok(&starter, "/agent/start", &json!({})).await["id"].clone();
+        let token = server.token("ann", scopes);
         let mode = |mode: &str| json!({ "session_id": session, "goose_mode": mode });
         let saved = |value: &str| json!({ "key": "GOOSE_MODE", "value": value, "is_secret": false });
         let rows: [(&str, Value, &[Scope]); 8] = [
@@ -117,7 +117,7 @@ async fn every_body_that_asks_for_more_needs_more() {
             ("/sessions/import", json!({ "json": "{\"conversation\":[],\"goose_mode\":\"auto\"}" }), prompt),
         ];
         for (path, body, needs) in rows {
-            let (status, text) = house.post(&token, path, &body).await;
+            let (status, text) = server.post(&token, path, &body).await;
             let may = suffices(scopes, needs);
             assert_eq!(may, status == 200, "{path} {body} as {name}: {status} {text}");
             assert_eq!(may, !is_denied(&text), "{path} {body} as {name}: {status} {text}");
@@ -126,11 +126,11 @@ async fn every_body_that_asks_for_more_needs_more() {
         for body in
             [json!({ "name": "x", "config": sh, "enabled": true }), json!({ "name": "developer", "enabled": false })]
         {
-            let (status, text) = house.post(&token, "/config/extensions", &body).await;
+            let (status, text) = server.post(&token, "/config/extensions", &body).await;
             assert!(status == 403 && is_denied(&text), "{body} as {name}: {status} {text}");
         }
         let (status, text) =
-            house.post(&token, "/agent/add_extension", &json!({ "session_id": session, "config": sh })).await;
+            server.post(&token, "/agent/add_extension", &json!({ "session_id": session, "config": sh })).await;
         assert_eq!(status, 403, "as {name}: {text}");
     }
 }

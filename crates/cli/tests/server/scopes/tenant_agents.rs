@@ -172,14 +172,14 @@ fn calls() -> Vec<(Binding, &'static str, &'static str, Template)> {
 
 #[tokio::test]
 async fn every_id_counts_for_its_owner() {
-    let house = TestServer::with(&[("GANDER_A2A_GRPC", "true")]).await;
+    let server = TestServer::with(&[("GANDER_A2A_GRPC", "true")]).await;
     let (mut idle, mut tried) = (Vec::new(), 0);
     for (binding, method, version, template) in calls() {
         for slot in template.slots().iter().filter(|slot| slot.counts) {
             tried += 1;
-            let ann = house.belongings_for(&format!("ann-{tried}"), |slot| template.names(slot)).await;
+            let ann = server.belongings_for(&format!("ann-{tried}"), |slot| template.names(slot)).await;
             let call = (method, version, &template);
-            let [real, fake] = house.both_tasks(&ann.token, binding, call, &ann, &slot.name).await;
+            let [real, fake] = server.both_tasks(&ann.token, binding, call, &ann, &slot.name).await;
             if real == fake {
                 idle.push(format!("{method} in {binding:?} with a {}: {real:?}", slot.name));
             }
@@ -190,15 +190,15 @@ async fn every_id_counts_for_its_owner() {
 
 #[tokio::test]
 async fn anothers_tasks_look_made_up_to_every_method_with_every_scope() {
-    let house = TestServer::with(&[("GANDER_A2A_GRPC", "true")]).await;
-    let ann = house.belongings("ann").await;
+    let server = TestServer::with(&[("GANDER_A2A_GRPC", "true")]).await;
+    let ann = server.belongings("ann").await;
     let mut leaks = Vec::new();
     for (name, scopes) in SETS {
-        let bob = house.token("bob", scopes);
+        let bob = server.token("bob", scopes);
         for (binding, method, version, template) in calls() {
             for slot in template.slots() {
                 let call = (method, version, &template);
-                let [real, fake] = house.both_tasks(&bob, binding, call, &ann, &slot.name).await;
+                let [real, fake] = server.both_tasks(&bob, binding, call, &ann, &slot.name).await;
                 if real != fake {
                     leaks.push(format!(
                         "{method} in {binding:?} with a {} as {name}:\n  {real:?}\n  {fake:?}",

@@ -55,20 +55,20 @@ async fn both(
 
 #[tokio::test]
 async fn every_id_counts_for_its_owner() {
-    let house = &TestServer::open().await;
+    let server = &TestServer::open().await;
     let checks = stream::iter(templates()).enumerate().map(async |(number, (method, template))| {
         let mut idle = Vec::new();
         for slot in template.slots().iter().filter(|slot| slot.counts) {
-            let ann = house.belongings_for(&format!("ann-{number}-{}", slot.name), |slot| template.names(slot)).await;
-            let mut socket = house.socket(&ann.token).await.ok().unwrap();
+            let ann = server.belongings_for(&format!("ann-{number}-{}", slot.name), |slot| template.names(slot)).await;
+            let mut socket = server.socket(&ann.token).await.ok().unwrap();
             let [real, fake] = both(&mut socket, method, &template, &ann, (&slot.name, ann.id(&slot.name))).await;
             if real == fake {
                 idle.push(format!("{method} with a {}: {real}", slot.name));
             }
         }
         if let Some(shown) = template.shows.as_ref().filter(|shown| !shown.is_empty()) {
-            let ann = house.belongings_for(&format!("ann-{number}"), |slot| template.names(slot)).await;
-            let text = told(&mut house.socket(&ann.token).await.ok().unwrap(), method, "{}").await;
+            let ann = server.belongings_for(&format!("ann-{number}"), |slot| template.names(slot)).await;
+            let text = told(&mut server.socket(&ann.token).await.ok().unwrap(), method, "{}").await;
             let missing = shown.iter().filter(|slot| !text.contains(ann.id(slot)));
             idle.extend(missing.map(|slot| format!("{method} shows no {slot}: {text}")));
         }
@@ -80,11 +80,11 @@ async fn every_id_counts_for_its_owner() {
 
 #[tokio::test]
 async fn anothers_ids_look_made_up_at_every_method_with_every_scope() {
-    let house = TestServer::open().await;
-    let ann = house.belongings("ann").await;
+    let server = TestServer::open().await;
+    let ann = server.belongings("ann").await;
     let (mut leaks, mut tried) = (Vec::new(), 0);
     for (name, scopes) in SETS {
-        let Ok(mut socket) = house.socket(&house.token("bob", scopes)).await else { continue };
+        let Ok(mut socket) = server.socket(&server.token("bob", scopes)).await else { continue };
         for (method, template) in templates() {
             for slot in template.slots() {
                 // Also ids of other kinds in its place.
@@ -110,20 +110,20 @@ async fn anothers_ids_look_made_up_at_every_method_with_every_scope() {
 /// One id of another's beside one's own, which are right.
 #[tokio::test]
 async fn anothers_id_looks_made_up_beside_ones_own() {
-    let house = &TestServer::open().await;
-    let ann = &house.belongings("ann").await;
+    let server = &TestServer::open().await;
+    let ann = &server.belongings("ann").await;
     let several = templates().into_iter().filter(|(_, template)| template.slots().len() > 1);
     let checks = stream::iter(several).enumerate().map(async |(number, (method, template))| {
         let mut leaks = Vec::new();
         for slot in template.slots() {
             let mut answers = Vec::new();
             for (turn, id) in [ann.id(&slot.name).to_owned(), made_up(ann.id(&slot.name))].into_iter().enumerate() {
-                let bob = house
+                let bob = server
                     .belongings_for(&format!("bob-{number}-{}-{turn}", slot.name), |slot| template.names(slot))
                     .await;
                 let own = |name: &str| if name == slot.name { &id } else { bob.id(name) };
                 let params = template.filled("", own).body.unwrap();
-                let answer = told(&mut house.socket(&bob.token).await.ok().unwrap(), method, &params).await;
+                let answer = told(&mut server.socket(&bob.token).await.ok().unwrap(), method, &params).await;
                 answers.push(normal((0, answer), &id, &bob).1);
             }
             if answers[0] != answers[1] || answers[0].contains(&ann.secret()) {
@@ -139,10 +139,10 @@ async fn anothers_id_looks_made_up_beside_ones_own() {
 /// What a client holds open is told of its own sessions alone.
 #[tokio::test]
 async fn updates_come_from_ones_own_sessions_alone() {
-    let house = TestServer::open().await;
-    let ann = house.belongings("ann").await;
-    let bob = house.belongings("bob").await;
-    let mut socket = house.socket(&bob.token).await.ok().unwrap();
+    let server = TestServer::open().await;
+    let ann = server.belongings("ann").await;
+    let bob = server.belongings("bob").await;
+    let mut socket = server.socket(&bob.token).await.ok().unwrap();
     for method in ["session/load", "session/resume", "session/prompt"] {
         let params =
             json!({ "sessionId": ann.id("session"), "mcpServers": [], "prompt": [{ "type": "text", "text": "x" }] });
@@ -150,8 +150,8 @@ async fn updates_come_from_ones_own_sessions_alone() {
         assert!(answer.get("error").is_some(), "{answer}");
     }
     let answer = json!({ "id": ann.id("question"), "session_id": ann.id("session"), "action": "allow_once" });
-    house.ok(&ann.token, "/action-required/tool-confirmation", &answer).await;
-    let resumed = house.ok(&ann.token, "/agent/resume", &json!({ "session_id": ann.id("session") })).await;
+    server.ok(&ann.token, "/action-required/tool-confirmation", &answer).await;
+    let resumed = server.ok(&ann.token, "/agent/resume", &json!({ "session_id": ann.id("session") })).await;
     assert_eq!(resumed["session"]["id"], ann.id("session"));
     // Whatever Bob was sent before comes before this.
     let own = socket.call("session/load", json!({ "sessionId": bob.id("ended"), "mcpServers": [] })).await;

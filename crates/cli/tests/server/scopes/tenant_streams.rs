@@ -51,13 +51,13 @@ fn chosen(question: &str) -> serde_json::Value {
 
 #[tokio::test]
 async fn a_stream_about_anothers_session_stays_silent() {
-    let house = TestServer::open().await;
-    let (ann, bob) = (house.belongings("ann").await, house.belongings("bob").await);
+    let server = TestServer::open().await;
+    let (ann, bob) = (server.belongings("ann").await, server.belongings("bob").await);
     let connection = bob.id("connection");
     for seen in ["1.1.0", "1.2.0", "1.2.0.1", "0.0.0", "x", "9.9.9"] {
         let mut told = Vec::new();
         for session in [ann.id("session").to_owned(), made_up(ann.id("session"))] {
-            let response = house.listen(&bob.token, connection, &session, Some(seen)).await;
+            let response = server.listen(&bob.token, connection, &session, Some(seen)).await;
             let (status, text) = (response.status().as_u16(), response.text().await.unwrap());
             assert!(status >= 400, "{seen}: {status} {text}");
             told.push(normal((status, text), &session, &bob));
@@ -67,18 +67,18 @@ async fn a_stream_about_anothers_session_stays_silent() {
     // A session that is not there may be about to be: both wait, and neither is told anything.
     let mut streams = Vec::new();
     for session in [ann.id("session").to_owned(), made_up(ann.id("session"))] {
-        let response = house.listen(&bob.token, connection, &session, None).await;
+        let response = server.listen(&bob.token, connection, &session, None).await;
         assert_eq!(response.status(), 200);
         streams.push(response);
     }
     for question in [ann.id("question").to_owned(), made_up(ann.id("question"))] {
-        let (status, text) = house.tell(&bob.token, connection, &chosen(&question)).await;
+        let (status, text) = server.tell(&bob.token, connection, &chosen(&question)).await;
         assert_eq!((status, text.as_str()), (202, ""), "an answer to nothing has no answer");
     }
-    assert!(house.is_asked(&ann).await, "another's answer does not count");
+    assert!(server.is_asked(&ann).await, "another's answer does not count");
     let answer = json!({ "id": ann.id("question"), "session_id": ann.id("session"), "action": "allow_once" });
-    house.ok(&ann.token, "/action-required/tool-confirmation", &answer).await;
-    assert_eq!(house.hang_up(&bob.token, connection).await, 202);
+    server.ok(&ann.token, "/action-required/tool-confirmation", &answer).await;
+    assert_eq!(server.hang_up(&bob.token, connection).await, 202);
     for stream in streams {
         assert_eq!(told_in(stream).await, "", "until the connection ended");
     }
@@ -93,40 +93,42 @@ async fn told_in(stream: reqwest::Response) -> String {
 
 #[tokio::test]
 async fn anothers_connection_looks_made_up_also_after_a_restart() {
-    let house = TestServer::open().await;
-    let (ann, bob) = (house.belongings("ann").await, house.token("bob", FULL));
-    let root = Arc::clone(&house.0.end().await);
+    let server = TestServer::open().await;
+    let (ann, bob) = (server.belongings("ann").await, server.token("bob", FULL));
+    let root = Arc::clone(&server.0.end().await);
     let (config, _) = crate::served::settings(root.path(), &[("GANDER_MODEL", "demo/demo")]);
-    let house = TestServer(Served::of(root, config, router).await);
+    let server = TestServer(Served::of(root, config, router).await);
     let (real, fake) = (ann.id("connection"), made_up(ann.id("connection")));
     let ask = json!({ "jsonrpc": "2.0", "id": 7, "method": "session/list", "params": {} });
     for message in [ask.clone(), chosen(ann.id("question"))] {
-        let answers = [house.tell(&bob, real, &message).await, house.tell(&bob, &fake, &message).await];
+        let answers = [server.tell(&bob, real, &message).await, server.tell(&bob, &fake, &message).await];
         assert_eq!(answers[0], answers[1]);
         assert_eq!(answers[0].0, 404, "{answers:?}");
     }
     for session in [ann.id("session"), ann.id("connection")] {
         let answers = [
-            house.listen(&bob, real, session, Some("1.1.0")).await.status(),
-            house.listen(&bob, &fake, session, Some("1.1.0")).await.status(),
-            house.listen(&bob, real, session, None).await.status(),
-            house.listen(&bob, &fake, session, None).await.status(),
+            server.listen(&bob, real, session, Some("1.1.0")).await.status(),
+            server.listen(&bob, &fake, session, Some("1.1.0")).await.status(),
+            server.listen(&bob, real, session, None).await.status(),
+            server.listen(&bob, &fake, session, None).await.status(),
         ];
         assert!(answers.iter().all(|status| *status == 404), "{answers:?}");
     }
-    assert_eq!([house.hang_up(&bob, real).await, house.hang_up(&bob, &fake).await], [404, 404]);
-    assert_eq!(house.tell(&ann.token, real, &ask).await.0, 202, "it is still there for its owner");
-    assert!(house.is_asked(&ann).await);
+    assert_eq!([server.hang_up(&bob, real).await, server.hang_up(&bob, &fake).await], [404, 404]);
+    assert_eq!(server.tell(&ann.token, real, &ask).await.0, 202, "it is still there for its owner");
+    assert!(server.is_asked(&ann).await);
 }
 
 /// What a WebSocket of the Agent Development Kit comes to: a refusal, or what its last frame says.
-async fn live(house: &TestServer, token: &str, session: &str, user: &str, said: &serde_json::Value) -> (u16, String) {
-    let agent = house.agent();
-    let address =
-        format!("ws://{}/run_live?app_name={agent}&user_id={user}&session_id={session}&modalities=TEXT", house.address);
+async fn live(server: &TestServer, token: &str, session: &str, user: &str, said: &serde_json::Value) -> (u16, String) {
+    let agent = server.agent();
+    let address = format!(
+        "ws://{}/run_live?app_name={agent}&user_id={user}&session_id={session}&modalities=TEXT",
+        server.address
+    );
     let mut request = address.into_client_request().unwrap();
     request.headers_mut().insert("Authorization", format!("Bearer {token}").parse().unwrap());
-    let stream = TcpStream::connect(house.address).await.unwrap();
+    let stream = TcpStream::connect(server.address).await.unwrap();
     let (mut socket, _) = match tokio_tungstenite::client_async(request, stream).await {
         Ok(opened) => opened,
         Err(Error::Http(refused)) => {
@@ -159,16 +161,16 @@ async fn goodbye(socket: &mut WebSocketStream<TcpStream>) -> (u16, String) {
 
 #[tokio::test]
 async fn anothers_live_session_looks_made_up() {
-    let house = TestServer::open().await;
-    let ann = house.belongings("ann").await;
+    let server = TestServer::open().await;
+    let ann = server.belongings("ann").await;
     let close = json!({ "close": true });
-    let own = live(&house, &ann.token, ann.id("talk"), USER, &close).await;
+    let own = live(&server, &ann.token, ann.id("talk"), USER, &close).await;
     assert_eq!(own.0, 1000, "{own:?}");
     for (name, scopes) in SETS {
-        let bob = house.token("bob", scopes);
+        let bob = server.token("bob", scopes);
         for (session, user) in [(ann.id("talk"), USER), (ann.id("session"), "user"), (ann.id("shelf"), "user")] {
-            let real = normal(live(&house, &bob, session, user, &close).await, session, &ann);
-            let fake = normal(live(&house, &bob, &made_up(session), user, &close).await, &made_up(session), &ann);
+            let real = normal(live(&server, &bob, session, user, &close).await, session, &ann);
+            let fake = normal(live(&server, &bob, &made_up(session), user, &close).await, &made_up(session), &ann);
             assert_eq!(real, fake, "{session} as {name}");
             let expected = if scopes.contains(&Scope::Prompt) { 1002 } else { 403 };
             assert_eq!(real.0, expected, "{real:?} as {name}");
@@ -178,20 +180,20 @@ async fn anothers_live_session_looks_made_up() {
 
 #[tokio::test]
 async fn anothers_question_looks_made_up_in_ones_own_live_session() {
-    let house = TestServer::open().await;
-    let (ann, bob) = (house.belongings("ann").await, house.belongings("bob").await);
+    let server = TestServer::open().await;
+    let (ann, bob) = (server.belongings("ann").await, server.belongings("bob").await);
     let answer = |question: &str| {
         let response = json!({ "id": format!("adk-{question}"), "name": "adk_request_confirmation", "response": { "confirmed": true } });
         json!({ "content": { "role": "user", "parts": [{ "functionResponse": response }] } })
     };
     let mut told = Vec::new();
     for question in [ann.id("question").to_owned(), made_up(ann.id("question"))] {
-        let answer = live(&house, &bob.token, bob.id("talk"), USER, &answer(&question)).await;
+        let answer = live(&server, &bob.token, bob.id("talk"), USER, &answer(&question)).await;
         told.push(normal(answer, &question, &bob));
     }
     assert_eq!(told[0], told[1]);
     assert_ne!(told[0].0, 1000, "{told:?}");
-    assert!(house.is_asked(&ann).await);
-    let (status, _) = house.ask(Some(&ann.token), &Method::GET, &format!("/runs/{}", ann.id("run")), None).await;
+    assert!(server.is_asked(&ann).await);
+    let (status, _) = server.ask(Some(&ann.token), &Method::GET, &format!("/runs/{}", ann.id("run")), None).await;
     assert_eq!(status, 200);
 }

@@ -31,9 +31,9 @@ impl TestServer {
 
 #[tokio::test]
 async fn an_agent_remembers_for_its_own_principal_alone() {
-    let house = TestServer::open().await;
-    let (ann, bob) = (house.token("ann", FULL), house.token("bob", FULL));
-    let memories = Memories::new(house.app.services().hub.store().clone());
+    let server = TestServer::open().await;
+    let (ann, bob) = (server.token("ann", FULL), server.token("bob", FULL));
+    let memories = Memories::new(server.app.services().hub.store().clone());
     let secret = "the cellar key hangs behind the clock";
     let kept =
         Memory { place: MemoryScope::Everywhere, category: "house".into(), text: secret.into(), tags: Vec::new() };
@@ -41,15 +41,15 @@ async fn an_agent_remembers_for_its_own_principal_alone() {
     let all = json!({ "category": "*", "is_global": true });
     let one = json!({ "category": "house", "memory_content": secret, "is_global": true });
     let none = json!({ "category": "garden", "memory_content": secret, "is_global": true });
-    assert!(house.tool(&ann, "memory__retrieve_memories", &all).await.contains(secret), "its own principal's does");
-    let told = house.tool(&bob, "memory__retrieve_memories", &all).await;
+    assert!(server.tool(&ann, "memory__retrieve_memories", &all).await.contains(secret), "its own principal's does");
+    let told = server.tool(&bob, "memory__retrieve_memories", &all).await;
     assert!(told.contains("nothing is remembered there") && !told.contains(secret), "{told}");
     for (tool, args) in [
         ("memory__remove_memory_category", &all),
         ("memory__remove_specific_memory", &one),
         ("memory__remove_specific_memory", &none),
     ] {
-        let told = house.tool(&bob, tool, args).await;
+        let told = server.tool(&bob, tool, args).await;
         assert!(told.contains("nothing is remembered there"), "{tool}: {told}");
     }
     assert_eq!(memories.list(&Principal::named("ann")).await.unwrap(), [kept]);
@@ -62,40 +62,40 @@ async fn an_agent_remembers_for_its_own_principal_alone() {
 
 #[tokio::test]
 async fn an_agent_finds_its_own_principals_apps_alone() {
-    let house = TestServer::open().await;
-    let (ann, bob) = (house.belongings("ann").await, house.belongings("bob").await);
+    let server = TestServer::open().await;
+    let (ann, bob) = (server.belongings("ann").await, server.belongings("bob").await);
     let named = json!({ "name": ann.id("app") });
-    let told = house.tool(&ann.token, "app_read", &named).await;
+    let told = server.tool(&ann.token, "app_read", &named).await;
     assert!(told.contains(&ann.secret()), "{told}");
     for (tool, args) in [("app_read", &named), ("app_list", &json!({}))] {
-        let told = house.tool(&bob.token, tool, args).await;
+        let told = server.tool(&bob.token, tool, args).await;
         assert!(!told.contains(&ann.secret()), "{tool}: {told}");
         assert!(tool == "app_read" || !told.contains(ann.id("app")), "{tool}: {told}");
     }
     let update = json!({ "name": ann.id("app"), "html": "<html><title>x</title>mine</html>" });
-    house.tool(&bob.token, "app_update", &update).await;
-    let (_, page) = house.ask(Some(&ann.token), &Method::GET, "/agent/export_app/ann%20page", None).await;
+    server.tool(&bob.token, "app_update", &update).await;
+    let (_, page) = server.ask(Some(&ann.token), &Method::GET, "/agent/export_app/ann%20page", None).await;
     assert!(page.contains(&ann.secret()), "{page}");
 }
 
 /// Names of the owner's servers are everybody's, for they work in everybody's sessions. What they are is not.
 #[tokio::test]
 async fn the_owners_servers_are_shown_to_others_by_name_alone() {
-    let house = TestServer::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
+    let server = TestServer::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
     let program = json!({ "type": "stdio", "name": "vault", "cmd": "/opt/private/vault-server",
         "args": ["--key", "hush-one"], "envs": { "VAULT_TOKEN": "hush-two" } });
     let address =
         json!({ "type": "streamable_http", "name": "intranet", "uri": "https://hush-three.invalid/mcp/hush-four" });
     for config in [&program, &address] {
         let body = json!({ "name": config["name"], "config": config, "enabled": true });
-        house.ok(&house.token, "/config/extensions", &body).await;
+        server.ok(&server.token, "/config/extensions", &body).await;
     }
-    let (_, owners) = house.ask(Some(&house.token), &Method::GET, "/config/extensions", None).await;
+    let (_, owners) = server.ask(Some(&server.token), &Method::GET, "/config/extensions", None).await;
     assert!(owners.contains("hush-one") && owners.contains("hush-three"), "the owner sees what it wrote: {owners}");
     for (name, scopes) in SETS {
-        let session = house.ok(&house.token("bob", FULL), "/agent/start", &json!({})).await["id"].clone();
+        let session = server.ok(&server.token("bob", FULL), "/agent/start", &json!({})).await["id"].clone();
         let session = session.as_str().unwrap();
-        let bob = house.token("bob", scopes);
+        let bob = server.token("bob", scopes);
         let mut shown = Vec::new();
         for path in [
             "/config/extensions",
@@ -103,9 +103,9 @@ async fn the_owners_servers_are_shown_to_others_by_name_alone() {
             &format!("/sessions/{session}/extensions"),
             &format!("/sessions/{session}"),
         ] {
-            shown.push(house.ask(Some(&bob), &Method::GET, path, None).await.1);
+            shown.push(server.ask(Some(&bob), &Method::GET, path, None).await.1);
         }
-        if let Ok(mut socket) = house.socket(&bob).await {
+        if let Ok(mut socket) = server.socket(&bob).await {
             for method in
                 ["extensions/available", "config/extensions/list", "session/extensions/list", "config/read-all"]
             {
@@ -123,20 +123,20 @@ async fn the_owners_servers_are_shown_to_others_by_name_alone() {
 /// What is shown without its program can be sent back as it was shown.
 #[tokio::test]
 async fn a_lent_server_is_taken_out_of_ones_own_session_and_put_back() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let address = json!({ "type": "streamable_http", "name": "intranet", "uri": "https://mcp.invalid/x" });
     let added = json!({ "name": "intranet", "config": address, "enabled": true });
-    house.ok(&house.token, "/config/extensions", &added).await;
-    let bob = house.token("bob", FULL);
-    let session = house.ok(&bob, "/agent/start", &json!({})).await["id"].clone();
+    server.ok(&server.token, "/config/extensions", &added).await;
+    let bob = server.token("bob", FULL);
+    let session = server.ok(&bob, "/agent/start", &json!({})).await["id"].clone();
     let list = async || {
         let path = format!("/sessions/{}/extensions", session.as_str().unwrap());
-        let (_, text) = house.ask(Some(&bob), &Method::GET, &path, None).await;
+        let (_, text) = server.ask(Some(&bob), &Method::GET, &path, None).await;
         serde_json::from_str::<Value>(&text).unwrap()["extensions"].as_array().unwrap().clone()
     };
     let shown = list().await.into_iter().find(|extension| extension["name"] == "intranet").unwrap();
-    house.ok(&bob, "/agent/remove_extension", &json!({ "session_id": session, "name": "intranet" })).await;
+    server.ok(&bob, "/agent/remove_extension", &json!({ "session_id": session, "name": "intranet" })).await;
     assert!(list().await.iter().all(|extension| extension["name"] != "intranet"));
-    house.ok(&bob, "/agent/add_extension", &json!({ "session_id": session, "config": shown })).await;
+    server.ok(&bob, "/agent/add_extension", &json!({ "session_id": session, "config": shown })).await;
     assert!(list().await.contains(&shown));
 }

@@ -148,21 +148,21 @@ pub fn normal(answer: (u16, String), id: &str, base: &Belongings) -> (u16, Strin
 /// A row that its owner is told nothing else about shows nothing: it must reach what it is about.
 #[tokio::test]
 async fn every_id_counts_for_its_owner() {
-    let house = &TestServer::open().await;
+    let server = &TestServer::open().await;
     // Each has an owner of its own: what is asked may change things, or take them away.
     let idle = tried(templates(), async |number, (row, asked)| {
         let mut idle = Vec::new();
         for slot in asked.slots().iter().filter(|slot| slot.counts) {
-            let ann = house.belongings_for(&format!("ann-{number}-{}", slot.name), |slot| asked.names(slot)).await;
-            let [real, fake] = house.both(&ann.token, &row, &asked, &ann, (&slot.name, ann.id(&slot.name))).await;
+            let ann = server.belongings_for(&format!("ann-{number}-{}", slot.name), |slot| asked.names(slot)).await;
+            let [real, fake] = server.both(&ann.token, &row, &asked, &ann, (&slot.name, ann.id(&slot.name))).await;
             if real == fake {
                 idle.push(format!("{} with a {}: {real:?}", row.name(), slot.name));
             }
         }
         if let Some(shown) = asked.shows.as_ref().filter(|shown| !shown.is_empty()) {
-            let ann = house.belongings_for(&format!("ann-{number}"), |slot| asked.names(slot)).await;
-            let request = asked.filled(&house.agent(), |name| ann.id(name));
-            let (_, text) = house.answer(&ann.token, &row.method, &request).await;
+            let ann = server.belongings_for(&format!("ann-{number}"), |slot| asked.names(slot)).await;
+            let request = asked.filled(&server.agent(), |name| ann.id(name));
+            let (_, text) = server.answer(&ann.token, &row.method, &request).await;
             let missing = shown.iter().filter(|slot| !text.contains(ann.id(slot)));
             idle.extend(missing.map(|slot| format!("{} shows no {slot}: {text}", row.name())));
         }
@@ -174,14 +174,14 @@ async fn every_id_counts_for_its_owner() {
 
 #[tokio::test]
 async fn anothers_ids_look_made_up_at_every_route_with_every_scope() {
-    let house = TestServer::open().await;
-    let ann = house.belongings("ann").await;
+    let server = TestServer::open().await;
+    let ann = server.belongings("ann").await;
     let (mut leaks, mut tried) = (Vec::new(), 0);
     for (name, scopes) in SETS {
-        let bob = house.token("bob", scopes);
+        let bob = server.token("bob", scopes);
         for (row, asked) in templates() {
             for slot in asked.slots() {
-                let [real, fake] = house.both(&bob, &row, &asked, &ann, (&slot.name, ann.id(&slot.name))).await;
+                let [real, fake] = server.both(&bob, &row, &asked, &ann, (&slot.name, ann.id(&slot.name))).await;
                 tried += 1;
                 if real != fake || real.1.contains(&ann.secret()) {
                     leaks.push(format!("{} with a {} as {name}:\n  {real:?}\n  {fake:?}", row.name(), slot.name));
@@ -196,19 +196,20 @@ async fn anothers_ids_look_made_up_at_every_route_with_every_scope() {
 /// One id of another's among one's own, which are right.
 #[tokio::test]
 async fn anothers_id_looks_made_up_beside_ones_own() {
-    let house = &TestServer::open().await;
-    let ann = &house.belongings("ann").await;
+    let server = &TestServer::open().await;
+    let ann = &server.belongings("ann").await;
     let several = templates().into_iter().filter(|(_, asked)| asked.slots().len() > 1).collect();
     let leaks = tried(several, async |number, (row, asked)| {
         let mut leaks = Vec::new();
         for slot in asked.slots() {
             let mut told = Vec::new();
             for (turn, id) in [ann.id(&slot.name).to_owned(), made_up(ann.id(&slot.name))].into_iter().enumerate() {
-                let bob =
-                    house.belongings_for(&format!("bob-{number}-{}-{turn}", slot.name), |slot| asked.names(slot)).await;
+                let bob = server
+                    .belongings_for(&format!("bob-{number}-{}-{turn}", slot.name), |slot| asked.names(slot))
+                    .await;
                 let own = |name: &str| if name == slot.name { &id } else { bob.id(name) };
-                let request = asked.filled(&house.agent(), own);
-                let answer = house.answer(&bob.token, &row.method, &request).await;
+                let request = asked.filled(&server.agent(), own);
+                let answer = server.answer(&bob.token, &row.method, &request).await;
                 told.push(normal(answer, &id, &bob));
             }
             if told[0] != told[1] || told[0].1.contains(&ann.secret()) {
@@ -223,14 +224,14 @@ async fn anothers_id_looks_made_up_beside_ones_own() {
 
 #[tokio::test]
 async fn lists_show_ones_own_alone() {
-    let house = TestServer::open().await;
-    let ann = house.belongings("ann").await;
+    let server = TestServer::open().await;
+    let ann = server.belongings("ann").await;
     let mut leaks = Vec::new();
     for (name, scopes) in SETS {
-        let bob = house.token("bob", scopes);
+        let bob = server.token("bob", scopes);
         for (row, asked) in templates().into_iter().filter(|(_, asked)| asked.slots().is_empty()) {
-            let request = asked.filled(&house.agent(), |name| panic!("{name}"));
-            let (status, text) = house.answer(&bob, &row.method, &request).await;
+            let request = asked.filled(&server.agent(), |name| panic!("{name}"));
+            let (status, text) = server.answer(&bob, &row.method, &request).await;
             let shown = ann.secrets().find(|secret| text.contains(secret));
             leaks.extend(shown.map(|shown| format!("{} as {name}: {shown} in {status} {text}", row.name())));
         }
@@ -241,14 +242,14 @@ async fn lists_show_ones_own_alone() {
 /// An id in the place of another kind's: a run's where a session is named, and so on.
 #[tokio::test]
 async fn anothers_ids_look_made_up_in_places_of_another_kind() {
-    let house = TestServer::open().await;
-    let ann = house.belongings("ann").await;
-    let bob = house.token("bob", FULL);
+    let server = TestServer::open().await;
+    let ann = server.belongings("ann").await;
+    let bob = server.token("bob", FULL);
     let (mut leaks, mut tried) = (Vec::new(), 0);
     for (row, asked) in templates().into_iter().filter(|(row, _)| !row.route.starts_with("/api/")) {
         for slot in asked.slots() {
             for kind in ann.slots().filter(|kind| *kind != slot.name) {
-                let [real, fake] = house.both(&bob, &row, &asked, &ann, (&slot.name, ann.id(kind))).await;
+                let [real, fake] = server.both(&bob, &row, &asked, &ann, (&slot.name, ann.id(kind))).await;
                 tried += 1;
                 if real != fake || real.1.contains(&ann.secret()) {
                     leaks.push(format!("{} with a {kind} as a {}:\n  {real:?}\n  {fake:?}", row.name(), slot.name));
@@ -263,18 +264,18 @@ async fn anothers_ids_look_made_up_in_places_of_another_kind() {
 /// A run id is the caller's own name for a run: what another calls so is another run.
 #[tokio::test]
 async fn two_principals_may_choose_the_same_run_id() {
-    let house = TestServer::open().await;
-    let (ann, bob) = (house.token("ann", FULL), house.token("bob", FULL));
+    let server = TestServer::open().await;
+    let (ann, bob) = (server.token("ann", FULL), server.token("bob", FULL));
     let chosen = "019bffff-0000-7000-8000-0000000000aa";
     let new = |text: &str| {
         let input = json!([{ "role": "user", "parts": [{ "content": text }] }]);
         json!({ "agent_name": "echo", "mode": "sync", "input": input, "run_id": chosen })
     };
-    let first = house.ok(&ann, "/runs", &new("Ann's")).await;
-    let second = house.ok(&bob, "/runs", &new("Bob's")).await;
+    let first = server.ok(&ann, "/runs", &new("Ann's")).await;
+    let second = server.ok(&bob, "/runs", &new("Bob's")).await;
     assert_ne!(first["session_id"], second["session_id"]);
     for (token, text) in [(&ann, "Ann's"), (&bob, "Bob's")] {
-        let (status, run) = house.ask(Some(token), &Method::GET, &format!("/runs/{chosen}"), None).await;
+        let (status, run) = server.ask(Some(token), &Method::GET, &format!("/runs/{chosen}"), None).await;
         assert!(status == 200 && run.contains(text), "{run}");
     }
 }

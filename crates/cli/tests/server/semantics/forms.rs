@@ -6,10 +6,11 @@ use crate::semantics::test_server::{JSON, TestServer, a2a, goose, text};
 
 #[tokio::test]
 async fn a_goose_message_has_a_role_and_content_that_goose_knows() {
-    let house = TestServer::open().await;
-    let session = house.goose_session().await;
-    let reply =
-        async |message: &Value| house.goose("/reply", &json!({ "session_id": session, "user_message": message })).await;
+    let server = TestServer::open().await;
+    let session = server.goose_session().await;
+    let reply = async |message: &Value| {
+        server.goose("/reply", &json!({ "session_id": session, "user_message": message })).await
+    };
     for role in [json!("system2"), json!("system"), json!(""), json!(7), json!(["user"])] {
         let mut message = goose("hi");
         message["role"] = role.clone();
@@ -17,11 +18,11 @@ async fn a_goose_message_has_a_role_and_content_that_goose_knows() {
         assert_eq!(refused.status, 422, "{role}: {}", refused.text);
         assert!(refused.json()["message"].as_str().unwrap().contains("role"), "{}", refused.text);
         let all = json!({ "session_id": session, "messages": [message, goose("hi")] });
-        assert_eq!(house.goose("/reply", &all).await.status, 422, "{role} in a list of messages");
+        assert_eq!(server.goose("/reply", &all).await.status, 422, "{role} in a list of messages");
         let history = json!({ "session_id": session, "user_message": goose("hi"), "override_conversation": [message] });
-        assert_eq!(house.goose("/reply", &history).await.status, 422, "{role} in a history");
+        assert_eq!(server.goose("/reply", &history).await.status, 422, "{role} in a history");
         let added = json!({ "message": message });
-        assert_eq!(house.goose(&format!("/sessions/{session}/messages"), &added).await.status, 422, "{role} added");
+        assert_eq!(server.goose(&format!("/sessions/{session}/messages"), &added).await.status, 422, "{role} added");
     }
     for content in [json!([{ "type": "hologram", "x": 1 }]), json!([{ "type": "text", "text": "hi" }, { "type": "" }])]
     {
@@ -36,41 +37,41 @@ async fn a_goose_message_has_a_role_and_content_that_goose_knows() {
         message["content"][0]["text"] = text.clone();
         assert_eq!(reply(&message).await.status, 422, "{text}");
     }
-    assert_eq!(house.user_texts(&session).await, Vec::<String>::new());
+    assert_eq!(server.user_texts(&session).await, Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn a_folder_to_start_in_is_a_text_or_left_out() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     for folder in [Value::Null, json!(7), json!(["/"])] {
-        let refused = house.goose("/agent/start", &json!({ "working_dir": folder })).await;
+        let refused = server.goose("/agent/start", &json!({ "working_dir": folder })).await;
         assert_eq!(refused.status, 422, "{folder}: {}", refused.text);
         assert!(refused.json()["message"].as_str().unwrap().contains("working_dir"), "{}", refused.text);
     }
-    assert_eq!(house.get("/sessions").await.ok()["sessions"], json!([]));
-    house.goose("/agent/start", &json!({})).await.ok();
+    assert_eq!(server.get("/sessions").await.ok()["sessions"], json!([]));
+    server.goose("/agent/start", &json!({})).await.ok();
 }
 
 #[tokio::test]
 async fn a_deleted_context_is_not_begun_anew() {
-    let house = TestServer::open().await;
-    let task = house.send(a2a("m-1", "hi")).await.unwrap();
+    let server = TestServer::open().await;
+    let task = server.send(a2a("m-1", "hi")).await.unwrap();
     let context = text(&task["contextId"]);
-    house.task(&text(&task["id"]), "TASK_STATE_COMPLETED").await;
-    assert_eq!(house.delete(&format!("/sessions/{context}")).await.status, 200);
+    server.task(&text(&task["id"]), "TASK_STATE_COMPLETED").await;
+    assert_eq!(server.delete(&format!("/sessions/{context}")).await.status, 200);
     let mut again = a2a("m-2", "hi");
     again["contextId"] = json!(context);
-    assert_eq!(house.send(again.clone()).await, Err(-32001));
-    assert_eq!(house.send(again).await, Err(-32001));
+    assert_eq!(server.send(again.clone()).await, Err(-32001));
+    assert_eq!(server.send(again).await, Err(-32001));
     // A name that the client chose is free again.
     let mut named = a2a("m-3", "hi");
     named["contextId"] = json!("of the client");
-    let task = house.send(named.clone()).await.unwrap();
-    house.task(&text(&task["id"]), "TASK_STATE_COMPLETED").await;
-    let run = house.get(&format!("/runs/{}", text(&task["id"]))).await.ok();
-    assert_eq!(house.delete(&format!("/sessions/{}", text(&run["session_id"]))).await.status, 200);
+    let task = server.send(named.clone()).await.unwrap();
+    server.task(&text(&task["id"]), "TASK_STATE_COMPLETED").await;
+    let run = server.get(&format!("/runs/{}", text(&task["id"]))).await.ok();
+    assert_eq!(server.delete(&format!("/sessions/{}", text(&run["session_id"]))).await.status, 200);
     named["messageId"] = json!("m-4");
-    assert_ne!(house.send(named).await.unwrap()["id"], task["id"]);
+    assert_ne!(server.send(named).await.unwrap()["id"], task["id"]);
 }
 
 fn adk(message: Option<Value>, invocation: &str) -> Value {
@@ -83,24 +84,24 @@ fn adk(message: Option<Value>, invocation: &str) -> Value {
 
 #[tokio::test]
 async fn a_finished_invocation_is_not_run_again() {
-    let house = TestServer::open().await;
-    house.post("/apps/gander/users/u1/sessions", &json!({ "sessionId": "s" })).await.ok();
+    let server = TestServer::open().await;
+    server.post("/apps/gander/users/u1/sessions", &json!({ "sessionId": "s" })).await.ok();
     let said = json!({ "role": "user", "parts": [{ "text": "hi" }] });
     let body = json!({ "appName": "gander", "userId": "u1", "sessionId": "s", "newMessage": said });
-    let events = house.post("/run", &body).await.ok();
+    let events = server.post("/run", &body).await.ok();
     let invocation = text(&events[0]["invocationId"]);
-    let before = house.get("/apps/gander/users/u1/sessions/s").await.ok()["events"].clone();
+    let before = server.get("/apps/gander/users/u1/sessions/s").await.ok()["events"].clone();
     for verb in ["/run", "/run_sse"] {
-        let refused = house.post(verb, &adk(None, &invocation)).await;
+        let refused = server.post(verb, &adk(None, &invocation)).await;
         assert_eq!(refused.status, 400, "{verb}: {}", refused.text);
         assert!(text(&refused.json()["detail"]).contains("finished"), "{}", refused.text);
     }
     for unknown in ["e-0198c0de-0000-7000-8000-000000000009", "x"] {
-        let refused = house.post("/run", &adk(None, unknown)).await;
+        let refused = server.post("/run", &adk(None, unknown)).await;
         assert_eq!(refused.status, 404, "{unknown}: {}", refused.text);
     }
-    assert_eq!(house.get("/apps/gander/users/u1/sessions/s").await.ok()["events"], before, "nothing was begun");
-    let asked = house
+    assert_eq!(server.get("/apps/gander/users/u1/sessions/s").await.ok()["events"], before, "nothing was begun");
+    let asked = server
         .post(
             "/run",
             &json!({ "appName": "gander", "userId": "u1", "sessionId": "s",
@@ -109,20 +110,20 @@ async fn a_finished_invocation_is_not_run_again() {
         .await
         .ok();
     let asking = text(&asked[0]["invocationId"]);
-    assert_eq!(house.post("/run", &adk(None, &asking)).await.status, 409, "it waits for an answer");
+    assert_eq!(server.post("/run", &adk(None, &asking)).await.status, 409, "it waits for an answer");
 }
 
 #[tokio::test]
 async fn adk_says_what_is_wrong_and_where_as_a_list() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let sessions = "/apps/gander/users/u1/sessions";
-    house.post(sessions, &json!({ "sessionId": "s" })).await.ok();
+    server.post(sessions, &json!({ "sessionId": "s" })).await.ok();
     let part = |part: Value| {
         json!({ "appName": "gander", "userId": "u1", "sessionId": "s",
             "newMessage": { "role": "user", "parts": [part] } })
     };
     let code = |language: Value| part(json!({ "executableCode": { "code": "x", "language": language } }));
-    let refused = house.post("/run", &code(json!("rust"))).await;
+    let refused = server.post("/run", &code(json!("rust"))).await;
     let expected = json!([{ "type": "enum", "loc": ["body", "newMessage", "parts", 0, "executableCode", "language"],
         "msg": "Input should be 'LANGUAGE_UNSPECIFIED' or 'PYTHON'", "input": "rust" }]);
     assert_eq!((refused.status, &refused.json()["detail"]), (422, &expected));
@@ -138,20 +139,20 @@ async fn adk_says_what_is_wrong_and_where_as_a_list() {
         part(json!({ "functionCall": "x" })),
     ];
     for body in wrong {
-        let refused = house.post("/run", &body).await;
+        let refused = server.post("/run", &body).await;
         assert_eq!(refused.status, 422, "{body}: {}", refused.text);
         is_list(&refused.json()["detail"]);
     }
     for id in [json!(""), json!("a/b"), json!("x".repeat(2000)), json!("a\u{7}")] {
-        let refused = house.post(sessions, &json!({ "sessionId": id })).await;
+        let refused = server.post(sessions, &json!({ "sessionId": id })).await;
         assert_eq!(refused.status, 422, "{id}: {}", refused.text);
         is_list(&refused.json()["detail"]);
     }
     let huge = json!({ "state": { "x": "y".repeat(2 << 20) } });
-    let refused = house.post_with(sessions, &huge, &[JSON]).await;
+    let refused = server.post_with(sessions, &huge, &[JSON]).await;
     assert_eq!(refused.status, 422, "{}", refused.text);
     is_list(&refused.json()["detail"]);
-    let python = house.post("/run", &code(json!("python"))).await;
+    let python = server.post("/run", &code(json!("python"))).await;
     assert_eq!(python.status, 200, "google-genai does not mind the case: {}", python.text);
 }
 

@@ -9,7 +9,7 @@ const KEY: &str = "0198c0de-0000-7000-8000-00000000000a";
 
 #[tokio::test]
 async fn a_run_id_of_acp_rest_is_one_request() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let body = |agent: &str, words: &str, session: Option<&Value>| {
         let mut body = new(agent, words, "sync");
         body["run_id"] = json!(KEY);
@@ -18,9 +18,9 @@ async fn a_run_id_of_acp_rest_is_one_request() {
         }
         body
     };
-    let first = house.post("/runs", &body("echo", "one", None)).await.ok();
-    let other = house.run("echo", "elsewhere").await;
-    assert_eq!(house.post("/runs", &body("echo", "one", None)).await.ok(), first, "the same request again");
+    let first = server.post("/runs", &body("echo", "one", None)).await.ok();
+    let other = server.run("echo", "elsewhere").await;
+    assert_eq!(server.post("/runs", &body("echo", "one", None)).await.ok(), first, "the same request again");
     let cases = [
         body("echo", "two", None),
         body("slow_echo", "one", None),
@@ -29,18 +29,18 @@ async fn a_run_id_of_acp_rest_is_one_request() {
         body("echo", "one", Some(&json!("0198c0de-0000-7000-8000-00000000000b"))),
     ];
     for body in cases {
-        let refused = house.post("/runs", &body).await;
+        let refused = server.post("/runs", &body).await;
         assert_eq!(refused.error(), (409, "invalid_input".to_owned()), "{body}: {}", refused.text);
         assert_eq!(refused.json()["data"]["reason"], "run_id_reused");
     }
-    assert_eq!(house.user_texts(&text(&first["session_id"])).await, ["one"]);
-    assert_eq!(house.user_texts(&text(&other["session_id"])).await, ["elsewhere"]);
+    assert_eq!(server.user_texts(&text(&first["session_id"])).await, ["one"]);
+    assert_eq!(server.user_texts(&text(&other["session_id"])).await, ["elsewhere"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_requests_with_one_run_id_at_once_one_is_refused() {
-    let house = TestServer::open().await;
-    let session = text(&house.run("echo", "begin").await["session_id"]);
+    let server = TestServer::open().await;
+    let session = text(&server.run("echo", "begin").await["session_id"]);
     for n in 0..20 {
         let body = |words: &str| {
             let mut body = new("echo", words, "sync");
@@ -49,7 +49,7 @@ async fn of_two_requests_with_one_run_id_at_once_one_is_refused() {
             body
         };
         let (one, two) = (body("one"), body("two"));
-        let (one, two) = tokio::join!(house.post("/runs", &one), house.post("/runs", &two));
+        let (one, two) = tokio::join!(server.post("/runs", &one), server.post("/runs", &two));
         let mut statuses = [one.status, two.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409], "{} {}", one.text, two.text);
@@ -58,12 +58,12 @@ async fn of_two_requests_with_one_run_id_at_once_one_is_refused() {
 
 #[tokio::test]
 async fn a_request_id_of_goose_is_one_request() {
-    let house = TestServer::open().await;
-    let (one, other) = (house.goose_session().await, house.goose_session().await);
-    let reply = async |session: &str, body: &Value| house.goose(&format!("/sessions/{session}/reply"), body).await;
+    let server = TestServer::open().await;
+    let (one, other) = (server.goose_session().await, server.goose_session().await);
+    let reply = async |session: &str, body: &Value| server.goose(&format!("/sessions/{session}/reply"), body).await;
     let body = json!({ "request_id": KEY, "user_message": goose("one") });
     assert_eq!(reply(&one, &body).await.ok(), json!({ "request_id": KEY }));
-    ended(&house, KEY).await;
+    ended(&server, KEY).await;
     assert_eq!(reply(&one, &body).await.ok(), json!({ "request_id": KEY }), "the same request again");
     let two = json!({ "request_id": KEY, "user_message": goose("two") });
     let history = json!({ "request_id": KEY, "user_message": goose("one"), "override_conversation": [] });
@@ -73,62 +73,62 @@ async fn a_request_id_of_goose_is_one_request() {
         assert!(refused.json()["message"].as_str().unwrap().contains(KEY), "{}", refused.text);
     }
     assert_eq!(reply(&other, &body).await.status, 409, "of another session");
-    assert_eq!(house.user_texts(&one).await, ["one"]);
-    assert_eq!(house.user_texts(&other).await, Vec::<String>::new());
+    assert_eq!(server.user_texts(&one).await, ["one"]);
+    assert_eq!(server.user_texts(&other).await, Vec::<String>::new());
 }
 
-async fn ended(house: &TestServer, run: &str) {
-    while house.get(&format!("/runs/{run}")).await.ok()["status"] != "completed" {
+async fn ended(server: &TestServer, run: &str) {
+    while server.get(&format!("/runs/{run}")).await.ok()["status"] != "completed" {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
 async fn a_message_id_of_a2a_is_one_message() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     let said = |words: &str| {
         let mut message = a2a("m-1", words);
         message["contextId"] = json!("of the client");
         message
     };
-    let task = house.send(said("one")).await.unwrap();
-    assert_eq!(house.send(said("one")).await.unwrap()["id"], task["id"], "the same message again");
-    assert_eq!(house.send(said("two")).await, Err(-32602));
+    let task = server.send(said("one")).await.unwrap();
+    assert_eq!(server.send(said("one")).await.unwrap()["id"], task["id"], "the same message again");
+    assert_eq!(server.send(said("two")).await, Err(-32602));
     let mut marked = said("one");
     marked["metadata"] = json!({ "x": 1 });
-    assert_eq!(house.send(marked).await, Err(-32602));
-    let elsewhere = house.send(a2a("m-1", "two")).await.unwrap();
+    assert_eq!(server.send(marked).await, Err(-32602));
+    let elsewhere = server.send(a2a("m-1", "two")).await.unwrap();
     assert_ne!(elsewhere["id"], task["id"], "a key is one of its context");
 }
 
 #[tokio::test]
 async fn answers_and_what_is_said_to_a_running_task_have_their_message_ids_too() {
-    let house = TestServer::open().await;
-    let task = house.send(a2a("m-0", &asking_then_slow())).await.unwrap();
+    let server = TestServer::open().await;
+    let task = server.send(a2a("m-0", &asking_then_slow())).await.unwrap();
     let (id, session) = (text(&task["id"]), text(&task["contextId"]));
-    house.task(&id, "TASK_STATE_INPUT_REQUIRED").await;
-    house.send(to_task(&id, "m-1", "allow_once")).await.unwrap();
-    assert_eq!(house.send(to_task(&id, "m-1", "allow_once")).await.unwrap()["id"], json!(id), "the same answer again");
-    assert_eq!(house.send(to_task(&id, "m-1", "reject_once")).await, Err(-32602));
-    house.send(to_task(&id, "m-2", "go on")).await.unwrap();
-    house.send(to_task(&id, "m-2", "go on")).await.unwrap();
-    assert_eq!(house.send(to_task(&id, "m-2", "stop")).await, Err(-32602));
-    assert_eq!(house.user_texts(&session).await, [asking_then_slow(), "go on".to_owned()]);
-    house.rpc("CancelTask", json!({ "id": id })).await;
-    assert_eq!(house.send(to_task(&id, "m-2", "go on")).await.unwrap()["id"], json!(id), "also when it is over");
-    assert_eq!(house.send(to_task(&id, "m-2", "stop")).await, Err(-32602));
+    server.task(&id, "TASK_STATE_INPUT_REQUIRED").await;
+    server.send(to_task(&id, "m-1", "allow_once")).await.unwrap();
+    assert_eq!(server.send(to_task(&id, "m-1", "allow_once")).await.unwrap()["id"], json!(id), "the same answer again");
+    assert_eq!(server.send(to_task(&id, "m-1", "reject_once")).await, Err(-32602));
+    server.send(to_task(&id, "m-2", "go on")).await.unwrap();
+    server.send(to_task(&id, "m-2", "go on")).await.unwrap();
+    assert_eq!(server.send(to_task(&id, "m-2", "stop")).await, Err(-32602));
+    assert_eq!(server.user_texts(&session).await, [asking_then_slow(), "go on".to_owned()]);
+    server.rpc("CancelTask", json!({ "id": id })).await;
+    assert_eq!(server.send(to_task(&id, "m-2", "go on")).await.unwrap()["id"], json!(id), "also when it is over");
+    assert_eq!(server.send(to_task(&id, "m-2", "stop")).await, Err(-32602));
 }
 
 #[tokio::test]
 async fn a_key_of_the_first_version_without_a_hash_still_counts() {
-    let house = TestServer::open().await;
+    let server = TestServer::open().await;
     // An editor's prompt has no hash, as every run had before there were any.
-    let mut client = crate::served::pipe::client(&house.app, gander_domain::Principal::owner()).await;
-    let session = client.new_session(&house.work()).await.unwrap();
+    let mut client = crate::served::pipe::client(&server.app, gander_domain::Principal::owner()).await;
+    let session = client.new_session(&server.work()).await.unwrap();
     client.turn(&session, "one").await.unwrap();
-    let page = house.rpc("ListTasks", json!({ "contextId": session })).await;
+    let page = server.rpc("ListTasks", json!({ "contextId": session })).await;
     let run = page["result"]["tasks"][0]["id"].clone();
     let mut body = new("gander", "one", "sync");
     (body["run_id"], body["session_id"]) = (run.clone(), json!(session));
-    assert_eq!(house.post("/runs", &body).await.ok()["run_id"], run);
+    assert_eq!(server.post("/runs", &body).await.ok()["run_id"], run);
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::served::answer::{Answer, new};
 
-crate::served::house!(crate::served::CONFORMANCE_AGENTS);
+crate::served::test_server!(crate::served::CONFORMANCE_AGENTS);
 
 /// An agent that asks whether it may run a command, and then says that it is done.
 pub fn asking() -> String {

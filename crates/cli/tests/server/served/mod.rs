@@ -1,4 +1,4 @@
-//! A server in this process on a port of its own, as the tests of several doors use it.
+//! A server in this process on a port of its own, as the tests of several protocols use it.
 #![allow(dead_code, unused_imports, unused_macros, clippy::unwrap_used)]
 
 pub mod answer;
@@ -123,13 +123,13 @@ impl Served {
     }
 }
 
-/// A door's own house: the server with variables that its tests share, and perhaps somebody who hears every answer.
-macro_rules! house {
+/// A protocol's own test server: the server with variables that its tests share, and perhaps somebody who hears every answer.
+macro_rules! test_server {
     ($($shared:expr)?) => {
-        $crate::served::house!(@ [$($shared)?], Box::new(|_, _| {}));
+        $crate::served::test_server!(@ [$($shared)?], Box::new(|_, _| {}));
     };
     ($shared:expr, $heard:expr) => {
-        $crate::served::house!(@ [$shared], $heard);
+        $crate::served::test_server!(@ [$shared], $heard);
     };
     (@ $shared:expr, $heard:expr) => {
         pub struct TestServer($crate::served::Served);
@@ -154,4 +154,4 @@ macro_rules! house {
     };
 }
 
-pub(crate) use house;
+pub(crate) use test_server;

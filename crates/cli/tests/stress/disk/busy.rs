@@ -85,39 +85,39 @@ impl Caller {
 /// P19: whoever asks is told at once, nobody waits behind another, and all is well when the file is free again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_that_another_process_holds_is_told_at_once() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let server = house.plain().serve().await?;
+    let test_server = TestServer::open()?;
+    let server = test_server.plain().serve().await?;
     let mut client = server.client().await?;
-    let before = turn(&mut client, &house.folder, "before").await?;
+    let before = turn(&mut client, &test_server.folder, "before").await?;
     let caller = Caller::of(&server).await?;
-    let mut other = SqliteConnectOptions::new().filename(house.data.join("log.db")).connect().await?;
+    let mut other = SqliteConnectOptions::new().filename(test_server.data.join("log.db")).connect().await?;
     sqlx::query("BEGIN EXCLUSIVE").execute(&mut other).await?;
     let begin = Instant::now();
     caller.refused_everywhere().await?;
-    let refused = turn(&mut client, &house.folder, "locked").await;
+    let refused = turn(&mut client, &test_server.folder, "locked").await;
     ensure!(refused.is_err(), "acknowledged without a log: {refused:?}");
     eventually("health is red", || caller.is_red()).await?;
     ensure!(begin.elapsed() < Duration::from_secs(12), "red after {:?}", begin.elapsed());
     let mut reader = server.client().await?;
-    reader.load(&before.session, &house.folder).await.context("what is stored can be read")?;
+    reader.load(&before.session, &test_server.folder).await.context("what is stored can be read")?;
     sqlx::query("ROLLBACK").execute(&mut other).await?;
     other.close().await?;
     eventually("health is green", || caller.is_green()).await?;
-    let after = turn(&mut client, &house.folder, "after").await?;
-    house.check(&house.plain(), &[before, after]).await
+    let after = turn(&mut client, &test_server.folder, "after").await?;
+    test_server.check(&test_server.plain(), &[before, after]).await
 }
 
 /// What a run says is not lost because somebody held the log for a moment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_outlasts_a_moment_in_which_another_process_holds_the_log() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let server = house.plain().serve().await?;
+    let test_server = TestServer::open()?;
+    let server = test_server.plain().serve().await?;
     let mut client = server.client().await?;
-    let session = client.new_session(&house.folder).await?;
+    let session = client.new_session(&test_server.folder).await?;
     let slowly = json!([{ "text": "one two three four five six", "chunks": 6, "delay_ms": 300 }]);
     let prompt = client.prompt(&session, &gander_testkit::harness::script(&[slowly])).await?;
     client.update("agent_message_chunk").await?;
-    let mut other = SqliteConnectOptions::new().filename(house.data.join("log.db")).connect().await?;
+    let mut other = SqliteConnectOptions::new().filename(test_server.data.join("log.db")).connect().await?;
     sqlx::query("BEGIN EXCLUSIVE").execute(&mut other).await?;
     tokio::time::sleep(Duration::from_secs(3)).await; // the moment itself
     sqlx::query("ROLLBACK").execute(&mut other).await?;
@@ -129,17 +129,17 @@ async fn a_run_outlasts_a_moment_in_which_another_process_holds_the_log() -> any
 /// A disk that takes seconds for a sync: whoever comes meanwhile is told at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_does_not_keep_up_is_told_at_once() -> anyhow::Result<()> {
-    let house = TestServer::open()?;
-    let server = house.shimmed().serve().await?;
+    let test_server = TestServer::open()?;
+    let server = test_server.shimmed().serve().await?;
     let mut client = server.client().await?;
-    turn(&mut client, &house.folder, "before").await?;
+    turn(&mut client, &test_server.folder, "before").await?;
     let caller = Caller::of(&server).await?;
-    house.arm("slow 8")?;
-    let folder = house.folder.clone();
+    test_server.arm("slow 8")?;
+    let folder = test_server.folder.clone();
     let waiting = tokio::spawn(async move { turn(&mut client, &folder, "slow").await.map(drop) });
     eventually("health is red", || caller.is_red()).await?;
     caller.refused_everywhere().await?;
-    house.disarm()?;
+    test_server.disarm()?;
     eventually("health is green", || caller.is_green()).await?;
     waiting.await?.context("what waited is done in the end")
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub const FIRST_RUN: u128 = 9001;
 
 /// One client's connection, already introduced.
-pub struct Door {
+pub struct TestConnection {
     pub connection: Connection,
     pub ids: CountingIds,
     calls: i64,
@@ -62,7 +62,7 @@ pub fn view(log: &[Entry]) -> SessionView {
     SessionView::replay(log).unwrap()
 }
 
-impl Door {
+impl TestConnection {
     /// A connection on which nobody has said anything.
     pub fn fresh() -> Self {
         let connection = Connection::new(profile(), Principal::owner());
@@ -71,31 +71,34 @@ impl Door {
 
     /// A connection after `initialize`, of a client that can do everything.
     pub fn ready() -> Self {
-        let mut door = Self::fresh();
-        door.call("initialize", hello());
-        door.lines();
-        door
+        let mut test_connection = Self::fresh();
+        test_connection.call("initialize", hello());
+        test_connection.lines();
+        test_connection
     }
 
     /// A connection with this session open, as a client that made it sees it.
     pub fn open(log: &[Entry]) -> Self {
-        let mut door = Self::ready();
-        door.call("session/new", json!({ "cwd": "/workspace", "mcpServers": [] }));
-        let Some(Intent::NewSession { ticket, .. }) = door.connection.poll_intent() else {
+        let mut test_connection = Self::ready();
+        test_connection.call("session/new", json!({ "cwd": "/workspace", "mcpServers": [] }));
+        let Some(Intent::NewSession { ticket, .. }) = test_connection.connection.poll_intent() else {
             panic!("no session wanted")
         };
-        door.connection.handle_opened(ticket, view(log), catalog());
-        door.lines();
-        door
+        test_connection.connection.handle_opened(ticket, view(log), catalog());
+        test_connection.lines();
+        test_connection
     }
 
     /// A connection that asked to load this session; nothing is fed yet.
     pub fn loading(log: &[Entry]) -> Self {
-        let mut door = Self::ready();
-        door.call("session/load", json!({ "sessionId": log_session(log), "cwd": "/workspace", "mcpServers": [] }));
-        let Some(Intent::LoadSession { ticket, .. }) = door.connection.poll_intent() else { panic!("no load wanted") };
-        door.connection.handle_opened(ticket, view(log), catalog());
-        door
+        let mut test_connection = Self::ready();
+        test_connection
+            .call("session/load", json!({ "sessionId": log_session(log), "cwd": "/workspace", "mcpServers": [] }));
+        let Some(Intent::LoadSession { ticket, .. }) = test_connection.connection.poll_intent() else {
+            panic!("no load wanted")
+        };
+        test_connection.connection.handle_opened(ticket, view(log), catalog());
+        test_connection
     }
 
     /// Sends a request and returns its id.

@@ -1,4 +1,4 @@
-//! The doors, each in its protocol's own words. Another one is one more type here and one more line in `all`.
+//! The protocols, each in its protocol's own words. Another one is one more type here and one more line in `all`.
 
 mod adk;
 
@@ -11,33 +11,33 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 
-use crate::all_doors::LAST;
-use crate::all_doors::events::Events;
+use crate::all_protocols::LAST;
+use crate::all_protocols::events::Events;
 
 /// A protocol that leads to the same sessions.
 #[async_trait]
-pub trait Door: Send + Sync {
+pub trait ProtocolClient: Send + Sync {
     /// As the log calls it.
     fn name(&self) -> &'static str;
     /// Watches the run to its end; tells when it asks. Gives what the agent said.
-    async fn watch(&self, place: &Place, asked: Sender<&'static str>) -> anyhow::Result<String>;
+    async fn watch(&self, test_session: &TestSession, asked: Sender<&'static str>) -> anyhow::Result<String>;
     /// What whoever is asked reads before it answers, and the call as data, if the protocol has a place for it.
-    async fn question(&self, place: &Place) -> anyhow::Result<(String, Option<Value>)>;
+    async fn question(&self, test_session: &TestSession) -> anyhow::Result<(String, Option<Value>)>;
     /// Says yes to what the run asks; true if that counted.
-    async fn answer(&self, place: &Place) -> anyhow::Result<bool>;
+    async fn answer(&self, test_session: &TestSession) -> anyhow::Result<bool>;
     /// Says something in the session and waits for the end.
-    async fn say(&self, place: &Place, text: &str) -> anyhow::Result<()>;
+    async fn say(&self, test_session: &TestSession, text: &str) -> anyhow::Result<()>;
     /// Everything that was said in the session.
-    async fn history(&self, place: &Place) -> anyhow::Result<String>;
+    async fn history(&self, test_session: &TestSession) -> anyhow::Result<String>;
 }
 
 /// All of them.
-pub fn all() -> Vec<Box<dyn Door>> {
+pub fn all() -> Vec<Box<dyn ProtocolClient>> {
     vec![Box::new(AcpRest), Box::new(A2a), Box::new(Acp), Box::new(Goose), Box::new(adk::Adk)]
 }
 
 /// The session, and how to get there.
-pub struct Place {
+pub struct TestSession {
     pub session: String,
     pub run: String,
     url: String,
@@ -47,7 +47,7 @@ pub struct Place {
     client: reqwest::Client,
 }
 
-impl Place {
+impl TestSession {
     /// A session that an editor made.
     pub async fn begin(server: &Server, root: &Path, token: String) -> anyhow::Result<Self> {
         let folder = gander_testkit::harness::workspace(root)?;
@@ -126,43 +126,45 @@ fn texts(value: &Value, name: &str) -> String {
 struct AcpRest;
 
 #[async_trait]
-impl Door for AcpRest {
+impl ProtocolClient for AcpRest {
     fn name(&self) -> &'static str {
         "acp_rest"
     }
 
-    async fn watch(&self, place: &Place, asked: Sender<&'static str>) -> anyhow::Result<String> {
-        let stream = place.get(&format!("/runs/{}/events", place.run)).header("accept", "text/event-stream");
+    async fn watch(&self, test_session: &TestSession, asked: Sender<&'static str>) -> anyhow::Result<String> {
+        let stream =
+            test_session.get(&format!("/runs/{}/events", test_session.run)).header("accept", "text/event-stream");
         Events::of(stream.send().await?)?.until(|event| event["type"] == "run.awaiting").await?;
         asked.send(self.name()).await?;
-        Ok(texts(&place.settled().await?["output"], "content"))
+        Ok(texts(&test_session.settled().await?["output"], "content"))
     }
 
-    async fn question(&self, place: &Place) -> anyhow::Result<(String, Option<Value>)> {
-        let stream = place.get(&format!("/runs/{}/events", place.run)).header("accept", "text/event-stream");
+    async fn question(&self, test_session: &TestSession) -> anyhow::Result<(String, Option<Value>)> {
+        let stream =
+            test_session.get(&format!("/runs/{}/events", test_session.run)).header("accept", "text/event-stream");
         let event = Events::of(stream.send().await?)?.until(|event| event["type"] == "run.awaiting").await?;
         let parts = event["run"]["await_request"]["message"]["parts"].as_array().cloned().unwrap_or_default();
         let read = parts.iter().filter(|part| part["content_type"] == "text/plain");
         Ok((read.map(|part| texts(part, "content")).collect(), None))
     }
 
-    async fn answer(&self, place: &Place) -> anyhow::Result<bool> {
+    async fn answer(&self, test_session: &TestSession) -> anyhow::Result<bool> {
         let message = json!({ "role": "user", "parts": [{ "content": "yes" }] });
         let body = json!({ "mode": "async", "await_resume": { "type": "message", "message": message } });
-        place.counted(place.post(&format!("/runs/{}", place.run), &body), 403).await
+        test_session.counted(test_session.post(&format!("/runs/{}", test_session.run), &body), 403).await
     }
 
-    async fn say(&self, place: &Place, text: &str) -> anyhow::Result<()> {
-        let run = place.ok(place.post("/runs", &place.new_run("sync", text))).await?;
+    async fn say(&self, test_session: &TestSession, text: &str) -> anyhow::Result<()> {
+        let run = test_session.ok(test_session.post("/runs", &test_session.new_run("sync", text))).await?;
         ensure!(run["status"] == "completed", "{run}");
         Ok(())
     }
 
-    async fn history(&self, place: &Place) -> anyhow::Result<String> {
-        let session = place.ok(place.get(&format!("/sessions/{}", place.session))).await?;
+    async fn history(&self, test_session: &TestSession) -> anyhow::Result<String> {
+        let session = test_session.ok(test_session.get(&format!("/sessions/{}", test_session.session))).await?;
         let mut all = String::new();
         for url in session["history"].as_array().context("no history")? {
-            let message = place.ok(place.client.get(url.as_str().context("no address")?)).await?;
+            let message = test_session.ok(test_session.client.get(url.as_str().context("no address")?)).await?;
             all.push_str(&texts(&message, "content"));
         }
         Ok(all)
@@ -174,32 +176,35 @@ struct A2a;
 const EXTENSION: &str = "urn:gander:a2a:activity:v1";
 
 impl A2a {
-    fn said(place: &Place, text: &str) -> RequestBuilder {
+    fn said(test_session: &TestSession, text: &str) -> RequestBuilder {
         let id = format!("m-{}", uuid::Uuid::now_v7());
         let parts = [json!({ "text": text })];
-        let message = json!({ "messageId": id, "role": "ROLE_USER", "contextId": place.session, "parts": parts });
-        place.post("/a2a/message:send", &json!({ "message": message })).header("A2A-Version", "1.0")
+        let message =
+            json!({ "messageId": id, "role": "ROLE_USER", "contextId": test_session.session, "parts": parts });
+        test_session.post("/a2a/message:send", &json!({ "message": message })).header("A2A-Version", "1.0")
     }
 }
 
 #[async_trait]
-impl Door for A2a {
+impl ProtocolClient for A2a {
     fn name(&self) -> &'static str {
         "a2a"
     }
 
-    async fn watch(&self, place: &Place, asked: Sender<&'static str>) -> anyhow::Result<String> {
-        let stream = place.get(&format!("/a2a/tasks/{}:subscribe", place.run)).header("A2A-Version", "1.0");
+    async fn watch(&self, test_session: &TestSession, asked: Sender<&'static str>) -> anyhow::Result<String> {
+        let stream =
+            test_session.get(&format!("/a2a/tasks/{}:subscribe", test_session.run)).header("A2A-Version", "1.0");
         let mut events = Events::of(stream.send().await?)?;
         events.until(|event| event.to_string().contains("TASK_STATE_INPUT_REQUIRED")).await?;
         asked.send(self.name()).await?;
         events.until(|event| event["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED").await?;
-        let task = place.get(&format!("/a2a/tasks/{}", place.run)).header("A2A-Version", "1.0");
-        Ok(texts(&place.ok(task).await?["artifacts"], "text"))
+        let task = test_session.get(&format!("/a2a/tasks/{}", test_session.run)).header("A2A-Version", "1.0");
+        Ok(texts(&test_session.ok(task).await?["artifacts"], "text"))
     }
 
-    async fn question(&self, place: &Place) -> anyhow::Result<(String, Option<Value>)> {
-        let stream = place.get(&format!("/a2a/tasks/{}:subscribe", place.run)).header("A2A-Version", "1.0");
+    async fn question(&self, test_session: &TestSession) -> anyhow::Result<(String, Option<Value>)> {
+        let stream =
+            test_session.get(&format!("/a2a/tasks/{}:subscribe", test_session.run)).header("A2A-Version", "1.0");
         let asks = |event: &Value| event.to_string().contains("TASK_STATE_INPUT_REQUIRED");
         let event = Events::of(stream.send().await?)?.until(asks).await?;
         let status = event.pointer("/task/status").or_else(|| event.pointer("/statusUpdate/status"));
@@ -207,30 +212,30 @@ impl Door for A2a {
     }
 
     /// A message that does not say which question it answers may come as one more word to the running task.
-    async fn answer(&self, place: &Place) -> anyhow::Result<bool> {
-        let task = place.get(&format!("/a2a/tasks/{}", place.run)).header("A2A-Version", "1.0");
-        let task = place.ok(task.header("A2A-Extensions", EXTENSION)).await?;
+    async fn answer(&self, test_session: &TestSession) -> anyhow::Result<bool> {
+        let task = test_session.get(&format!("/a2a/tasks/{}", test_session.run)).header("A2A-Version", "1.0");
+        let task = test_session.ok(task.header("A2A-Extensions", EXTENSION)).await?;
         let parts = task["status"]["message"]["parts"].as_array().cloned().unwrap_or_default();
         let Some(question) = parts.iter().map(|part| &part["data"]).find(|data| data["kind"] == "question") else {
             return Ok(false); // somebody was faster
         };
         let message = json!({
-            "messageId": "m-yes", "role": "ROLE_USER", "taskId": place.run, "parts": [{ "text": "yes" }],
+            "messageId": "m-yes", "role": "ROLE_USER", "taskId": test_session.run, "parts": [{ "text": "yes" }],
             "metadata": { EXTENSION: { "question": question["id"] } },
         });
-        let send = place.post("/a2a/message:send", &json!({ "message": message })).header("A2A-Version", "1.0");
-        place.counted(send, 400).await
+        let send = test_session.post("/a2a/message:send", &json!({ "message": message })).header("A2A-Version", "1.0");
+        test_session.counted(send, 400).await
     }
 
-    async fn say(&self, place: &Place, text: &str) -> anyhow::Result<()> {
-        let sent = place.ok(Self::said(place, text)).await?;
+    async fn say(&self, test_session: &TestSession, text: &str) -> anyhow::Result<()> {
+        let sent = test_session.ok(Self::said(test_session, text)).await?;
         ensure!(sent["task"]["status"]["state"] == "TASK_STATE_COMPLETED", "{sent}");
         Ok(())
     }
 
-    async fn history(&self, place: &Place) -> anyhow::Result<String> {
-        let list = place.get(&format!("/a2a/tasks?contextId={}&includeArtifacts=true", place.session));
-        let list = place.ok(list.header("A2A-Version", "1.0")).await?;
+    async fn history(&self, test_session: &TestSession) -> anyhow::Result<String> {
+        let list = test_session.get(&format!("/a2a/tasks?contextId={}&includeArtifacts=true", test_session.session));
+        let list = test_session.ok(list.header("A2A-Version", "1.0")).await?;
         let tasks = list["tasks"].as_array().context("no tasks")?.iter().rev();
         Ok(tasks.map(|task| texts(&task["history"], "text") + &texts(&task["artifacts"], "text")).collect())
     }
@@ -245,25 +250,25 @@ impl Acp {
 }
 
 #[async_trait]
-impl Door for Acp {
+impl ProtocolClient for Acp {
     fn name(&self) -> &'static str {
         "acp"
     }
 
-    async fn watch(&self, place: &Place, asked: Sender<&'static str>) -> anyhow::Result<String> {
-        let mut editor = place.editor().await?;
+    async fn watch(&self, test_session: &TestSession, asked: Sender<&'static str>) -> anyhow::Result<String> {
+        let mut editor = test_session.editor().await?;
         if !editor.seen.iter().any(Self::is_question) {
             editor.until(Self::is_question).await?;
         }
         asked.send(self.name()).await?;
-        while !Transcript::of(&editor.seen, &place.session).text().contains(LAST) {
+        while !Transcript::of(&editor.seen, &test_session.session).text().contains(LAST) {
             editor.receive().await?.context("the server hung up")?;
         }
-        Ok(Transcript::of(&editor.seen, &place.session).text())
+        Ok(Transcript::of(&editor.seen, &test_session.session).text())
     }
 
-    async fn question(&self, place: &Place) -> anyhow::Result<(String, Option<Value>)> {
-        let mut editor = place.editor().await?;
+    async fn question(&self, test_session: &TestSession) -> anyhow::Result<(String, Option<Value>)> {
+        let mut editor = test_session.editor().await?;
         if !editor.seen.iter().any(Self::is_question) {
             editor.until(Self::is_question).await?;
         }
@@ -274,10 +279,10 @@ impl Door for Acp {
     }
 
     /// An editor is told nothing about its answer.
-    async fn answer(&self, place: &Place) -> anyhow::Result<bool> {
-        let mut editor = place.editor().await?;
+    async fn answer(&self, test_session: &TestSession) -> anyhow::Result<bool> {
+        let mut editor = test_session.editor().await?;
         let mut answered = false;
-        while !Transcript::of(&editor.seen, &place.session).text().contains(LAST) {
+        while !Transcript::of(&editor.seen, &test_session.session).text().contains(LAST) {
             let question = editor.seen.iter().find(|message| Self::is_question(message)).cloned();
             if let Some(question) = question.filter(|_| !answered) {
                 editor.choose(&question, "allow_once").await?;
@@ -288,14 +293,14 @@ impl Door for Acp {
         Ok(false)
     }
 
-    async fn say(&self, place: &Place, text: &str) -> anyhow::Result<()> {
-        let reason = place.editor().await?.turn(&place.session, text).await?;
+    async fn say(&self, test_session: &TestSession, text: &str) -> anyhow::Result<()> {
+        let reason = test_session.editor().await?.turn(&test_session.session, text).await?;
         ensure!(reason == "end_turn", "{reason}");
         Ok(())
     }
 
-    async fn history(&self, place: &Place) -> anyhow::Result<String> {
-        let editor = place.editor().await?;
+    async fn history(&self, test_session: &TestSession) -> anyhow::Result<String> {
+        let editor = test_session.editor().await?;
         Ok(editor.seen.iter().map(|message| texts(&message["params"]["update"], "text")).collect())
     }
 }
@@ -303,8 +308,8 @@ impl Door for Acp {
 struct Goose;
 
 impl Goose {
-    async fn events(place: &Place) -> anyhow::Result<Events> {
-        Events::of(place.get(&format!("/sessions/{}/events", place.session)).send().await?)
+    async fn events(test_session: &TestSession) -> anyhow::Result<Events> {
+        Events::of(test_session.get(&format!("/sessions/{}/events", test_session.session)).send().await?)
     }
 
     fn is_question(event: &Value) -> bool {
@@ -313,13 +318,13 @@ impl Goose {
 }
 
 #[async_trait]
-impl Door for Goose {
+impl ProtocolClient for Goose {
     fn name(&self) -> &'static str {
         "goose"
     }
 
-    async fn watch(&self, place: &Place, asked: Sender<&'static str>) -> anyhow::Result<String> {
-        let (mut events, mut all) = (Self::events(place).await?, String::new());
+    async fn watch(&self, test_session: &TestSession, asked: Sender<&'static str>) -> anyhow::Result<String> {
+        let (mut events, mut all) = (Self::events(test_session).await?, String::new());
         while let Some(event) = events.next().await? {
             all.push_str(&texts(&event["message"]["content"], "text"));
             if Self::is_question(&event) {
@@ -333,32 +338,33 @@ impl Door for Goose {
         anyhow::bail!("the stream ended: {all}")
     }
 
-    async fn question(&self, place: &Place) -> anyhow::Result<(String, Option<Value>)> {
-        let asked = Self::events(place).await?.until(Self::is_question).await?;
+    async fn question(&self, test_session: &TestSession) -> anyhow::Result<(String, Option<Value>)> {
+        let asked = Self::events(test_session).await?.until(Self::is_question).await?;
         let data = &asked["message"]["content"][0]["data"];
         let prompt = data["prompt"].as_str().context("no prompt")?.to_owned();
         Ok((prompt, Some(json!({ "name": data["toolName"], "arguments": data["arguments"] }))))
     }
 
-    async fn answer(&self, place: &Place) -> anyhow::Result<bool> {
-        let asked = Self::events(place).await?.until(Self::is_question).await?;
+    async fn answer(&self, test_session: &TestSession) -> anyhow::Result<bool> {
+        let asked = Self::events(test_session).await?.until(Self::is_question).await?;
         let id = &asked["message"]["content"][0]["data"]["id"];
-        let body = json!({ "id": id, "sessionId": place.session, "action": "allow_once", "principalType": "Tool" });
-        place.counted(place.post("/action-required/tool-confirmation", &body), 404).await
+        let body =
+            json!({ "id": id, "sessionId": test_session.session, "action": "allow_once", "principalType": "Tool" });
+        test_session.counted(test_session.post("/action-required/tool-confirmation", &body), 404).await
     }
 
-    async fn say(&self, place: &Place, text: &str) -> anyhow::Result<()> {
+    async fn say(&self, test_session: &TestSession, text: &str) -> anyhow::Result<()> {
         let message = json!({
             "role": "user", "created": 1, "content": [{ "type": "text", "text": text }],
             "metadata": { "userVisible": true, "agentVisible": true },
         });
-        let body = json!({ "session_id": place.session, "user_message": message });
-        let mut events = Events::of(place.post("/reply", &body).send().await?)?;
+        let body = json!({ "session_id": test_session.session, "user_message": message });
+        let mut events = Events::of(test_session.post("/reply", &body).send().await?)?;
         events.until(|event| event["type"] == "Finish").await.map(drop)
     }
 
-    async fn history(&self, place: &Place) -> anyhow::Result<String> {
-        let session = place.ok(place.get(&format!("/sessions/{}", place.session))).await?;
+    async fn history(&self, test_session: &TestSession) -> anyhow::Result<String> {
+        let session = test_session.ok(test_session.get(&format!("/sessions/{}", test_session.session))).await?;
         Ok(texts(&session["conversation"], "text"))
     }
 }

@@ -46,7 +46,7 @@ const PLANTED: [(&str, &str); 21] = [
 const FOLDERS: [&str; 5] =
     ["home/.local/bin", "home/.config/autostart", "home/.gnupg", "ws/.git/hooks", "data/scratch"];
 
-pub struct Yard {
+pub struct SandboxFixture {
     root: tempfile::TempDir,
     elsewhere: tempfile::TempDir,
     victim: Child,
@@ -55,24 +55,24 @@ pub struct Yard {
     mark: String,
 }
 
-impl Yard {
+impl SandboxFixture {
     pub fn new() -> Self {
         let root = std::env::var_os("YARD").unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
         let root = tempfile::tempdir_in(root).expect("a folder can be made");
         let elsewhere = tempfile::tempdir_in("/tmp").expect("a folder can be made");
         let mark = format!("gander-escape-{}", root.path().file_name().expect("it has a name").display());
         let protected = Protected::default();
-        let mut yard = Self { root, elsewhere, victim: nobody(), protected, ports: [0; 3], mark };
-        yard.plant();
-        yard.ports = [listen_tcp("127.0.0.1:0"), answer_udp(), listen_tcp("[::1]:0")];
-        greet(UnixListener::bind(yard.at("data/gander.sock")).expect("a socket can be made"));
-        greet(UnixListener::bind(yard.at("home/.gnupg/S.agent")).expect("a socket can be made"));
-        greet(UnixListener::bind(yard.elsewhere.path().join("socket")).expect("a socket can be made"));
-        let name = SocketAddr::from_abstract_name(&yard.mark).expect("the name is short");
+        let mut fixture = Self { root, elsewhere, victim: nobody(), protected, ports: [0; 3], mark };
+        fixture.plant();
+        fixture.ports = [listen_tcp("127.0.0.1:0"), answer_udp(), listen_tcp("[::1]:0")];
+        greet(UnixListener::bind(fixture.at("data/gander.sock")).expect("a socket can be made"));
+        greet(UnixListener::bind(fixture.at("home/.gnupg/S.agent")).expect("a socket can be made"));
+        greet(UnixListener::bind(fixture.elsewhere.path().join("socket")).expect("a socket can be made"));
+        let name = SocketAddr::from_abstract_name(&fixture.mark).expect("the name is short");
         greet(UnixListener::bind_addr(&name).expect("an abstract socket can be made"));
-        let datagrams = UnixDatagram::bind(yard.at("data/datagrams")).expect("a socket can be made");
+        let datagrams = UnixDatagram::bind(fixture.at("data/datagrams")).expect("a socket can be made");
         std::thread::spawn(move || while datagrams.recv(&mut [0; 16]).is_ok() {});
-        yard
+        fixture
     }
 
     /// Everything as it was before any try, somebody to be bothered included.
@@ -199,7 +199,7 @@ impl Yard {
     }
 }
 
-impl Drop for Yard {
+impl Drop for SandboxFixture {
     fn drop(&mut self) {
         self.victim.kill().ok();
         self.victim.wait().ok();

@@ -1,4 +1,4 @@
-"""The door of a2a-sdk."""
+"""A client of a2a-sdk."""
 
 import asyncio
 import os

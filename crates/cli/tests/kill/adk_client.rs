@@ -11,8 +11,8 @@ use gander_testkit::harness::PATIENCE;
 use gander_testkit::upstream::Pace;
 use serde_json::{Value, json};
 
-use crate::dice::Dice;
-use crate::visitor::{Lost, TestServer, word_of};
+use crate::acp_client::{Lost, TestServer, word_of};
+use crate::seeded_random::SeededRandom;
 
 /// Prompts in one session before a new one is made: a prompt waits for those that a kill left behind.
 const PROMPTS: usize = 3;
@@ -33,9 +33,9 @@ pub(crate) struct BackendRun {
 
 /// One client.
 #[derive(Debug)]
-pub(crate) struct Guest {
+pub(crate) struct AdkClient {
     index: usize,
-    dice: Dice,
+    seeded_random: SeededRandom,
     past: Vec<BackendRun>,
     now: Option<BackendRun>,
     prompts: u64,
@@ -74,9 +74,9 @@ impl BackendRun {
     }
 }
 
-impl Guest {
-    pub(crate) fn new(index: usize, dice: Dice) -> Self {
-        Self { index, dice, past: Vec::new(), now: None, prompts: 0, hit: false }
+impl AdkClient {
+    pub(crate) fn new(index: usize, seeded_random: SeededRandom) -> Self {
+        Self { index, seeded_random, past: Vec::new(), now: None, prompts: 0, hit: false }
     }
 
     /// Every session it ever had.
@@ -87,13 +87,13 @@ impl Guest {
     /// Streams until the server dies. An error before that, or anything that was lost, is an error here.
     pub(crate) async fn visit(
         mut self,
-        house: TestServer,
+        server: TestServer,
         address: SocketAddr,
         killed: Arc<AtomicBool>,
     ) -> anyhow::Result<Self> {
         self.hit = false;
         let way = Way { client: reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?, address };
-        let ended = self.stream(&house, &way).await;
+        let ended = self.stream(&server, &way).await;
         match ended {
             Err(error) if error.is::<Lost>() => Err(error),
             Err(error) if !killed.load(Ordering::SeqCst) => Err(error.context("the server was not killed yet")),
@@ -101,10 +101,10 @@ impl Guest {
         }
     }
 
-    async fn stream(&mut self, house: &TestServer, way: &Way) -> anyhow::Result<()> {
+    async fn stream(&mut self, server: &TestServer, way: &Way) -> anyhow::Result<()> {
         loop {
             self.enter(way).await?;
-            self.run(house, way).await?;
+            self.run(server, way).await?;
         }
     }
 
@@ -123,12 +123,12 @@ impl Guest {
         }
     }
 
-    async fn run(&mut self, house: &TestServer, way: &Way) -> anyhow::Result<()> {
+    async fn run(&mut self, server: &TestServer, way: &Way) -> anyhow::Result<()> {
         let backend_run = self.now.as_mut().context("there is a session")?;
         self.prompts += 1;
         backend_run.asked += 1;
         let number = (self.index as u64 + 100) * 1_000_000 + self.prompts;
-        let pace = Pace { deltas: 60, between_ms: 1 + self.dice.below(4), word: number, ..Pace::default() };
+        let pace = Pace { deltas: 60, between_ms: 1 + self.seeded_random.below(4), word: number, ..Pace::default() };
         let message = json!({ "role": "user", "parts": [{ "text": format!("word {number} {}", pace.marker()) }] });
         let body = json!({
             "appName": "gander", "userId": "guest", "sessionId": backend_run.session, "newMessage": message, "streaming": true,
@@ -145,7 +145,7 @@ impl Guest {
                     backend_run.accepted.push(number.to_string());
                 }
                 self.hit |= backend_run.hear(&event);
-                house.first_delta.notify_one();
+                server.first_delta.notify_one();
             }
         }
         self.hit = false;

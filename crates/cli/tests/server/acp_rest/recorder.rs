@@ -38,49 +38,49 @@ const ERRORS: [&str; 3] = ["server_error", "invalid_input", "not_found"];
 
 #[test]
 fn what_the_protocol_consists_of() {
-    let mut witness = ConformanceRecorder::for_protocol("acp_rest");
-    witness.lists("route", ROUTES);
-    witness.lists("mode", ["sync", "async", "stream"]);
-    witness.lists("event", EVENTS);
-    witness.lists("run status", STATES);
-    witness.lists("error", ERRORS);
-    witness.lists("metadata", ["citation", "trajectory"]);
+    let mut recorder = ConformanceRecorder::for_protocol("acp_rest");
+    recorder.lists("route", ROUTES);
+    recorder.lists("mode", ["sync", "async", "stream"]);
+    recorder.lists("event", EVENTS);
+    recorder.lists("run status", STATES);
+    recorder.lists("error", ERRORS);
+    recorder.lists("metadata", ["citation", "trajectory"]);
 }
 
 /// Notes what an answer shows.
-pub fn heard(witness: &mut ConformanceRecorder, method: &str, path: &str, status: u16, text: &str) {
+pub fn heard(recorder: &mut ConformanceRecorder, method: &str, path: &str, status: u16, text: &str) {
     let path = path.split('?').next().unwrap_or_default();
     let (path, how) = path.strip_prefix("/acp-rest").map_or((path, "HTTP at the root"), |rest| (rest, "HTTP"));
     let route = ROUTES.into_iter().find(|route| fits(route, method, path));
     match (route, serde_json::from_str::<Value>(text)) {
         (Some(_), Ok(body)) if status >= 400 => {
-            witness.shows("error", body["code"].as_str().unwrap_or_default(), &status.to_string());
+            recorder.shows("error", body["code"].as_str().unwrap_or_default(), &status.to_string());
         }
         (Some(route), Ok(body)) => {
-            witness.shows("route", route, how);
-            run(witness, &body);
-            body["events"].as_array().into_iter().flatten().for_each(|told| event(witness, told));
+            recorder.shows("route", route, how);
+            run(recorder, &body);
+            body["events"].as_array().into_iter().flatten().for_each(|told| event(recorder, told));
         }
         (Some(route), Err(_)) if status < 400 => {
-            witness.shows("route", route, how);
+            recorder.shows("route", route, how);
             let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
-            lines.filter_map(|line| serde_json::from_str(line).ok()).for_each(|told: Value| event(witness, &told));
+            lines.filter_map(|line| serde_json::from_str(line).ok()).for_each(|told: Value| event(recorder, &told));
         }
         (Some(_) | None, _) => {}
     }
 }
 
-fn event(witness: &mut ConformanceRecorder, event: &Value) {
-    witness.shows("event", event["type"].as_str().unwrap_or_default(), "HTTP");
-    run(witness, &event["run"]);
+fn event(recorder: &mut ConformanceRecorder, event: &Value) {
+    recorder.shows("event", event["type"].as_str().unwrap_or_default(), "HTTP");
+    run(recorder, &event["run"]);
     if let Some(kind) = event["part"]["metadata"]["kind"].as_str() {
-        witness.shows("metadata", kind, "stream");
+        recorder.shows("metadata", kind, "stream");
     }
 }
 
-fn run(witness: &mut ConformanceRecorder, run: &Value) {
+fn run(recorder: &mut ConformanceRecorder, run: &Value) {
     if run.get("run_id").is_some() {
-        witness.shows("run status", run["status"].as_str().unwrap_or_default(), "HTTP");
+        recorder.shows("run status", run["status"].as_str().unwrap_or_default(), "HTTP");
     }
 }
 

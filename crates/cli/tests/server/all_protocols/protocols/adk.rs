@@ -6,21 +6,22 @@ use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 
-use super::{Door, Place, texts};
-use crate::all_doors::LAST;
+use super::{ProtocolClient, TestSession, texts};
+use crate::all_protocols::LAST;
 
 pub struct Adk;
 
 impl Adk {
     /// A session of another door is found under its agent, and the user of that name.
-    async fn session(place: &Place) -> anyhow::Result<Value> {
-        place.ok(place.get(&format!("/apps/gander/users/user/sessions/{}", place.session))).await
+    async fn session(test_session: &TestSession) -> anyhow::Result<Value> {
+        test_session.ok(test_session.get(&format!("/apps/gander/users/user/sessions/{}", test_session.session))).await
     }
 
-    fn run(place: &Place, part: Value) -> RequestBuilder {
+    fn run(test_session: &TestSession, part: Value) -> RequestBuilder {
         let message = json!({ "role": "user", "parts": [part] });
-        let body = json!({ "appName": "gander", "userId": "user", "sessionId": place.session, "newMessage": message });
-        place.post("/run", &body)
+        let body =
+            json!({ "appName": "gander", "userId": "user", "sessionId": test_session.session, "newMessage": message });
+        test_session.post("/run", &body)
     }
 
     fn parts(session: &Value) -> impl Iterator<Item = &Value> {
@@ -41,18 +42,18 @@ impl Adk {
 }
 
 #[async_trait]
-impl Door for Adk {
+impl ProtocolClient for Adk {
     fn name(&self) -> &'static str {
         "adk"
     }
 
-    async fn watch(&self, place: &Place, asked: Sender<&'static str>) -> anyhow::Result<String> {
-        while Self::asked(&Self::session(place).await?).is_none() {
+    async fn watch(&self, test_session: &TestSession, asked: Sender<&'static str>) -> anyhow::Result<String> {
+        while Self::asked(&Self::session(test_session).await?).is_none() {
             tokio::task::yield_now().await;
         }
         asked.send(self.name()).await?;
         loop {
-            let session = Self::session(place).await?;
+            let session = Self::session(test_session).await?;
             if Self::said(&session).contains(LAST) {
                 let mut tools = Self::parts(&session).map(|part| &part["functionResponse"]["name"]);
                 tools.find(|name| **name == "shell").context("no answer of the tool")?;
@@ -62,9 +63,9 @@ impl Door for Adk {
         }
     }
 
-    async fn question(&self, place: &Place) -> anyhow::Result<(String, Option<Value>)> {
+    async fn question(&self, test_session: &TestSession) -> anyhow::Result<(String, Option<Value>)> {
         loop {
-            let session = Self::session(place).await?;
+            let session = Self::session(test_session).await?;
             let Some(call) = Self::asked(&session) else {
                 tokio::task::yield_now().await;
                 continue;
@@ -76,21 +77,21 @@ impl Door for Adk {
     }
 
     /// An answer that comes too late begins nothing.
-    async fn answer(&self, place: &Place) -> anyhow::Result<bool> {
-        let session = Self::session(place).await?;
+    async fn answer(&self, test_session: &TestSession) -> anyhow::Result<bool> {
+        let session = Self::session(test_session).await?;
         let Some(call) = Self::asked(&session) else { return Ok(false) };
         let response =
             json!({ "id": call["id"], "name": "adk_request_confirmation", "response": { "confirmed": true } });
-        let events = place.ok(Self::run(place, json!({ "functionResponse": response }))).await?;
+        let events = test_session.ok(Self::run(test_session, json!({ "functionResponse": response }))).await?;
         Ok(!events.as_array().context("no list of events")?.is_empty())
     }
 
-    async fn say(&self, place: &Place, text: &str) -> anyhow::Result<()> {
-        let events = place.ok(Self::run(place, json!({ "text": text }))).await?;
+    async fn say(&self, test_session: &TestSession, text: &str) -> anyhow::Result<()> {
+        let events = test_session.ok(Self::run(test_session, json!({ "text": text }))).await?;
         events.as_array().filter(|events| !events.is_empty()).context("no answer").map(drop)
     }
 
-    async fn history(&self, place: &Place) -> anyhow::Result<String> {
-        Ok(texts(&Self::session(place).await?["events"], "text"))
+    async fn history(&self, test_session: &TestSession) -> anyhow::Result<String> {
+        Ok(texts(&Self::session(test_session).await?["events"], "text"))
     }
 }

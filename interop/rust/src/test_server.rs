@@ -27,7 +27,7 @@ impl Transport {
     }
 }
 
-pub struct House {
+pub struct TestServer {
     gander: PathBuf,
     root: tempfile::TempDir,
     address: String,
@@ -35,7 +35,7 @@ pub struct House {
     server: Child,
 }
 
-impl House {
+impl TestServer {
     pub async fn open(gander: impl Into<PathBuf>) -> Result<Self, Box<dyn std::error::Error>> {
         let (gander, root) = (gander.into(), tempfile::tempdir()?);
         std::fs::create_dir(root.path().join("work"))?;

@@ -1,4 +1,4 @@
-"""The door of an editor: the Python SDK of the Agent Client Protocol over stdio."""
+"""An editor: the Python SDK of the Agent Client Protocol over stdio."""
 
 import asyncio
 import os

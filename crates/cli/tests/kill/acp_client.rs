@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use gander_testkit::call_record::CallRecord;
 use gander_testkit::harness::{Client, Transcript};
-use gander_testkit::ledger::Ledger;
 use gander_testkit::upstream::Pace;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::dice::Dice;
+use crate::seeded_random::SeededRandom;
 
 /// Prompts in one session before a new one is made: loading it stays quick.
 const PROMPTS: usize = 6;
@@ -21,7 +21,7 @@ const PROMPTS: usize = 6;
 #[derive(Clone, Debug)]
 pub(crate) struct TestServer {
     pub(crate) folder: PathBuf,
-    pub(crate) ledger: Ledger,
+    pub(crate) call_record: CallRecord,
     pub(crate) first_delta: Arc<Notify>,
 }
 
@@ -37,9 +37,9 @@ pub(crate) struct Record {
 
 /// One client.
 #[derive(Debug)]
-pub(crate) struct Visitor {
+pub(crate) struct AcpClient {
     index: usize,
-    dice: Dice,
+    seeded_random: SeededRandom,
     past: Vec<Record>,
     now: Option<Record>,
     prompts: u64,
@@ -65,9 +65,9 @@ impl Record {
     }
 }
 
-impl Visitor {
-    pub(crate) fn new(index: usize, dice: Dice) -> Self {
-        Self { index, dice, past: Vec::new(), now: None, prompts: 0, open: None, streaming: false, hit: false }
+impl AcpClient {
+    pub(crate) fn new(index: usize, seeded_random: SeededRandom) -> Self {
+        Self { index, seeded_random, past: Vec::new(), now: None, prompts: 0, open: None, streaming: false, hit: false }
     }
 
     /// Every session it ever had.
@@ -78,14 +78,14 @@ impl Visitor {
     /// Streams until the server dies. An error before that, or anything that was lost, is an error here.
     pub(crate) async fn visit(
         mut self,
-        house: TestServer,
+        server: TestServer,
         socket: PathBuf,
         data: PathBuf,
         killed: Arc<AtomicBool>,
     ) -> anyhow::Result<Self> {
         (self.open, self.streaming, self.hit) = (None, false, false);
         let ended = match Client::attach(&socket, &data).await {
-            Ok(client) => self.stream(&house, client).await,
+            Ok(client) => self.stream(&server, client).await,
             Err(error) => Err(error),
         };
         self.hit = self.streaming;
@@ -96,28 +96,28 @@ impl Visitor {
         }
     }
 
-    async fn stream(&mut self, house: &TestServer, mut client: Client) -> anyhow::Result<()> {
+    async fn stream(&mut self, server: &TestServer, mut client: Client) -> anyhow::Result<()> {
         client.initialize().await?;
-        self.enter(house, &mut client).await?;
+        self.enter(server, &mut client).await?;
         loop {
             if self.open.is_none() {
-                self.prompt(house, &mut client).await?;
+                self.prompt(server, &mut client).await?;
             }
             let message = client.receive().await?.context("the server is gone")?;
-            self.hear(house, &mut client, &message).await?;
+            self.hear(server, &mut client, &message).await?;
         }
     }
 
     /// Comes back to its session, or makes one.
-    async fn enter(&mut self, house: &TestServer, client: &mut Client) -> anyhow::Result<()> {
+    async fn enter(&mut self, server: &TestServer, client: &mut Client) -> anyhow::Result<()> {
         let full = self.now.as_ref().is_some_and(|record| record.accepted.len() >= PROMPTS);
         self.past.extend(self.now.take_if(|_| full));
         let Some(record) = &mut self.now else {
-            let session = client.new_session(&house.folder).await?;
+            let session = client.new_session(&server.folder).await?;
             self.now = Some(Record { session: session.clone(), seen: Transcript::default(), accepted: Vec::new() });
             return self.choose_policy(client, &session).await;
         };
-        client.load(&record.session, &house.folder).await?;
+        client.load(&record.session, &server.folder).await?;
         let replay = Transcript::of(&client.seen, &record.session);
         record.check(&replay).map_err(Lost::because)?;
         record.seen = replay;
@@ -137,19 +137,19 @@ impl Visitor {
         Ok(())
     }
 
-    async fn prompt(&mut self, house: &TestServer, client: &mut Client) -> anyhow::Result<()> {
+    async fn prompt(&mut self, server: &TestServer, client: &mut Client) -> anyhow::Result<()> {
         let record = self.now.as_ref().context("there is a session")?;
         self.prompts += 1;
         let number = (self.index as u64 + 1) * 1_000_000 + self.prompts;
-        let pace = Pace { deltas: 60, between_ms: 1 + self.dice.below(4), word: number, ..Pace::default() };
+        let pace = Pace { deltas: 60, between_ms: 1 + self.seeded_random.below(4), word: number, ..Pace::default() };
         let word = number.to_string();
-        let tool = if self.dice.below(3) == 0 { house.ledger.call(&word) } else { String::new() };
+        let tool = if self.seeded_random.below(3) == 0 { server.call_record.call(&word) } else { String::new() };
         let id = client.prompt(&record.session, &format!("word {word} {tool} {}", pace.marker())).await?;
         self.open = Some((id, word));
         Ok(())
     }
 
-    async fn hear(&mut self, house: &TestServer, client: &mut Client, message: &Value) -> anyhow::Result<()> {
+    async fn hear(&mut self, server: &TestServer, client: &mut Client, message: &Value) -> anyhow::Result<()> {
         if crate::asks(message) {
             return self.answer(client, message).await;
         }
@@ -160,7 +160,7 @@ impl Visitor {
         }
         if update["sessionUpdate"] == "agent_message_chunk" {
             self.streaming = true;
-            house.first_delta.notify_one();
+            server.first_delta.notify_one();
         }
         let Some((id, word)) = self.open.clone() else { return Ok(()) };
         if message["method"] == "session/update" && mentions(update, &word) && !record.accepted.contains(&word) {
@@ -200,7 +200,7 @@ impl Visitor {
 
     /// Says yes, or leaves the question for another time.
     async fn answer(&mut self, client: &mut Client, question: &Value) -> anyhow::Result<()> {
-        if self.dice.below(2) == 0 {
+        if self.seeded_random.below(2) == 0 {
             client.choose(question, "allow_once").await?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use gander_testkit::harness::script;
 use serde_json::{Value, json};
 
-use crate::all_doors::doors::Place;
+use crate::all_protocols::protocols::TestSession;
 
 /// As much as the window of the demo model holds twice.
 const LENGTH: usize = 150_000;
@@ -12,8 +12,8 @@ const MAX_EVENT: usize = 64 << 10;
 /// Protocol, route, body, and the text of an event that is a delta.
 type Case = (&'static str, &'static str, Value, fn(&Value) -> Option<&str>);
 
-fn cases(place: &Place, text: &str) -> Vec<Case> {
-    let session = &place.session;
+fn cases(test_session: &TestSession, text: &str) -> Vec<Case> {
+    let session = &test_session.session;
     let part = json!({ "content": text });
     let input = json!([{ "role": "user", "parts": [part] }]);
     let acp_rest = json!({ "agent_name": "gander", "mode": "stream", "input": input });
@@ -44,10 +44,10 @@ fn cases(place: &Place, text: &str) -> Vec<Case> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_delta_comes_in_events_that_fit_a_buffer() -> anyhow::Result<()> {
-    let (_root, _server, place) = crate::all_doors::house().await?;
+    let (_root, _server, test_session) = crate::all_protocols::test_server().await?;
     let long = "y".repeat(LENGTH);
-    for (protocol, path, body, delta) in cases(&place, &script(&[json!([{ "text": long }])])) {
-        let request = place.post(path, &body).header("A2A-Version", "1.0").header("Accept", "text/event-stream");
+    for (protocol, path, body, delta) in cases(&test_session, &script(&[json!([{ "text": long }])])) {
+        let request = test_session.post(path, &body).header("A2A-Version", "1.0").header("Accept", "text/event-stream");
         let text = request.send().await?.text().await?;
         let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
         let events: Vec<Value> = lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();

@@ -1,11 +1,11 @@
-//! One session through every door at once: all see the same, the first answer counts, and each goes on where the last one was.
+//! One session through every protocol at once: all see the same, the first answer counts, and each goes on where the last one was.
 
 #![allow(clippy::unwrap_used)]
 
 mod deltas;
-mod doors;
 pub mod events;
 mod media;
+mod protocols;
 mod titles;
 
 use std::io::Write as _;
@@ -18,17 +18,17 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use doors::{Door, Place};
+use protocols::{ProtocolClient, TestSession};
 
 /// What the agent says at the end of the run that everybody watches.
 const LAST: &str = "all done";
 
-async fn house() -> anyhow::Result<(tempfile::TempDir, Server, Place)> {
-    house_with("").await
+async fn test_server() -> anyhow::Result<(tempfile::TempDir, Server, TestSession)> {
+    test_server_with("").await
 }
 
 /// With these settings in its file.
-async fn house_with(settings: &str) -> anyhow::Result<(tempfile::TempDir, Server, Place)> {
+async fn test_server_with(settings: &str) -> anyhow::Result<(tempfile::TempDir, Server, TestSession)> {
     let root = tempfile::tempdir()?;
     // The data directory is never a workspace: both lie side by side.
     let data = root.path().join("data");
@@ -46,33 +46,33 @@ async fn house_with(settings: &str) -> anyhow::Result<(tempfile::TempDir, Server
     let server = launch.serve().await?;
     let token = launch.stdout(&["token"]).await?.trim().to_owned();
     rustls::crypto::ring::default_provider().install_default().ok();
-    let place = Place::begin(&server, root.path(), token).await?;
-    Ok((root, server, place))
+    let test_session = TestSession::begin(&server, root.path(), token).await?;
+    Ok((root, server, test_session))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everybody_watches_one_run_and_the_first_answer_counts() -> anyhow::Result<()> {
-    let (_root, server, mut place) = house().await?;
+    let (_root, server, mut test_session) = test_server().await?;
     let shell =
         json!([{ "text": "first I look " }, { "tool": "shell", "args": { "command": "echo x >> ran; cat ran" } }]);
-    place.run = place.start(&script(&[shell, json!([{ "text": LAST, "chunks": 4 }])])).await?;
-    let place = Arc::new(place);
+    test_session.run = test_session.start(&script(&[shell, json!([{ "text": LAST, "chunks": 4 }])])).await?;
+    let test_session = Arc::new(test_session);
 
     let (asked, mut told) = mpsc::channel(8);
     let mut watching = JoinSet::new();
-    for door in doors::all() {
-        let (place, asked) = (Arc::clone(&place), asked.clone());
-        watching.spawn(async move { anyhow::Ok((door.name(), door.watch(&place, asked).await?)) });
+    for protocol in protocols::all() {
+        let (test_session, asked) = (Arc::clone(&test_session), asked.clone());
+        watching.spawn(async move { anyhow::Ok((protocol.name(), protocol.watch(&test_session, asked).await?)) });
     }
     drop(asked);
-    for _ in doors::all() {
+    for _ in protocols::all() {
         told.recv().await.expect("every door tells the question");
     }
 
     let mut answering = JoinSet::new();
-    for door in doors::all() {
-        let place = Arc::clone(&place);
-        answering.spawn(async move { anyhow::Ok((door.name(), door.answer(&place).await?)) });
+    for protocol in protocols::all() {
+        let test_session = Arc::clone(&test_session);
+        answering.spawn(async move { anyhow::Ok((protocol.name(), protocol.answer(&test_session).await?)) });
     }
     let mut taken = Vec::new();
     while let Some(answer) = answering.join_next().await {
@@ -84,7 +84,7 @@ async fn everybody_watches_one_run_and_the_first_answer_counts() -> anyhow::Resu
         assert!(text.contains("first I look") && text.contains(LAST), "{name}: {text}");
     }
 
-    let log = server.launch.export(&place.session).await?;
+    let log = server.launch.export(&test_session.session).await?;
     let answers = log.iter().filter(|entry| matches!(entry.event, Event::QuestionAnswered { .. })).count();
     assert_eq!(answers, 1, "one answer counts");
     // An editor is not told whether its answer counted; of the others no more than one is told so.
@@ -95,31 +95,31 @@ async fn everybody_watches_one_run_and_the_first_answer_counts() -> anyhow::Resu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_door_goes_on_where_the_last_one_was() -> anyhow::Result<()> {
-    let (_root, _server, mut place) = house().await?;
-    place.run = place.start(&script(&[json!([{ "text": "begun" }])])).await?;
-    place.settled().await?;
+async fn each_protocol_goes_on_where_the_last_one_was() -> anyhow::Result<()> {
+    let (_root, _server, mut test_session) = test_server().await?;
+    test_session.run = test_session.start(&script(&[json!([{ "text": "begun" }])])).await?;
+    test_session.settled().await?;
     let mut said = vec!["begun".to_owned()];
-    for door in doors::all() {
-        check(&*door, &place, &said).await?;
-        let answer = format!("answer through {}", door.name());
-        door.say(&place, &script(&[json!([{ "text": answer }])])).await?;
+    for protocol in protocols::all() {
+        check(&*protocol, &test_session, &said).await?;
+        let answer = format!("answer through {}", protocol.name());
+        protocol.say(&test_session, &script(&[json!([{ "text": answer }])])).await?;
         said.push(answer);
     }
-    for door in doors::all() {
-        check(&*door, &place, &said).await?;
+    for protocol in protocols::all() {
+        check(&*protocol, &test_session, &said).await?;
     }
     Ok(())
 }
 
 /// The door shows everything that was said, in order.
-async fn check(door: &dyn Door, place: &Place, said: &[String]) -> anyhow::Result<()> {
-    let history = door.history(place).await?;
+async fn check(protocol: &dyn ProtocolClient, test_session: &TestSession, said: &[String]) -> anyhow::Result<()> {
+    let history = protocol.history(test_session).await?;
     let mut rest = history.as_str();
     for text in said {
         // What the demo model was told to say stands in the prompt too, in quotation marks.
         let found = rest.match_indices(text.as_str()).find(|(at, _)| !rest[..*at].ends_with('"'));
-        let (at, _) = found.ok_or_else(|| anyhow::anyhow!("{}: no {text:?} in {history}", door.name()))?;
+        let (at, _) = found.ok_or_else(|| anyhow::anyhow!("{}: no {text:?} in {history}", protocol.name()))?;
         rest = &rest[at + text.len()..];
     }
     Ok(())

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::all_doors::doors::Place;
+use crate::all_protocols::protocols::TestSession;
 
 /// The smallest picture.
 const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
@@ -46,33 +46,34 @@ const PROTOCOLS: [&str; 8] =
     ["acp", "acp_rest", "goose", "adk /run", "adk /run_sse", "adk artifact", "a2a REST", "a2a JSON-RPC"];
 
 /// What a protocol says to this content: its status, and the code in its own error.
-async fn told(place: &Place, protocol: &str, mime: &str, data: &str) -> anyhow::Result<(u16, Value)> {
+async fn told(test_session: &TestSession, protocol: &str, mime: &str, data: &str) -> anyhow::Result<(u16, Value)> {
     let kind = mime.split('/').next().unwrap_or_default();
     let inline = json!({ "inlineData": { "data": data, "mimeType": mime } });
     let adk = json!({
-        "appName": "gander", "userId": "user", "sessionId": place.session,
+        "appName": "gander", "userId": "user", "sessionId": test_session.session,
         "newMessage": { "role": "user", "parts": [inline] },
     });
     let id = format!("m-{}", uuid::Uuid::now_v7());
     let part = json!({ "raw": data, "mediaType": mime });
-    let message = json!({ "messageId": id, "role": "ROLE_USER", "contextId": place.session, "parts": [part] });
+    let message = json!({ "messageId": id, "role": "ROLE_USER", "contextId": test_session.session, "parts": [part] });
     let (path, body) = match protocol {
-        "acp" => return acp(place, json!({ "type": kind, "data": data, "mimeType": mime })).await,
+        "acp" => return acp(test_session, json!({ "type": kind, "data": data, "mimeType": mime })).await,
         "acp_rest" => {
             let part = json!({ "content_type": mime, "content": data, "content_encoding": "base64" });
             let input = json!([{ "role": "user", "parts": [part] }]);
-            let run = json!({ "agent_name": "gander", "mode": "sync", "session_id": place.session, "input": input });
+            let run =
+                json!({ "agent_name": "gander", "mode": "sync", "session_id": test_session.session, "input": input });
             ("/runs".to_owned(), run)
         }
         "goose" => {
             let content = json!([{ "type": kind, "data": data, "mimeType": mime }]);
             let message = json!({ "role": "user", "created": 1, "content": content, "metadata": {} });
-            ("/reply".to_owned(), json!({ "session_id": place.session, "user_message": message }))
+            ("/reply".to_owned(), json!({ "session_id": test_session.session, "user_message": message }))
         }
         "adk /run" => ("/run".to_owned(), adk),
         "adk /run_sse" => ("/run_sse".to_owned(), adk),
         "adk artifact" => {
-            let path = format!("/apps/gander/users/user/sessions/{}/artifacts", place.session);
+            let path = format!("/apps/gander/users/user/sessions/{}/artifacts", test_session.session);
             (path, json!({ "filename": "x", "artifact": inline }))
         }
         "a2a REST" => ("/a2a/message:send".to_owned(), json!({ "message": message })),
@@ -82,7 +83,7 @@ async fn told(place: &Place, protocol: &str, mime: &str, data: &str) -> anyhow::
         }
         other => anyhow::bail!("no such protocol: {other}"),
     };
-    let response = place.post(&path, &body).header("A2A-Version", "1.0").send().await?;
+    let response = test_session.post(&path, &body).header("A2A-Version", "1.0").send().await?;
     let (status, text) = (response.status().as_u16(), response.text().await?);
     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
     let code = match protocol {
@@ -95,9 +96,9 @@ async fn told(place: &Place, protocol: &str, mime: &str, data: &str) -> anyhow::
     Ok((status, code))
 }
 
-async fn acp(place: &Place, block: Value) -> anyhow::Result<(u16, Value)> {
-    let mut editor = place.editor().await?;
-    let params = json!({ "sessionId": place.session, "prompt": [block] });
+async fn acp(test_session: &TestSession, block: Value) -> anyhow::Result<(u16, Value)> {
+    let mut editor = test_session.editor().await?;
+    let params = json!({ "sessionId": test_session.session, "prompt": [block] });
     let answer = editor.call("session/prompt", params).await;
     Ok(match answer {
         Ok(_) => (200, Value::Null),
@@ -126,20 +127,20 @@ fn expected(protocol: &str, content: Content) -> (u16, Value) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_content_is_refused_at_every_protocol_in_its_own_form() -> anyhow::Result<()> {
-    let (_root, server, place) = crate::all_doors::house().await?;
-    let before = server.launch.export(&place.session).await?.len();
+    let (_root, server, test_session) = crate::all_protocols::test_server().await?;
+    let before = server.launch.export(&test_session.session).await?.len();
     for content in CONTENTS {
         let data = content.data();
         for protocol in PROTOCOLS {
-            let told = told(&place, protocol, content.mime(), &data).await?;
+            let told = told(&test_session, protocol, content.mime(), &data).await?;
             assert_eq!(told, expected(protocol, content), "{protocol} × {content:?}");
         }
     }
-    let log = server.launch.export(&place.session).await?;
+    let log = server.launch.export(&test_session.session).await?;
     let artifacts = log.iter().filter(|entry| matches!(entry.event, gander_domain::Event::ArtifactSaved { .. }));
     assert_eq!(log.len() - artifacts.count(), before, "nothing of it was kept");
     for protocol in PROTOCOLS {
-        let (status, code) = told(&place, protocol, "image/png", DOT).await?;
+        let (status, code) = told(&test_session, protocol, "image/png", DOT).await?;
         assert_eq!((status, code.is_null()), (200, true), "{protocol}: {code}");
     }
     Ok(())

@@ -5,7 +5,7 @@ use gander_testkit::harness::{Terminal, script};
 use gander_testkit::mcp::{HOSTILE, command};
 use serde_json::{Value, json};
 
-use crate::all_doors::{doors, house_with};
+use crate::all_protocols::{protocols, test_server_with};
 
 /// What a screen would reorder, hide, or take as a command.
 const TRICKS: [(char, &str); 5] =
@@ -28,36 +28,36 @@ fn wipes() -> String {
 }
 
 /// Panics unless a person who reads this knows what would run.
-fn tells_what_runs(door: &str, shown: &str) {
-    assert!(shown.contains(HOSTILE), "{door} hides the tool: {shown:?}");
-    assert!(shown.contains("/home/me/photo") && shown.contains("gpj.exe"), "{door} hides an argument: {shown:?}");
-    assert!(shown.contains("force") && shown.contains("true"), "{door} hides an argument: {shown:?}");
-    assert!(shown.contains("the end"), "{door} pads the last argument away: {shown:?}");
+fn tells_what_runs(protocol: &str, shown: &str) {
+    assert!(shown.contains(HOSTILE), "{protocol} hides the tool: {shown:?}");
+    assert!(shown.contains("/home/me/photo") && shown.contains("gpj.exe"), "{protocol} hides an argument: {shown:?}");
+    assert!(shown.contains("force") && shown.contains("true"), "{protocol} hides an argument: {shown:?}");
+    assert!(shown.contains("the end"), "{protocol} pads the last argument away: {shown:?}");
     for (trick, number) in TRICKS {
-        assert!(!shown.contains(trick), "{door} prints U+{number} as it is: {shown:?}");
+        assert!(!shown.contains(trick), "{protocol} prints U+{number} as it is: {shown:?}");
         let told = [format!("U+{number}"), format!("\\u{{{}}}", number.trim_start_matches('0').to_lowercase())];
         let told = told.iter().any(|told| shown.contains(told)) || (trick == '\u{1b}' && shown.contains("\\u001b"));
-        assert!(told, "{door} drops U+{number}: {shown:?}");
+        assert!(told, "{protocol} drops U+{number}: {shown:?}");
     }
     // The tool's own words, if they are there at all, come after what runs.
     let lie = shown.find("Show the weather").unwrap_or(usize::MAX);
-    assert!(shown.find(HOSTILE).is_some_and(|at| at < lie), "{door} begins with the lie: {shown:?}");
+    assert!(shown.find(HOSTILE).is_some_and(|at| at < lie), "{protocol} begins with the lie: {shown:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tools_own_title_hides_neither_its_name_nor_its_arguments() -> anyhow::Result<()> {
-    let (_root, server, mut place) = house_with(&settings()?).await?;
-    place.run = place.start(&wipes()).await?;
-    for door in doors::all() {
-        let (shown, call) = door.question(&place).await?;
-        tells_what_runs(door.name(), &shown);
-        ensure!(!shown.contains('\n') || shown.trim_end().lines().count() == 1, "{}: {shown:?}", door.name());
+    let (_root, server, mut test_session) = test_server_with(&settings()?).await?;
+    test_session.run = test_session.start(&wipes()).await?;
+    for protocol in protocols::all() {
+        let (shown, call) = protocol.question(&test_session).await?;
+        tells_what_runs(protocol.name(), &shown);
+        ensure!(!shown.contains('\n') || shown.trim_end().lines().count() == 1, "{}: {shown:?}", protocol.name());
         if let Some(call) = call {
             let expected = json!({ "name": format!("weather__{HOSTILE}"), "arguments": arguments() });
-            assert_eq!(call, expected, "{}", door.name());
+            assert_eq!(call, expected, "{}", protocol.name());
         }
     }
-    let log = server.launch.export(&place.session).await?;
+    let log = server.launch.export(&test_session.session).await?;
     let ran = log.iter().any(|entry| matches!(entry.event, gander_domain::Event::ToolStarted { .. }));
     assert!(!ran, "hints of the server's own let nothing run unasked");
     Ok(())
@@ -65,7 +65,7 @@ async fn a_tools_own_title_hides_neither_its_name_nor_its_arguments() -> anyhow:
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_at_the_terminal_reads_what_runs() -> anyhow::Result<()> {
-    let (root, server, _place) = house_with(&settings()?).await?;
+    let (root, server, _place) = test_server_with(&settings()?).await?;
     let folder = gander_testkit::harness::workspace(root.path())?;
     let folder = folder.to_str().context("no text")?;
     let command = server.launch.command(["run", "--cwd", folder, &wipes()]);

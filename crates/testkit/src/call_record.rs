@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 /// The file, and the words it may hold.
 #[derive(Clone, Debug)]
-pub struct Ledger {
+pub struct CallRecord {
     path: PathBuf,
 }
 
-impl Ledger {
+impl CallRecord {
     /// A ledger in this folder.
     pub fn in_folder(folder: &Path) -> Self {
         Self { path: folder.join("ledger.txt") }

@@ -1,4 +1,4 @@
-"""The door of acp-sdk."""
+"""A client of acp-sdk."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-//! The ACP door over a pipe in memory, with the real store, the real loop and the scripted model.
+//! ACP over a pipe in memory, with the real store, the real loop and the scripted model.
 
 #![allow(clippy::unwrap_used)]
 
