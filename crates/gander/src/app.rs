@@ -14,6 +14,7 @@ use gander_runtime::hub::Hub;
 use gander_services::agents::Agent;
 use gander_services::apps::Apps;
 use gander_services::artifacts::Artifacts;
+use gander_services::browser_access::BrowserAccess;
 use gander_services::extensions::{self, Extensions, ExtensionsConfig, NetworkStore, PinStore, VaultTokenStore};
 use gander_services::grants::Grants;
 use gander_services::memory::Memories;
@@ -200,8 +201,8 @@ impl App {
     pub fn gateway(&self, config: &Config, tokens: Tokens) -> Arc<Gateway> {
         let Sections { acp, server, a2a, adk, limits, .. } = config.sections.clone();
         let (services, push, signer) = (Arc::clone(&self.services), self.push.clone(), self.signer.clone());
-        let data = config.paths.data().to_owned();
-        Gateway::new(GatewayParts { services, push, signer, acp, server, a2a, adk, limits, data, tokens })
+        let (data, browsers) = (config.paths.data().to_owned(), BrowserAccess::open(&config.paths));
+        Gateway::new(GatewayParts { services, push, signer, acp, server, a2a, adk, limits, data, tokens, browsers })
     }
 
     /// Facts for an authorised caller.

@@ -65,6 +65,8 @@ pub struct Config {
     pub paths: Paths,
     /// The owner's home.
     pub home: Option<PathBuf>,
+    /// The program that opens web addresses for the person, where there is a screen for it.
+    pub browser: Option<String>,
     /// This program, to be started again as the helper that fences commands; none where it cannot be.
     pub helper: Option<PathBuf>,
     /// The settings file, whether it exists or not.
@@ -171,6 +173,19 @@ impl Environment {
     /// What commands of tools may see of it.
     pub fn for_tools(&self) -> gander_tools::Environment {
         gander_tools::Environment::pick(self.0.iter().map(|(name, value)| (name.into(), value.into())))
+    }
+
+    /// The program that opens web addresses: the one that is named, else the desktop's, if there is a desktop.
+    pub fn browser(&self) -> Option<String> {
+        if let Some(named) = self.get("BROWSER") {
+            return named.split(':').next().map(str::to_owned);
+        }
+        let desktop =
+            cfg!(target_os = "macos") || ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| self.get(name).is_some());
+        match self.get("WSL_DISTRO_NAME") {
+            Some(_) => Some("wslview".to_owned()),
+            None => desktop.then(|| if cfg!(target_os = "macos") { "open" } else { "xdg-open" }.to_owned()),
+        }
     }
 
     /// True if the user does not want colours.

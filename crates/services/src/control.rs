@@ -14,8 +14,28 @@ pub enum Control {
     },
     /// Listen on the network no longer.
     Unlisten,
+    /// Make a ticket with which a browser comes in, and listen for it where nothing does yet.
+    Ticket {
+        /// Where the browser is.
+        reach: TicketReach,
+        /// Where to listen; absent: where the server does already, or where its configuration says.
+        address: Option<String>,
+    },
+    /// Send every browser away.
+    RevokeBrowsers,
     /// Come to an end.
     Drain,
+}
+
+/// Where a browser is that gets a ticket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TicketReach {
+    /// On this machine.
+    #[default]
+    Here,
+    /// On a device in the same network, which needs TLS.
+    Phone,
 }
 
 /// How connections to a TCP address are protected.

@@ -7,6 +7,7 @@ pub mod agents;
 pub mod apply_recipe;
 pub mod apps;
 pub mod artifacts;
+pub mod browser_access;
 pub mod clients;
 mod control;
 pub mod errors;
@@ -33,7 +34,7 @@ pub mod user_store;
 pub mod vault;
 pub mod workspaces;
 
-pub use control::{Control, ListenSecurity};
+pub use control::{Control, ListenSecurity, TicketReach};
 pub use services::{CatalogOf, Services};
 
 /// The version of this build.

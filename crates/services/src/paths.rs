@@ -67,6 +67,11 @@ impl Paths {
         self.data.join("tokens.json")
     }
 
+    /// Hashes of the cookies of browsers.
+    pub fn browsers(&self) -> PathBuf {
+        self.data.join("browsers.json")
+    }
+
     /// Secrets that must last.
     pub fn secrets(&self) -> PathBuf {
         self.data.join("secrets.json")

@@ -29,6 +29,11 @@ pub struct TokenGrant {
     pub sha256: String,
 }
 
+/// Names a token without being one: the hash of it, in hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TokenId(String);
+
 /// Why a token was not made or taken back.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
@@ -79,6 +84,26 @@ impl Tokens {
     /// A key for proving one thing, that only this data directory has.
     pub fn secret_for(&self, purpose: &str) -> [u8; 32] {
         Sha256::new().chain_update(self.owner).chain_update(b" for ").chain_update(purpose).finalize().into()
+    }
+
+    /// The owner's token, by name.
+    pub fn owner_id(&self) -> TokenId {
+        TokenId(hex_text(&self.owner))
+    }
+
+    /// The name of a token, if it is one.
+    pub fn id_of(&self, token: &str) -> Option<TokenId> {
+        self.identify(token).map(|_| TokenId(hex_text(&digest(token))))
+    }
+
+    /// Who the token of this name stands for, as of now.
+    pub fn identity_of(&self, id: &TokenId) -> Option<Identity> {
+        if [Some(self.owner), self.chosen].iter().flatten().any(|own| hex_text(own) == id.0) {
+            return Some(Identity::owner());
+        }
+        let mut given = self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        given.refresh(&self.list);
+        given.grants.iter().find(|(hash, _)| hex_text(hash) == id.0).map(|(_, identity)| identity.clone())
     }
 
     /// Who this token stands for. Takes as long for a wrong one as for a right one.
@@ -161,14 +186,19 @@ pub fn revoke_token(paths: &Paths, name: &str) -> Result<(), TokenError> {
     write_grants(&paths.tokens(), &grants)
 }
 
-fn digest(token: &str) -> [u8; 32] {
+pub(crate) fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
 fn new_token() -> io::Result<String> {
+    random_secret("gander_")
+}
+
+/// 32 random bytes as text, behind a word that says what they are.
+pub(crate) fn random_secret(prefix: &str) -> io::Result<String> {
     let mut random = [0u8; 32];
     File::open("/dev/urandom")?.read_exact(&mut random)?;
-    Ok(format!("gander_{}", hex_text(&random)))
+    Ok(format!("{prefix}{}", hex_text(&random)))
 }
 
 fn identity_of(grant: TokenGrant) -> Option<([u8; 32], Identity)> {

@@ -12,6 +12,7 @@ mod fence;
 mod goose;
 mod grants;
 mod idle_memory;
+mod open;
 mod options;
 mod proxy;
 mod recipes;
@@ -126,6 +127,7 @@ fn dispatch(command: Command, context: Context, allocator: Allocator) -> anyhow:
     match command {
         Command::Serve { background: false, .. } => serve_on(allocator, serve::foreground(context)),
         Command::Serve { background: true, .. } => serve_on(allocator, serve::background(context)),
+        Command::Open(options) => block_on(open::run(context, options)),
         Command::Acp { standalone, .. } => acp::run(context, standalone),
         Command::Run(options) => block_on(run::run(context, options)),
         Command::Sessions { command } => block_on(sessions::run(context, command)),
@@ -167,7 +169,8 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
             more.extend(manners(options));
             (None, None)
         }
-        Command::Sessions { .. }
+        Command::Open(_)
+        | Command::Sessions { .. }
         | Command::Apps { .. }
         | Command::Recipes { .. }
         | Command::Schedule { .. }

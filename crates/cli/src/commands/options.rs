@@ -11,6 +11,7 @@ use gander_tools::sandbox::HELPER;
 
 use super::apps::AppsCommand;
 use super::extensions::ExtensionsCommand;
+use super::open::OpenOptions;
 use super::recipes::RecipesCommand;
 use super::schedule::ScheduleCommand;
 
@@ -88,6 +89,17 @@ or --insecure-plain.")]
         #[arg(long, hide = true)]
         background: bool,
     },
+    /// Open the web page, signed in
+    #[command(after_help = "\
+Examples:
+  gander open                                in this machine's browser
+  gander open --print                        only print the link, for a browser elsewhere
+  gander open --phone                        a QR code for a phone in the same network, over TLS
+  gander open --revoke                       sign every browser out
+
+The link works once, for 30 seconds (5 minutes with --phone). The server is started if
+none runs, and stays until: gander server stop")]
+    Open(OpenOptions),
     /// Speak the Agent Client Protocol on stdin and stdout, for editors
     #[command(after_help = "\
 In an editor's settings the command is `gander` with the argument `acp`.

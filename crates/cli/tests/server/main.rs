@@ -13,6 +13,7 @@ mod all_protocols;
 mod artifacts;
 mod bad_input;
 mod binary;
+mod browser;
 mod cli;
 mod client;
 mod config;

@@ -111,6 +111,7 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
         own: user_dirs(environment),
         secret: goose::goose_secret_key(environment),
         home: environment.get("HOME").map(PathBuf::from),
+        browser: environment.browser(),
         helper: None,
         paths: Paths::new(data, environment.get("XDG_RUNTIME_DIR").map(Path::new)),
         file: path,

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
 
-use super::listen_security;
 use super::server::{Listening, Server};
+use super::{listen_security, tickets};
 use crate::app::ControlRequest;
 
 /// Handles requests until the listeners close.
@@ -43,6 +43,15 @@ async fn handle_control(server: &Arc<Server>, control: Control, open: &mut Vec<D
                 answer["fingerprint"] = json!(fingerprint);
             }
             Ok(answer)
+        }
+        Control::Ticket { reach, address } => {
+            let (open_at, guard) = tickets::listen_for_browser(server, reach, address)?;
+            open.extend(guard);
+            tickets::issue(server, reach, &open_at)
+        }
+        Control::RevokeBrowsers => {
+            let count = server.gateway.http.browsers.revoke_all().map_err(|error| error.to_string())?;
+            Ok(json!({ "revoked": count }))
         }
         Control::Unlisten => {
             open.clear();

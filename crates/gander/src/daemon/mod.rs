@@ -6,6 +6,7 @@ mod handshake;
 mod listener;
 mod server;
 mod spawn;
+mod tickets;
 
 pub use attach::{AttachError, Attached, attach, connect};
 pub use handshake::{Hello, HelloError, Want, Welcome};

@@ -99,6 +99,14 @@ pub(super) struct Listening {
     pub(super) guard: DropGuard,
 }
 
+/// A TCP address that is listened on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OpenAddress {
+    pub(super) address: SocketAddr,
+    /// What clients pin, if connections are encrypted.
+    pub(super) fingerprint: Option<String>,
+}
+
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
@@ -110,11 +118,11 @@ pub struct Server {
     /// Cancelled when the listeners close.
     pub(super) stop: CancellationToken,
     pub(super) listeners: TaskTracker,
-    gateway: Arc<Gateway>,
+    pub(super) gateway: Arc<Gateway>,
     /// What the first listener has; others may differ.
     fingerprint: Option<String>,
     router: Router,
-    listens: Mutex<Vec<SocketAddr>>,
+    listens: Mutex<Vec<OpenAddress>>,
     idle: Duration,
     socket: PathBuf,
     _lock: Lock,
@@ -167,6 +175,11 @@ impl Server {
 
     /// Where it listens on TCP.
     pub fn listens(&self) -> Vec<SocketAddr> {
+        self.addresses().iter().map(|open| open.address).collect()
+    }
+
+    /// The same, and which of them are encrypted.
+    pub(super) fn open_addresses(&self) -> Vec<OpenAddress> {
         self.addresses().clone()
     }
 
@@ -228,7 +241,8 @@ impl Server {
     ) -> Result<SocketAddr, ServerError> {
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
         let address = tcp.local_addr().map_err(|reason| ServerError::Listen { address: unknown, reason })?;
-        self.addresses().push(address);
+        let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
+        self.addresses().push(OpenAddress { address, fingerprint });
         let server = self.clone();
         self.listeners.spawn(async move {
             http::serve_http_with_tls(
@@ -239,7 +253,7 @@ impl Server {
                 stop,
             )
             .await;
-            server.addresses().retain(|listening| *listening != address);
+            server.addresses().retain(|open| open.address != address);
         });
         Ok(address)
     }
@@ -260,7 +274,7 @@ impl Server {
         }
     }
 
-    fn addresses(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
+    fn addresses(&self) -> MutexGuard<'_, Vec<OpenAddress>> {
         self.listens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,8 +11,10 @@ use axum::response::{IntoResponse, Response};
 use gander_domain::caller::{Caller, Identity, Scope, Transport};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
+use tokio_util::sync::CancellationToken;
 
 use super::body;
+use super::browser::{self, Revoked};
 use super::connection_addresses::ConnectionAddresses;
 use super::error::{self, problem, retry_later_response};
 use super::origin_check::HostRejected;
@@ -65,21 +67,28 @@ pub(crate) async fn check_route(state: Arc<HttpState>, route: RouteRule, mut req
     let identified = match route.access {
         Access::Public => None,
         Access::OpenProtocol(protocol, scope) if state.admits_without_token(protocol, &request) => {
-            Some(caller_without_token(&state, &request, &route, scope))
+            Some(caller_without_token(&state, &request, &route, scope).map(|caller| (caller, None)))
         }
         Access::Token(scope) | Access::OpenProtocol(_, scope) => Some(identify_caller(&state, &request, &route, scope)),
     };
-    match identified.transpose() {
-        Ok(caller) => caller.and_then(|caller| request.extensions_mut().insert(caller)),
+    let revoked = match identified.transpose() {
+        Ok(Some((caller, revoked))) => {
+            request.extensions_mut().insert(caller);
+            revoked
+        }
+        Ok(None) => None,
         Err(refusal) => return body::refuse_unread_body(request, *refusal).await,
     };
+    if let Some(revoked) = &revoked {
+        request.extensions_mut().insert(Revoked(revoked.clone()));
+    }
     if state.is_draining() && !request.method().is_safe() {
         let refusal =
             retry_later_response(StatusCode::SERVICE_UNAVAILABLE, "draining", "the server is about to end", 5);
         return body::refuse_unread_body(request, refusal).await;
     }
     match body::read_body(&state.limits, route.payload, request).await {
-        Ok(request) => next.run(request).await,
+        Ok(request) => browser::end_when_revoked(next.run(request).await, revoked),
         Err(refusal) => *refusal,
     }
 }
@@ -138,14 +147,19 @@ fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
     response
 }
 
+/// The caller that a token, or else a browser's ticket or cookie, stands for; and, of a browser, what ends it.
 fn identify_caller(
     state: &HttpState,
     request: &Request,
     route: &RouteRule,
     scope: Scope,
-) -> Result<Caller, Box<Response>> {
+) -> Result<(Caller, Option<CancellationToken>), Box<Response>> {
     let now = Instant::now();
-    let Some(identity) = request_token(request.headers()).and_then(|token| state.tokens.identify(token)) else {
+    let identified = match presents_token(request.headers()) {
+        true => request_token(request.headers()).and_then(|token| state.tokens.identify(token)).map(|who| (who, None)),
+        false => browser::browser_credential(state, request).map(|known| (known.identity, Some(known.revoked))),
+    };
+    let Some((identity, revoked)) = identified else {
         let peer = ConnectionAddresses::of_request(request).peer.ip();
         return Err(Box::new(if state.quotas.count_bad_token(peer, now) {
             error::unauthorized()
@@ -153,7 +167,12 @@ fn identify_caller(
             too_many_requests(60)
         }));
     };
-    authorize_caller(state, request, route, identity, scope)
+    authorize_caller(state, request, route, identity, scope).map(|caller| (caller, revoked))
+}
+
+/// True if a request brings a token of any kind, right or wrong.
+fn presents_token(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::AUTHORIZATION) || TOKEN_HEADERS.iter().any(|name| headers.contains_key(name))
 }
 
 /// A caller without a token at a protocol that is open to such: reads and prompts, and answers only if that was opened too.
@@ -202,10 +221,7 @@ fn request_transport(request: &Request) -> Transport {
 impl HttpState {
     /// True if the owner opened this protocol to callers without a token, and somebody on this machine brings no token of any kind.
     fn admits_without_token(&self, protocol: OpenProtocol, request: &Request) -> bool {
-        let headers = request.headers();
-        let named =
-            headers.contains_key(header::AUTHORIZATION) || TOKEN_HEADERS.iter().any(|name| headers.contains_key(name));
-        self.open.contains(&protocol) && !named && request_transport(request).is_same_machine()
+        self.open.contains(&protocol) && !presents_token(request.headers()) && request_transport(request).is_same_machine()
     }
 }
 
@@ -214,7 +230,7 @@ fn too_many_requests(seconds: u64) -> Response {
 }
 
 /// The one token of a request. Two are none: nobody could say which of them counted.
-fn request_token(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn request_token(headers: &HeaderMap) -> Option<&str> {
     let bearer = headers.get_all(header::AUTHORIZATION).iter().map(|value| bearer_token(value.to_str().ok()?));
     let secret = TOKEN_HEADERS.into_iter().flat_map(|name| headers.get_all(name)).map(|value| value.to_str().ok());
     let mut all = bearer.chain(secret);

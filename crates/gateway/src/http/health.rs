@@ -1,10 +1,10 @@
-//! Our own small routes: is it alive, is it well, what is it.
+//! Our own small routes: the page, browsers, whether the server is alive and well, and what it is.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::extract::State;
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::on;
 use axum::{Extension, Json};
 use gander_domain::caller::{Caller, Scope};
@@ -12,27 +12,29 @@ use gander_store::Health;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::route::{Access, Route};
+use super::route::{Access, Payload, Route, Size, Verb};
 use super::state::HttpState;
-
-const WELCOME_PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>gander</title>\
-<h1>gander</h1><p>An agent server. Ask <code>gander token</code> for the token, \
-<code>GET /gander/status</code> for what is in force.</p></html>\n";
+use super::{browser, page};
 
 /// Routes that belong to no protocol.
 pub(crate) const ROUTES: &[Route] = &[
-    Route::public("/", |verb| on(verb, welcome_page)),
+    Route::public("/", |verb| on(verb, page::get_page)),
+    Route::public("/assets/{*path}", |verb| on(verb, page::get_asset)),
+    Route::public("/favicon.ico", |verb| on(verb, page::get_root_file)),
+    Route::public("/favicon.svg", |verb| on(verb, page::get_root_file)),
+    Route::public("/manifest.webmanifest", |verb| on(verb, page::get_root_file)),
+    Route::public("/sw.js", |verb| on(verb, page::get_root_file)),
+    Route::post("/gander/tickets", Access::Token(Scope::Read), Payload::Any(Size::Small), |verb| {
+        on(verb, browser::create_ticket)
+    }),
+    Route::post("/gander/login", Access::Public, Payload::Json(Size::Small), |verb| on(verb, browser::log_in)),
+    Route { verb: Verb::Delete, ..Route::public("/gander/login", |verb| on(verb, browser::log_out)) },
     Route::public("/health", |verb| on(verb, health_status)),
     Route::public("/ping", |verb| on(verb, ping_response)),
     Route::public("/status", |verb| on(verb, alive_text)),
     Route::public("/features", |verb| on(verb, build_features)),
     Route::get("/gander/status", Access::Token(Scope::Read), |verb| on(verb, server_status)),
 ];
-
-/// Says what this is.
-async fn welcome_page() -> Html<&'static str> {
-    Html(WELCOME_PAGE)
-}
 
 /// Green only if the store works and new work is taken.
 async fn health_status(State(state): State<Arc<HttpState>>) -> Response {

@@ -3,6 +3,7 @@
 pub(crate) mod accept_header;
 pub(crate) mod artifact_download;
 pub(crate) mod body;
+pub(crate) mod browser;
 pub(crate) mod connection_addresses;
 pub(crate) mod error;
 pub(crate) mod fallback;
@@ -12,6 +13,7 @@ pub(crate) mod health;
 pub(crate) mod json_stream;
 pub(crate) mod origin_check;
 pub(crate) mod paced_body;
+pub(crate) mod page;
 pub(crate) mod panics;
 pub(crate) mod rate_limit;
 pub(crate) mod rejection;
@@ -25,6 +27,7 @@ pub(crate) mod stream_limits;
 pub(crate) mod tls;
 pub(crate) mod websocket_upgrade;
 
+pub use browser::ticket_url;
 pub use connection_addresses::ConnectionAddresses;
 pub use error::problem;
 pub use route::{Access, Payload, Route, RouteRule, Serve, Size, Verb};

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use gander_services::Services;
+use gander_services::browser_access::BrowserAccess;
 use gander_services::token::Tokens;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
@@ -36,7 +37,10 @@ pub struct HttpState {
     pub services: Arc<Services>,
     /// How much is too much.
     pub limits: Limits,
-    pub(crate) tokens: Tokens,
+    /// Who may come in.
+    pub tokens: Tokens,
+    /// Which browsers may, for which of the tokens.
+    pub browsers: BrowserAccess,
     pub(crate) open: Vec<OpenProtocol>,
     pub(crate) open_approve: bool,
     pub(crate) names: OriginCheck,
@@ -61,14 +65,16 @@ pub(crate) struct HttpParts {
     /// The folder of responses that nobody reads yet.
     pub(crate) data: PathBuf,
     pub(crate) tokens: Tokens,
+    pub(crate) browsers: BrowserAccess,
 }
 
 impl HttpState {
     pub(crate) fn new(parts: HttpParts) -> Arc<Self> {
-        let HttpParts { services, server, limits, data, tokens } = parts;
+        let HttpParts { services, server, limits, data, tokens, browsers } = parts;
         Arc::new(Self {
             services,
             tokens,
+            browsers,
             names: OriginCheck::new(&server.allowed_hosts, &server.allowed_origins),
             open: server.open,
             open_approve: server.open_approve,

@@ -12,6 +12,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio_util::sync::CancellationToken;
 
+use super::browser::{Revoked, chosen_subprotocol};
 use super::error::problem;
 use super::serve::ConnectionPermit;
 use super::sse_response::SsePermit;
@@ -25,15 +26,20 @@ pub(crate) fn wants_websocket(headers: &HeaderMap) -> bool {
 /// A handshake that is as it should be. What it takes up is given back when the connection is over.
 pub(crate) struct WebSocketUpgrade {
     accept: HeaderValue,
+    subprotocol: Option<HeaderValue>,
     upgrade: OnUpgrade,
     seat: Arc<ConnectionPermit>,
     permit: SsePermit,
+    /// Of a browser: what ends it from outside.
+    revoked: Option<Revoked>,
 }
 
 impl WebSocketUpgrade {
     /// Reads what the caller sent, or says what is wrong with it.
     pub(crate) fn from_request(permit: SsePermit, mut request: Request) -> Result<Self, Box<Response>> {
         let accept = check_handshake(&request)?;
+        let subprotocol = chosen_subprotocol(request.headers());
+        let revoked = request.extensions().get::<Revoked>().cloned();
         let extensions = request.extensions_mut();
         let (Some(upgrade), Some(seat)) =
             (extensions.remove::<OnUpgrade>(), extensions.remove::<Arc<ConnectionPermit>>())
@@ -41,7 +47,7 @@ impl WebSocketUpgrade {
             let refusal = problem(StatusCode::BAD_REQUEST, "no_upgrade", "this connection cannot become a WebSocket");
             return Err(Box::new(refusal));
         };
-        Ok(Self { accept, upgrade, seat, permit })
+        Ok(Self { accept, subprotocol, upgrade, seat, permit, revoked })
     }
 
     /// Cancelled when the connections end.
@@ -55,25 +61,32 @@ impl WebSocketUpgrade {
         F: FnOnce(TokioIo<Upgraded>) -> S + Send + 'static,
         S: Future<Output = ()> + Send,
     {
-        let Self { accept, upgrade, seat, permit } = self;
+        let Self { accept, subprotocol, upgrade, seat, permit, revoked } = self;
+        let revoked = revoked.map_or_else(CancellationToken::new, |Revoked(revoked)| revoked);
         seat.tasks.clone().spawn(async move {
             match upgrade.await {
-                Ok(upgraded) => serve(TokioIo::new(upgraded)).await,
+                Ok(upgraded) => tokio::select! {
+                    () = revoked.cancelled() => tracing::debug!("a browser's WebSocket was revoked"),
+                    () = serve(TokioIo::new(upgraded)) => {}
+                },
                 Err(error) => tracing::debug!(%error, "no WebSocket after all"),
             }
             drop((seat, permit));
         });
-        switching_protocols(accept)
+        switching_protocols(accept, subprotocol)
     }
 }
 
-fn switching_protocols(accept: HeaderValue) -> Response {
+fn switching_protocols(accept: HeaderValue, subprotocol: Option<HeaderValue>) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    if let Some(subprotocol) = subprotocol {
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, subprotocol);
+    }
     response
 }
 
@@ -97,7 +110,7 @@ fn check_handshake(request: &Request) -> Result<HeaderValue, Box<Response>> {
 }
 
 /// True if a header lists this word.
-fn header_contains_token(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
+pub(super) fn header_contains_token(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
     let values = headers.get_all(name);
     values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(|listed| {
         let listed = listed.trim();

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gander_services::Services;
+use gander_services::browser_access::BrowserAccess;
 use gander_services::token::Tokens;
 use gander_tools::Guard;
 use gander_wire::acp::AcpOptions;
@@ -52,15 +53,17 @@ pub struct GatewayParts {
     pub data: PathBuf,
     /// Who may come in.
     pub tokens: Tokens,
+    /// Which browsers may.
+    pub browsers: BrowserAccess,
 }
 
 impl Gateway {
     /// A gateway in front of these services.
     pub fn new(parts: GatewayParts) -> Arc<Self> {
-        let GatewayParts { services, push, signer, acp, server, a2a, adk, limits, data, tokens } = parts;
+        let GatewayParts { services, push, signer, acp, server, a2a, adk, limits, data, tokens, browsers } = parts;
         let resources = ResourceUrls::new(tokens.secret_for("acp_rest"), server.forward_resources);
         let peers = Guard::new(server.resource_peers.iter().cloned());
-        let http = HttpState::new(HttpParts { services, server, limits, data, tokens });
+        let http = HttpState::new(HttpParts { services, server, limits, data, tokens, browsers });
         Arc::new(Self {
             acp: AcpState::new(&http, acp),
             a2a: A2aState::new(&http, push, signer, &a2a),

@@ -8,7 +8,7 @@ use gander_runtime::hub::Ack;
 use gander_services::errors::{denied, refusal, unavailable};
 use gander_services::extensions::ExtensionEntry;
 use gander_services::trust::TrustError;
-use gander_services::{Control, ListenSecurity, Services, exchange, extension_changes as changes};
+use gander_services::{Control, ListenSecurity, Services, TicketReach, exchange, extension_changes as changes};
 use gander_store::clock::SystemIds;
 use gander_tools::BuiltIn;
 use serde::Deserialize;
@@ -51,6 +51,11 @@ pub(super) async fn handle_gander_method(
             control_server(services, peer, Control::Listen { address, security }).await
         }
         "_gander/unlisten" => control_server(services, peer, Control::Unlisten).await,
+        "_gander/ticket" => {
+            let Ticket { listen: address, reach } = read_params(params)?;
+            control_server(services, peer, Control::Ticket { reach, address }).await
+        }
+        "_gander/browsers/revoke" => control_server(services, peer, Control::RevokeBrowsers).await,
         "_gander/drain" => control_server(services, peer, Control::Drain).await,
         _ => Err(ServiceError::UnknownMethod(method.to_owned())),
     }
@@ -97,6 +102,14 @@ struct Listen {
     listen: Option<String>,
     #[serde(default)]
     security: Option<ListenSecurity>,
+}
+
+#[derive(Deserialize)]
+struct Ticket {
+    #[serde(default)]
+    listen: Option<String>,
+    #[serde(default)]
+    reach: TicketReach,
 }
 
 async fn export_session(services: &Services, peer: &ClientPeer, params: &Value) -> Result<Value, ServiceError> {

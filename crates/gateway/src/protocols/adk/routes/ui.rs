@@ -11,6 +11,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde_json::json;
 
 use super::HandlerResult;
+use crate::http::page::content_type;
 use crate::protocols::adk::AdkState;
 
 /// A larger file is no part of a page.
@@ -53,21 +54,4 @@ async fn read_ui_file(state: &AdkState, path: &str) -> HandlerResult {
     });
     let bytes = read.await.ok().flatten().ok_or_else(missing)?;
     Ok(([(CONTENT_TYPE, content_type(path))], bytes).into_response())
-}
-
-fn content_type(path: &str) -> &'static str {
-    match path.rsplit('.').next().unwrap_or_default() {
-        "html" => "text/html; charset=utf-8",
-        "js" | "mjs" => "text/javascript; charset=utf-8",
-        "css" => "text/css; charset=utf-8",
-        "json" | "map" => "application/json",
-        "svg" => "image/svg+xml",
-        "png" => "image/png",
-        "ico" => "image/x-icon",
-        "jpg" | "jpeg" => "image/jpeg",
-        "woff2" => "font/woff2",
-        "woff" => "font/woff",
-        "wasm" => "application/wasm",
-        _ => "application/octet-stream",
-    }
 }

@@ -1,0 +1,268 @@
+//! Browsers: tickets for tokens, cookies for tickets, and which requests a cookie or ticket counts for.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::StreamExt as _;
+use gander_services::browser_access::{BrowserCredential, COOKIE_TTL, PHONE_TICKET_TTL, TICKET_TTL};
+use gander_services::token::TokenId;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::connection_addresses::ConnectionAddresses;
+use super::error::problem;
+use super::guard::request_token;
+use super::origin_check::{request_authority, request_base_url};
+use super::state::HttpState;
+use super::websocket_upgrade::{header_contains_token, wants_websocket};
+
+/// A WebSocket of a page cannot have headers; a ticket may stand among its subprotocols, behind this.
+const TICKET_SUBPROTOCOL: &str = "gander.ticket.";
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Cancelled when whatever a browser's credential opened has to end.
+#[derive(Clone, Debug)]
+pub(crate) struct Revoked(pub(crate) CancellationToken);
+
+/// The browser that makes a request: by a ticket where nothing else can be sent, else by its cookie.
+pub(crate) fn browser_credential(state: &HttpState, request: &Request) -> Option<BrowserCredential> {
+    if let Some(ticket) = presented_ticket(request) {
+        return state.browsers.redeem_ticket(&state.tokens, &ticket, Instant::now());
+    }
+    let headers = request.headers();
+    let cookie = request_cookie(headers, &cookie_name(&ConnectionAddresses::of_request(request)))?;
+    let own = is_same_origin(headers, request_authority(request.uri(), headers).as_deref());
+    own.then(|| state.browsers.identify_cookie(&state.tokens, &cookie, SystemTime::now())).flatten()
+}
+
+/// True if a page of this very server makes the request. Browsers say so themselves, and pages cannot change what they say:
+/// a request that says nothing is not a page's, and a cookie is only a page's to use.
+fn is_same_origin(headers: &HeaderMap, authority: Option<&str>) -> bool {
+    let site = headers.get(SEC_FETCH_SITE).map(|site| site == "same-origin");
+    let origin = headers.get(header::ORIGIN).map(|origin| {
+        let text = origin.to_str().unwrap_or_default();
+        let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+        host.is_some() && host == authority
+    });
+    (site.is_some() || origin.is_some()) && site.unwrap_or(true) && origin.unwrap_or(true)
+}
+
+/// The ticket of a WebSocket or an event stream: nothing else takes one from an address.
+fn presented_ticket(request: &Request) -> Option<String> {
+    let headers = request.headers();
+    let events = header_contains_token(headers, header::ACCEPT, "text/event-stream");
+    if request.method() != Method::GET || !(events || wants_websocket(headers)) {
+        return None;
+    }
+    let pairs = request.uri().query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let in_query = pairs.into_iter().find(|(name, _)| *name == "ticket").map(|(_, ticket)| ticket.to_owned());
+    in_query.or_else(|| subprotocols(headers).find_map(|name| name.strip_prefix(TICKET_SUBPROTOCOL).map(str::to_owned)))
+}
+
+/// The subprotocol to agree on: a browser that offered some fails if none is chosen. A ticket is chosen only if it is
+/// the only one offered; it is used up by then.
+pub(crate) fn chosen_subprotocol(headers: &HeaderMap) -> Option<HeaderValue> {
+    let is_ticket = |name: &&str| name.starts_with(TICKET_SUBPROTOCOL);
+    let acp = subprotocols(headers).find(|name| *name == "acp");
+    let ticket = subprotocols(headers).find(is_ticket);
+    let beside_ticket = ticket.and_then(|_| subprotocols(headers).find(|name| !is_ticket(name)));
+    acp.or(beside_ticket).or(ticket).and_then(|name| HeaderValue::from_str(name).ok())
+}
+
+fn subprotocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let lines = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(str::trim).filter(|name| !name.is_empty())
+}
+
+/// An event stream ends when the credential that opened it does.
+pub(crate) fn end_when_revoked(response: Response, revoked: Option<CancellationToken>) -> Response {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let events = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    match revoked {
+        Some(revoked) if events => {
+            let (parts, body) = response.into_parts();
+            let stream = body.into_data_stream().take_until(revoked.cancelled_owned());
+            Response::from_parts(parts, Body::from_stream(stream))
+        }
+        Some(_) | None => response,
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TicketRequest {
+    #[serde(default)]
+    phone: bool,
+}
+
+/// `POST /gander/tickets`: a ticket that stands for the caller's token.
+pub(crate) async fn create_ticket(State(state): State<Arc<HttpState>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let wanted: TicketRequest = match bytes.is_empty() {
+        true => TicketRequest::default(),
+        false => match serde_json::from_slice(&bytes) {
+            Ok(wanted) => wanted,
+            Err(error) => {
+                return problem(StatusCode::BAD_REQUEST, "bad_request", &format!("bad ticket request: {error}"));
+            }
+        },
+    };
+    let addresses = ConnectionAddresses::of_request(&Request::from_parts(parts.clone(), Body::empty()));
+    if wanted.phone && !addresses.encrypted {
+        let message =
+            "a ticket for a phone needs TLS: start with gander serve --tls-self-signed, or use gander open --phone";
+        return problem(StatusCode::BAD_REQUEST, "tls_needed", message);
+    }
+    let Some(token) = presented_token(&state, &parts) else {
+        return problem(StatusCode::FORBIDDEN, "forbidden", "a ticket is made with a token");
+    };
+    let ttl = if wanted.phone { PHONE_TICKET_TTL } else { TICKET_TTL };
+    match state.browsers.issue_ticket(token, Instant::now(), ttl) {
+        Ok(ticket) => {
+            let url = ticket_url(&request_base_url(&parts), &ticket);
+            let body = json!({ "ticket": ticket, "expiresInSeconds": ttl.as_secs(), "url": url });
+            ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
+        }
+        Err(error) => unavailable(&error),
+    }
+}
+
+/// The address that opens the page with a ticket. Behind the `#` it is never sent to any server, and stands in no log.
+pub fn ticket_url(base: &str, ticket: &str) -> String {
+    format!("{base}/#ticket={ticket}")
+}
+
+/// The token of a request, or the one behind its cookie.
+fn presented_token(state: &HttpState, parts: &Parts) -> Option<TokenId> {
+    if let Some(token) = request_token(&parts.headers) {
+        return state.tokens.id_of(token);
+    }
+    let request = Request::from_parts(parts.clone(), Body::empty());
+    browser_credential(state, &request).map(|credential| credential.token)
+}
+
+#[derive(Deserialize)]
+struct Login {
+    ticket: String,
+}
+
+/// `POST /gander/login`: a cookie for a ticket.
+pub(crate) async fn log_in(State(state): State<Arc<HttpState>>, parts: Parts, body: Bytes) -> Response {
+    let request = Request::from_parts(parts, Body::empty());
+    let addresses = ConnectionAddresses::of_request(&request);
+    if !is_same_origin(request.headers(), request_authority(request.uri(), request.headers()).as_deref()) {
+        return problem(
+            StatusCode::FORBIDDEN,
+            "wrong_origin",
+            "only a page of this server trades a ticket for a cookie",
+        );
+    }
+    let Ok(Login { ticket }) = serde_json::from_slice(&body) else {
+        return problem(StatusCode::BAD_REQUEST, "bad_request", "the body must be {\"ticket\": \"…\"}");
+    };
+    let Some(credential) = state.browsers.redeem_ticket(&state.tokens, &ticket, Instant::now()) else {
+        // Counted like a wrong token: whoever guesses is slowed down.
+        let message = "this link was used already or is too old: run gander open again";
+        return match state.quotas.count_bad_token(addresses.peer.ip(), Instant::now()) {
+            true => problem(StatusCode::UNAUTHORIZED, "bad_ticket", message),
+            false => super::error::retry_later_response(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message, 60),
+        };
+    };
+    match state.browsers.issue_cookie(credential.token, SystemTime::now()) {
+        Ok(cookie) => cookie_response(&addresses, &cookie, COOKIE_TTL.as_secs()),
+        Err(error) => unavailable(&error),
+    }
+}
+
+/// `DELETE /gander/login`: this browser is out.
+pub(crate) async fn log_out(State(state): State<Arc<HttpState>>, request: Request) -> Response {
+    let addresses = ConnectionAddresses::of_request(&request);
+    let own = is_same_origin(request.headers(), request_authority(request.uri(), request.headers()).as_deref());
+    if let Some(cookie) = request_cookie(request.headers(), &cookie_name(&addresses)).filter(|_| own)
+        && let Err(error) = state.browsers.revoke_cookie(&cookie)
+    {
+        return unavailable(&error);
+    }
+    cookie_response(&addresses, "", 0)
+}
+
+fn cookie_response(addresses: &ConnectionAddresses, value: &str, seconds: u64) -> Response {
+    let secure = if addresses.encrypted { "; Secure" } else { "" };
+    let name = cookie_name(addresses);
+    let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+    let headers = [(header::SET_COOKIE, cookie), (header::CACHE_CONTROL, "no-store".to_owned())];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+/// Browsers send a cookie to every port of a host: with the port in its name two servers do not overwrite each other's.
+fn cookie_name(addresses: &ConnectionAddresses) -> String {
+    format!("gander_{}", addresses.local.port())
+}
+
+fn request_cookie(headers: &HeaderMap, name: &str) -> Option<String> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
+}
+
+fn unavailable(error: &std::io::Error) -> Response {
+    tracing::error!(%error, "browsers cannot be stored");
+    problem(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "unavailable",
+        "the list of browsers cannot be written, see the server's log",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn a_cookie_counts_for_pages_of_this_server_alone() {
+        let same = |pairs| is_same_origin(&headers(pairs), Some("localhost:4747"));
+        assert!(same(&[("sec-fetch-site", "same-origin")]));
+        assert!(same(&[("origin", "http://localhost:4747")]));
+        assert!(same(&[("sec-fetch-site", "same-origin"), ("origin", "https://localhost:4747")]));
+        for foreign in [
+            &[][..],
+            &[("sec-fetch-site", "none")],
+            &[("sec-fetch-site", "same-site")],
+            &[("sec-fetch-site", "cross-site")],
+            &[("origin", "http://localhost:8080")],
+            &[("origin", "null")],
+            &[("sec-fetch-site", "same-origin"), ("origin", "http://localhost:8080")],
+            &[("sec-fetch-site", "cross-site"), ("origin", "http://localhost:4747")],
+        ] {
+            assert!(!same(foreign), "{foreign:?}");
+        }
+    }
+
+    #[test]
+    fn a_subprotocol_is_chosen_where_one_is_offered() {
+        let chosen = |line: &'static str| {
+            let value = chosen_subprotocol(&headers(&[("sec-websocket-protocol", line)]));
+            value.map(|value| value.to_str().unwrap().to_owned())
+        };
+        assert_eq!(chosen("acp, gander.ticket.x").as_deref(), Some("acp"));
+        assert_eq!(chosen("gander.ticket.x, mine").as_deref(), Some("mine"));
+        assert_eq!(chosen("gander.ticket.x").as_deref(), Some("gander.ticket.x"));
+        assert_eq!(chosen("mine"), None);
+        assert_eq!(chosen_subprotocol(&HeaderMap::new()), None);
+    }
+}

@@ -1,0 +1,227 @@
+//! How browsers come in: a one-use ticket in the address, traded for a cookie that stands for the token behind it.
+//!
+//! A browser cannot send a token with a navigation, an `EventSource` or a WebSocket, and an address is kept in histories
+//! and logs. So an address carries a ticket, which is worth nothing once it was used or half a minute has passed. The
+//! cookie has no authority of its own: it names the token that made the ticket, and ends with it.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use gander_domain::caller::Identity;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::paths::{Paths, hex_text, write_private};
+use crate::token::{TokenId, Tokens, digest, random_secret};
+
+/// How long a ticket for a browser on this machine is good.
+pub const TICKET_TTL: Duration = Duration::from_secs(30);
+/// How long a ticket that is scanned with a phone is good.
+pub const PHONE_TICKET_TTL: Duration = Duration::from_secs(5 * 60);
+/// How long a browser stays in without coming in anew.
+pub const COOKIE_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Tickets that nobody used yet; the oldest makes room.
+const MAX_TICKETS: usize = 64;
+/// Browsers that are in; the oldest makes room.
+const MAX_COOKIES: usize = 256;
+
+/// The browsers of a data directory. Tickets live in memory; cookies, as hashes, outlive the server.
+#[derive(Debug)]
+pub struct BrowserAccess {
+    file: PathBuf,
+    state: Mutex<AccessState>,
+}
+
+#[derive(Debug, Default)]
+struct AccessState {
+    tickets: Vec<Ticket>,
+    cookies: Vec<BrowserCookie>,
+    /// Cancelled when every browser is sent away; those that come in later get a new one.
+    revoked: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Ticket {
+    hash: [u8; 32],
+    token: TokenId,
+    until: Instant,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct BrowserCookie {
+    /// SHA-256 of the cookie, in hexadecimal digits.
+    sha256: String,
+    /// The token that it stands for.
+    token: TokenId,
+    /// Seconds since 1970.
+    expires: u64,
+}
+
+/// A browser that showed a ticket or a cookie.
+#[derive(Clone, Debug)]
+pub struct BrowserCredential {
+    /// Who the token behind it stands for, as of now.
+    pub identity: Identity,
+    /// Which token that is.
+    pub token: TokenId,
+    /// Cancelled when browsers are sent away: what was opened with this credential ends.
+    pub revoked: CancellationToken,
+}
+
+impl BrowserAccess {
+    /// The browsers of a data directory. A file that cannot be read lets nobody in.
+    pub fn open(paths: &Paths) -> Self {
+        let file = paths.browsers();
+        let cookies = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let state = AccessState { cookies: cookies.unwrap_or_default(), ..AccessState::default() };
+        Self { file, state: Mutex::new(state) }
+    }
+
+    /// Makes a ticket that stands for this token until the time is over.
+    pub fn issue_ticket(&self, token: TokenId, now: Instant, ttl: Duration) -> io::Result<String> {
+        let ticket = random_secret("ticket_")?;
+        let mut state = self.lock();
+        state.tickets.retain(|ticket| ticket.until > now);
+        if state.tickets.len() >= MAX_TICKETS {
+            state.tickets.remove(0);
+        }
+        state.tickets.push(Ticket { hash: digest(&ticket), token, until: now + ttl });
+        Ok(ticket)
+    }
+
+    /// Takes a ticket. It is gone afterwards, whatever comes of it.
+    pub fn redeem_ticket(&self, tokens: &Tokens, ticket: &str, now: Instant) -> Option<BrowserCredential> {
+        let mut state = self.lock();
+        // Compared as hashes: how far two of them agree says nothing about the ticket.
+        let hash = digest(ticket);
+        let found = state.tickets.iter().position(|ticket| ticket.hash == hash)?;
+        let Ticket { token, until, .. } = state.tickets.swap_remove(found);
+        let identity = tokens.identity_of(&token).filter(|_| until > now)?;
+        Some(BrowserCredential { identity, token, revoked: state.revoked.clone() })
+    }
+
+    /// Makes a cookie that stands for this token.
+    pub fn issue_cookie(&self, token: TokenId, now: SystemTime) -> io::Result<String> {
+        let cookie = random_secret("browser_")?;
+        let mut state = self.lock();
+        let seconds = unix_seconds(now);
+        let mut cookies: Vec<BrowserCookie> =
+            state.cookies.iter().filter(|cookie| cookie.expires > seconds).cloned().collect();
+        if cookies.len() >= MAX_COOKIES {
+            cookies.remove(0);
+        }
+        let expires = seconds + COOKIE_TTL.as_secs();
+        cookies.push(BrowserCookie { sha256: hex_text(&digest(&cookie)), token, expires });
+        self.store(&mut state, cookies)?;
+        Ok(cookie)
+    }
+
+    /// Who a cookie stands for.
+    pub fn identify_cookie(&self, tokens: &Tokens, cookie: &str, now: SystemTime) -> Option<BrowserCredential> {
+        let (state, hash) = (self.lock(), hex_text(&digest(cookie)));
+        let found = state.cookies.iter().find(|known| known.sha256 == hash && known.expires > unix_seconds(now))?;
+        let identity = tokens.identity_of(&found.token)?;
+        Some(BrowserCredential { identity, token: found.token.clone(), revoked: state.revoked.clone() })
+    }
+
+    /// Ends one cookie.
+    pub fn revoke_cookie(&self, cookie: &str) -> io::Result<()> {
+        let (mut state, hash) = (self.lock(), hex_text(&digest(cookie)));
+        let left = state.cookies.iter().filter(|known| known.sha256 != hash).cloned().collect();
+        self.store(&mut state, left)
+    }
+
+    /// Ends every ticket and cookie, and what was opened with them. Gives the number of cookies.
+    pub fn revoke_all(&self) -> io::Result<usize> {
+        let mut state = self.lock();
+        let count = state.cookies.len();
+        self.store(&mut state, Vec::new())?;
+        state.tickets.clear();
+        std::mem::take(&mut state.revoked).cancel();
+        Ok(count)
+    }
+
+    /// On disk first: a browser that was told it is in stays in after a crash, one that was sent away stays out.
+    fn store(&self, state: &mut AccessState, cookies: Vec<BrowserCookie>) -> io::Result<()> {
+        let text = serde_json::to_vec_pretty(&cookies).map_err(io::Error::other)?;
+        write_private(&self.file, &text)?;
+        state.cookies = cookies;
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AccessState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn unix_seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use gander_domain::caller::Scope;
+    use secrecy::ExposeSecret;
+
+    use super::*;
+    use crate::token::{add_token, revoke_token};
+
+    fn opened(root: &tempfile::TempDir) -> (Paths, Tokens) {
+        let paths = Paths::new(root.path().join("data"), None);
+        paths.create().unwrap();
+        let tokens = Tokens::open(&paths).unwrap();
+        (paths, tokens)
+    }
+
+    #[test]
+    fn a_ticket_is_good_once_and_not_for_long() {
+        let root = tempfile::tempdir().unwrap();
+        let (paths, tokens) = opened(&root);
+        let (browsers, now) = (BrowserAccess::open(&paths), Instant::now());
+        let ticket = browsers.issue_ticket(tokens.owner_id(), now, TICKET_TTL).unwrap();
+        let redeemed = browsers.redeem_ticket(&tokens, &ticket, now + TICKET_TTL / 2).unwrap();
+        assert_eq!(redeemed.identity, Identity::owner());
+        assert!(browsers.redeem_ticket(&tokens, &ticket, now).is_none(), "it was used");
+        let late = browsers.issue_ticket(tokens.owner_id(), now, TICKET_TTL).unwrap();
+        assert!(browsers.redeem_ticket(&tokens, &late, now + TICKET_TTL).is_none(), "it is over");
+        assert!(browsers.redeem_ticket(&tokens, "ticket_", now).is_none());
+    }
+
+    #[test]
+    fn a_cookie_outlives_the_server_and_ends_with_its_token() {
+        let root = tempfile::tempdir().unwrap();
+        let (paths, tokens) = opened(&root);
+        let (browsers, now) = (BrowserAccess::open(&paths), SystemTime::now());
+        let token = add_token(&paths, "phone", &[Scope::Prompt], None).unwrap();
+        let id = tokens.id_of(token.expose_secret()).unwrap();
+        let cookie = browsers.issue_cookie(id, now).unwrap();
+        assert!(!std::fs::read_to_string(paths.browsers()).unwrap().contains(&cookie));
+        let later = BrowserAccess::open(&paths);
+        let credential = later.identify_cookie(&tokens, &cookie, now).unwrap();
+        assert_eq!(credential.identity.scopes, [Scope::Read, Scope::Prompt].into());
+        assert!(later.identify_cookie(&tokens, &cookie, now + COOKIE_TTL).is_none(), "it is over");
+        revoke_token(&paths, "phone").unwrap();
+        assert!(later.identify_cookie(&tokens, &cookie, now).is_none(), "its token is gone");
+    }
+
+    #[test]
+    fn revoking_ends_cookies_tickets_and_what_they_opened() {
+        let root = tempfile::tempdir().unwrap();
+        let (paths, tokens) = opened(&root);
+        let (browsers, now, instant) = (BrowserAccess::open(&paths), SystemTime::now(), Instant::now());
+        let cookie = browsers.issue_cookie(tokens.owner_id(), now).unwrap();
+        let ticket = browsers.issue_ticket(tokens.owner_id(), instant, TICKET_TTL).unwrap();
+        let open = browsers.identify_cookie(&tokens, &cookie, now).unwrap();
+        assert_eq!(browsers.revoke_all().unwrap(), 1);
+        assert!(open.revoked.is_cancelled());
+        assert!(browsers.identify_cookie(&tokens, &cookie, now).is_none());
+        assert!(browsers.redeem_ticket(&tokens, &ticket, instant).is_none());
+        let next = browsers.issue_cookie(tokens.owner_id(), now).unwrap();
+        assert!(!browsers.identify_cookie(&tokens, &next, now).unwrap().revoked.is_cancelled());
+        browsers.revoke_cookie(&next).unwrap();
+        assert!(BrowserAccess::open(&paths).identify_cookie(&tokens, &next, now).is_none());
+    }
+}
