@@ -23,6 +23,8 @@ pub enum Control {
     },
     /// Send every browser away.
     RevokeBrowsers,
+    /// Say what it is and where it listens.
+    Describe,
     /// Come to an end.
     Drain,
 }

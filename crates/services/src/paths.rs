@@ -36,7 +36,7 @@ pub struct Paths {
 /// A lock on a file, given back when dropped or when the process ends.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Paths {
@@ -165,9 +165,23 @@ impl Lock {
     pub fn try_take(path: &Path) -> io::Result<Option<Self>> {
         let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Self { _file: file })),
+            Ok(()) => Ok(Some(Self { file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Writes into the file which process holds the lock, for whoever has to end it when it does not answer.
+    pub fn note_holder(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        io::Write::write_all(&mut self.file, format!("{}\n", std::process::id()).as_bytes())
+    }
+
+    /// The process that holds this lock. None if nobody does, or if it did not say.
+    pub fn holder(path: &Path) -> io::Result<Option<u32>> {
+        match Self::try_take(path)? {
+            Some(_) => Ok(None),
+            None => Ok(std::fs::read_to_string(path)?.trim().parse().ok()),
         }
     }
 }
@@ -266,10 +280,14 @@ mod tests {
     fn a_lock_is_held_once_and_given_back() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("lock");
-        let held = Lock::try_take(&path).unwrap();
+        let mut held = Lock::try_take(&path).unwrap();
         assert!(held.is_some());
         assert!(Lock::try_take(&path).unwrap().is_none());
+        assert_eq!(Lock::holder(&path).unwrap(), None, "it did not say");
+        held.as_mut().unwrap().note_holder().unwrap();
+        assert_eq!(Lock::holder(&path).unwrap(), Some(std::process::id()));
         drop(held);
+        assert_eq!(Lock::holder(&path).unwrap(), None);
         assert!(Lock::try_take(&path).unwrap().is_some());
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use anyhow::ensure;
 use gander::config::{Origin, SETTINGS};
-use gander::daemon::{Attached, Hello, Want, connect};
+use gander::daemon::{Attached, Hello, ServerError, Want, connect};
 use gander_client::Link;
 use gander_services::models::{ModelPreferences, Models};
 use gander_services::paths::Lock;
@@ -40,7 +40,7 @@ async fn rebuild_log(context: &Context) -> anyhow::Result<Exit> {
     let paths = &context.config.paths;
     paths.create()?;
     let lock = Lock::try_take(&paths.server_lock())?;
-    ensure!(lock.is_some(), "a server runs on this data directory, stop it first: {}", paths.data().display());
+    ensure!(lock.is_some(), "{}", ServerError::Taken(paths.data().to_owned()));
     let store = SqliteStore::open(StoreOptions::new(paths.data())).await?;
     let sessions = store.rebuild_folds().await?;
     store.close().await?;

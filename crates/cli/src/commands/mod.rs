@@ -19,6 +19,7 @@ mod recipes;
 mod run;
 mod schedule;
 mod serve;
+mod server;
 mod sessions;
 mod terminal_view;
 mod token;
@@ -127,6 +128,7 @@ fn dispatch(command: Command, context: Context, allocator: Allocator) -> anyhow:
     match command {
         Command::Serve { background: false, .. } => serve_on(allocator, serve::foreground(context)),
         Command::Serve { background: true, .. } => serve_on(allocator, serve::background(context)),
+        Command::Server { command } => block_on(server::run(context, command)),
         Command::Open(options) => block_on(open::run(context, options)),
         Command::Acp { standalone, .. } => acp::run(context, standalone),
         Command::Run(options) => block_on(run::run(context, options)),
@@ -170,6 +172,7 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
             (None, None)
         }
         Command::Open(_)
+        | Command::Server { .. }
         | Command::Sessions { .. }
         | Command::Apps { .. }
         | Command::Recipes { .. }

@@ -14,6 +14,7 @@ use super::extensions::ExtensionsCommand;
 use super::open::OpenOptions;
 use super::recipes::RecipesCommand;
 use super::schedule::ScheduleCommand;
+use super::server::ServerCommand;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -88,6 +89,11 @@ or --insecure-plain.")]
         /// Started by a client, on the Unix socket alone
         #[arg(long, hide = true)]
         background: bool,
+    },
+    /// Show, stop or restart the server of the data directory, or read its log
+    Server {
+        #[command(subcommand)]
+        command: ServerCommand,
     },
     /// Open the web page, signed in
     #[command(after_help = "\

@@ -1,5 +1,6 @@
 //! `gander serve`: the server of a data directory, for a person or for a client that needs one.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,17 @@ pub(super) async fn foreground(context: Context) -> anyhow::Result<Exit> {
             }
             Err(ServerError::Taken(_)) => {}
             Err(error) => return refused(&context, error),
+        }
+        // Before anything is opened: a flag that would not count is a reason to leave the running server as it is.
+        if let Some(ignored) = ignored_flags(&context)
+            && let Some(running) = connect(&context.config.paths, &Hello::new(Want::Acp)).await?
+        {
+            context.output.note(&format!(
+                "gander: a server already runs (process {}) and keeps the settings that it was started with; {ignored} would \
+                 be ignored. Start with these instead: gander server stop && gander serve …",
+                running.welcome.pid
+            ));
+            return Ok(Exit::Usage);
         }
         let hello = Hello::new(Want::ListenWith { address, security });
         if let Some(joined) = connect(&context.config.paths, &hello).await? {
@@ -61,18 +73,11 @@ async fn stay(context: &Context, joined: Attached, mut signals: Signals) -> anyh
     let Attached { mut reader, writer: _open, welcome } = joined;
     let output = context.output;
     output.note(&format!(
-        "joined the server that runs already (process {}); ctrl-c closes this address only",
+        "added this address to the server that already runs (process {}); ctrl-c closes this address only",
         welcome.pid
     ));
-    let flags: Vec<&str> = context.config.origins.values().filter_map(unheard).collect();
-    if !flags.is_empty() {
-        output.note(&format!("gander: that server keeps its own settings, not heard: {}", flags.join(" ")));
-    }
     if context.config.tls && welcome.fingerprint.is_none() {
-        let pid = welcome.pid;
-        anyhow::bail!(
-            "the server that runs already opened an address without TLS: end it (kill {pid}) and start again"
-        );
+        anyhow::bail!("the server that already runs is of a build without TLS: gander server stop && gander serve …");
     }
     announce(context, &welcome.listens, welcome.fingerprint.as_deref())?;
     let mut byte = [0u8; 1];
@@ -94,8 +99,13 @@ pub(super) fn refused(context: &Context, error: ServerError) -> anyhow::Result<E
     Ok(Exit::Usage)
 }
 
-/// A flag that a server which runs already does not hear of.
-fn unheard(origin: &Origin) -> Option<&'static str> {
+/// The flags that only count when a server is started.
+fn ignored_flags(context: &Context) -> Option<String> {
+    let flags: BTreeSet<&str> = context.config.origins.values().filter_map(start_flag).collect();
+    (!flags.is_empty()).then(|| flags.into_iter().collect::<Vec<_>>().join(" "))
+}
+
+fn start_flag(origin: &Origin) -> Option<&'static str> {
     match origin {
         Origin::Flag(flag) if !["--listen", "--data", "--config"].contains(flag) => Some(flag),
         Origin::Flag(_) | Origin::Default | Origin::File { .. } | Origin::Variable(_) => None,

@@ -11,20 +11,20 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-use crate::binary::{Place, Running};
+use crate::binary::{Running, TestDirectory};
 
 const PORT: &str = "127.0.0.1:0";
 
-fn served(place: &Place) -> (Running, SocketAddr) {
-    let mut serve = place.start(&["serve", "--listen", PORT]);
+fn served(test_directory: &TestDirectory) -> (Running, SocketAddr) {
+    let mut serve = test_directory.start(&["serve", "--listen", PORT]);
     let line = serve.wait_for("listening on http://");
     let address = line.trim().rsplit_once("http://").unwrap().1.parse().unwrap();
     (serve, address)
 }
 
 /// The link that `gander open` prints where there is no browser, as its address and its ticket.
-fn link(place: &Place) -> (String, String) {
-    let printed = place.ok(&["open"]);
+fn link(test_directory: &TestDirectory) -> (String, String) {
+    let printed = test_directory.ok(&["open"]);
     let (base, ticket) = printed.trim().split_once("/#ticket=").unwrap();
     (base.to_owned(), ticket.to_owned())
 }
@@ -37,6 +37,8 @@ async fn request(
     headers: &[(&str, &str)],
     body: Option<Value>,
 ) -> Response {
+    // Whoever comes second finds the same provider installed.
+    drop(rustls::crypto::ring::default_provider().install_default());
     let mut request = Client::new().request(method, format!("http://{address}{path}"));
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -96,8 +98,8 @@ async fn socket(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_loads_nothing_from_elsewhere_and_runs_nothing_inline() {
-    let place = Place::new();
-    let (_serve, address) = served(&place);
+    let test_directory = TestDirectory::new();
+    let (_serve, address) = served(&test_directory);
     let page = request(address, Method::GET, "/", &[], None).await;
     assert_eq!(page.status(), 200);
     let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
@@ -121,11 +123,11 @@ async fn the_page_loads_nothing_from_elsewhere_and_runs_nothing_inline() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_lets_a_browser_in_once_and_its_cookie_counts_for_the_page_alone() {
-    let place = Place::new();
-    let (mut serve, address) = served(&place);
-    let (base, ticket) = link(&place);
+    let test_directory = TestDirectory::new();
+    let (serve, address) = served(&test_directory);
+    let (base, ticket) = link(&test_directory);
     assert_eq!(base, format!("http://{address}"));
-    let token = place.ok(&["token"]).trim().to_owned();
+    let token = test_directory.ok(&["token"]).trim().to_owned();
     assert!(!ticket.contains(&token[7..]) && ticket.len() > 40);
     let cookie = sign_in(address, &ticket).await.unwrap();
     for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
@@ -143,25 +145,24 @@ async fn a_ticket_lets_a_browser_in_once_and_its_cookie_counts_for_the_page_alon
     assert_eq!(status(&[("sec-fetch-site", "cross-site")]).await, 401);
     assert_eq!(status(&[("sec-fetch-site", "none")]).await, 401, "a link that was clicked");
     let (mut stream, _) = socket(address, "", &[("cookie", pair(&cookie))]).await.unwrap();
-    assert_eq!(place.ok(&["open", "--revoke"]).trim(), "signed out: 1 browser");
+    assert_eq!(test_directory.ok(&["open", "--revoke"]).trim(), "signed out: 1 browser");
     assert_eq!(status(&[("sec-fetch-site", "same-origin")]).await, 401);
     let end = async { while let Some(Ok(_)) = stream.next().await {} };
     tokio::time::timeout(PATIENCE, end).await.expect("what the browser had open ends");
-    let next = sign_in(address, &link(&place).1).await.unwrap();
+    let next = sign_in(address, &link(&test_directory).1).await.unwrap();
     let own = [("cookie", pair(&next)), ("origin", base.as_str())];
     assert_eq!(request(address, Method::DELETE, "/gander/login", &own, None).await.status(), 204);
     assert_eq!(request(address, Method::GET, "/gander/status", &own, None).await.status(), 401, "it signed out");
     serve.terminate();
     let log = serve.wait().err;
     assert!(!log.contains(&ticket), "a ticket was logged");
-    drop(&mut stream);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cookie_has_the_scopes_of_the_token_behind_its_ticket_and_outlives_the_server() {
-    let place = Place::new();
-    let (serve, address) = served(&place);
-    let token = place.ok(&["token", "add", "phone", "--scopes", "prompt"]).trim().to_owned();
+    let test_directory = TestDirectory::new();
+    let (serve, address) = served(&test_directory);
+    let token = test_directory.ok(&["token", "add", "phone", "--scopes", "prompt"]).trim().to_owned();
     let bearer = format!("Bearer {token}");
     let made = request(address, Method::POST, "/gander/tickets", &[("authorization", &bearer)], None).await;
     assert_eq!(made.status(), 200);
@@ -179,27 +180,27 @@ async fn a_cookie_has_the_scopes_of_the_token_behind_its_ticket_and_outlives_the
     assert_eq!(refused.status(), 400, "a phone's ticket never crosses a network in the clear");
     serve.terminate();
     serve.wait();
-    let mut serve = place.start(&["serve", "--listen", &address.to_string()]);
+    let mut serve = test_directory.start(&["serve", "--listen", &address.to_string()]);
     serve.wait_for("listening on");
     assert_eq!(request(address, Method::GET, "/gander/status", &headers, None).await.status(), 200);
-    place.ok(&["token", "revoke", "phone"]);
+    test_directory.ok(&["token", "revoke", "phone"]);
     assert_eq!(request(address, Method::GET, "/gander/status", &headers, None).await.status(), 401);
     serve.terminate();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_attaches_over_acp_with_a_ticket_in_the_address_or_as_a_subprotocol() {
-    let place = Place::new();
-    let (serve, address) = served(&place);
-    let ticket = link(&place).1;
+    let test_directory = TestDirectory::new();
+    let (serve, address) = served(&test_directory);
+    let ticket = link(&test_directory).1;
     let query = format!("?ticket={ticket}");
     let (_open, chosen) = socket(address, &query, &[]).await.unwrap();
     assert_eq!(chosen, None);
     assert_eq!(socket(address, &query, &[]).await.err(), Some(401), "it was used");
-    let offered = format!("acp, gander.ticket.{}", link(&place).1);
+    let offered = format!("acp, gander.ticket.{}", link(&test_directory).1);
     let (_open, chosen) = socket(address, "", &[("sec-websocket-protocol", &offered)]).await.unwrap();
     assert_eq!(chosen.as_deref(), Some("acp"));
-    let unused = format!("/gander/status?ticket={}", link(&place).1);
+    let unused = format!("/gander/status?ticket={}", link(&test_directory).1);
     assert_eq!(request(address, Method::GET, &unused, &[], None).await.status(), 401, "only streams take a ticket");
     assert_eq!(socket(address, "?ticket=ticket_0", &[]).await.err(), Some(401));
     serve.terminate();
@@ -207,32 +208,32 @@ async fn a_page_attaches_over_acp_with_a_ticket_in_the_address_or_as_a_subprotoc
 
 #[test]
 fn open_starts_a_server_where_none_runs_and_hands_the_link_to_the_browser() {
-    let mut place = Place::new();
-    place.variables.push(("GANDER_SERVER_LISTEN", PORT.to_owned()));
-    let seen = place.root.path().join("seen");
-    let browser = place.root.path().join("browser");
+    let mut test_directory = TestDirectory::new();
+    test_directory.variables.push(("GANDER_SERVER_LISTEN", PORT.to_owned()));
+    let seen = test_directory.root.path().join("seen");
+    let browser = test_directory.root.path().join("browser");
     std::fs::write(&browser, format!("#!/bin/sh\nprintf %s \"$1\" > {}\n", seen.display())).unwrap();
     std::fs::set_permissions(&browser, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    place.variables.push(("BROWSER", browser.to_str().unwrap().to_owned()));
-    let printed = place.ok(&["open"]);
+    test_directory.variables.push(("BROWSER", browser.to_str().unwrap().to_owned()));
+    let printed = test_directory.ok(&["open"]);
     let url = std::fs::read_to_string(&seen).unwrap();
     let (base, ticket) = url.split_once("/#ticket=").unwrap();
     assert_eq!(printed.trim(), format!("opened {base} in the browser"));
     assert!(!printed.contains(ticket));
-    assert_eq!(place.listening_ports(place.server_pid()), 1);
-    let again = place.ok(&["open", "--print"]);
+    assert_eq!(test_directory.listening_ports(test_directory.server_pid()), 1);
+    let again = test_directory.ok(&["open", "--print"]);
     assert!(again.starts_with(&format!("{base}/#ticket=")), "the same listener: {again}");
-    place.stop_server();
+    test_directory.stop_server();
 }
 
 #[test]
 fn a_phone_gets_a_code_and_the_fingerprint_over_tls() {
-    let place = Place::new();
-    let opened = place.run(&["open", "--phone", "--listen", PORT]);
+    let test_directory = TestDirectory::new();
+    let opened = test_directory.run(&["open", "--phone", "--listen", PORT]);
     assert_eq!(opened.code, 0, "{opened:?}");
     assert!(opened.out.starts_with("https://127.0.0.1:"), "{}", opened.out);
     assert!(opened.err.contains('█') && opened.err.contains("for 5 minutes"), "{}", opened.err);
     let fingerprint = opened.err.lines().find(|line| line.trim().len() >= 64 && line.contains(':'));
     assert!(fingerprint.is_some(), "{}", opened.err);
-    place.stop_server();
+    test_directory.stop_server();
 }

@@ -35,6 +35,7 @@ mod rest_rows;
 mod scopes;
 mod semantics;
 mod served;
+mod server_command;
 mod tls;
 mod upgrade;
 

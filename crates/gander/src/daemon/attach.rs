@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gander_services::paths::{Lock, Paths, PathsError};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -33,13 +34,18 @@ pub enum AttachError {
         tail: String,
     },
     /// No answer in time.
-    #[error("the server of this data directory does not answer, its log {log} ends with:\n{tail}")]
+    #[error(
+        "the server of this data directory does not answer (`gander server restart` replaces it), its log {log} ends with:\n{tail}"
+    )]
     TimedOut {
         /// Where it logs.
         log: PathBuf,
         /// What it said last.
         tail: String,
     },
+    /// It was asked to end and did not.
+    #[error("the server does not end; what ends it at once: {0}")]
+    StillRuns(String),
     /// It answers, but not what was wanted.
     #[error("the server refuses: {0}")]
     Refused(String),
@@ -139,17 +145,33 @@ async fn start_and_connect(config: &Config, hello: &Hello, deadline: Instant) ->
     Err(timeout_error(paths))
 }
 
-/// Asks the running server to end and waits until it has.
-async fn stop_running_server(paths: &Paths) -> Result<(), AttachError> {
-    connect(paths, &Hello::new(Want::Drain)).await?;
+/// Asks the running server to end and waits until it has. Gives its process; none if no server runs.
+///
+/// One that does not answer is sent a signal, by the process that it noted in its lock: an answer is not what ends it.
+pub async fn stop_running_server(paths: &Paths) -> Result<Option<u32>, AttachError> {
+    let holder = || Lock::holder(&paths.server_lock());
+    let failed = |reason| AttachError::File { path: paths.server_lock(), reason };
+    if !paths.server_lock().exists() || try_lock_file(&paths.server_lock())?.is_some() {
+        return Ok(None);
+    }
+    let noted = holder().map_err(failed)?;
+    let asked = tokio::time::timeout(START, connect(paths, &Hello::new(Want::Drain))).await;
+    let pid = match asked {
+        Ok(Ok(Some(attached))) => Some(attached.welcome.pid),
+        Ok(Ok(None) | Err(_)) | Err(_) => {
+            let pid = noted.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+            pid.map(|pid| kill_process(pid, Signal::TERM)).transpose().map_err(|error| failed(error.into()))?;
+            noted
+        }
+    };
     let deadline = Instant::now() + REPLACE;
     while Instant::now() < deadline {
         if try_lock_file(&paths.server_lock())?.is_some() {
-            return Ok(());
+            return Ok(pid);
         }
         tokio::time::sleep(PAUSE).await;
     }
-    Err(timeout_error(paths))
+    Err(AttachError::StillRuns(pid.map_or_else(|| "unknown process".to_owned(), |pid| format!("kill -9 {pid}"))))
 }
 
 fn try_lock_file(path: &Path) -> Result<Option<Lock>, AttachError> {

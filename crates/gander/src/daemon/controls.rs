@@ -1,6 +1,8 @@
 //! What a local client tells the server itself, through its ACP connection.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::UNIX_EPOCH;
 
 use gander_services::Control;
 use serde_json::{Value, json};
@@ -57,9 +59,28 @@ async fn handle_control(server: &Arc<Server>, control: Control, open: &mut Vec<D
             open.clear();
             Ok(json!({}))
         }
+        Control::Describe => Ok(describe(server)),
         Control::Drain => {
             server.stop_requested.cancel();
             Ok(json!({}))
         }
     }
+}
+
+fn describe(server: &Server) -> Value {
+    let listening = server.open_addresses().into_iter().map(|open| {
+        let scheme = if open.fingerprint.is_some() { "https" } else { "http" };
+        json!({ "address": open.address, "url": format!("{scheme}://{}", open.address), "fingerprint": open.fingerprint })
+    });
+    let since = server.started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    json!({
+        "pid": std::process::id(),
+        "version": crate::VERSION,
+        "background": server.background,
+        "startedAt": since,
+        // Whoever asks is one of them.
+        "clients": server.clients.load(Ordering::Relaxed).saturating_sub(1),
+        "runningSessions": server.app.services().hub.active_sessions(),
+        "listening": listening.collect::<Vec<_>>(),
+    })
 }

@@ -8,6 +8,6 @@ mod server;
 mod spawn;
 mod tickets;
 
-pub use attach::{AttachError, Attached, attach, connect};
+pub use attach::{AttachError, Attached, attach, connect, stop_running_server};
 pub use handshake::{Hello, HelloError, Want, Welcome};
 pub use server::{End, Server, ServerError, Signals, Start, listen_security};

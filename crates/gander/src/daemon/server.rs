@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::Router;
 use gander_gateway::http::{self, SelfSigned, TlsError};
@@ -60,7 +60,7 @@ pub enum End {
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// There is one already.
-    #[error("a server runs on this data directory: {0}")]
+    #[error("a server already runs on this data directory, stop it with `gander server stop`: {0}")]
     Taken(PathBuf),
     /// The address.
     #[error("cannot listen, {reason}: {address}")]
@@ -113,6 +113,7 @@ pub struct Server {
     pub(super) app: Arc<App>,
     pub(super) background: bool,
     pub(super) clients: Arc<AtomicUsize>,
+    pub(super) started: SystemTime,
     /// Cancelled when a client asks the server to end.
     pub(super) stop_requested: CancellationToken,
     /// Cancelled when the listeners close.
@@ -152,6 +153,7 @@ impl Server {
             app,
             background: start == Start::Background,
             clients: Arc::default(),
+            started: SystemTime::now(),
             stop_requested: CancellationToken::new(),
             stop: CancellationToken::new(),
             listeners: TaskTracker::new(),
@@ -305,8 +307,10 @@ impl Signals {
 
 fn take_server_lock(paths: &Paths) -> Result<Lock, ServerError> {
     let path = paths.server_lock();
-    let lock = Lock::try_take(&path).map_err(|reason| ServerError::File { path, reason })?;
-    lock.ok_or_else(|| ServerError::Taken(paths.data().to_owned()))
+    let failed = |reason| ServerError::File { path: path.clone(), reason };
+    let mut lock = Lock::try_take(&path).map_err(failed)?.ok_or_else(|| ServerError::Taken(paths.data().to_owned()))?;
+    lock.note_holder().map_err(failed)?;
+    Ok(lock)
 }
 
 /// What needs no token is never on a network, and neither is plain HTTP unless the owner said so. Every listener of

@@ -175,7 +175,9 @@ pub(crate) async fn log_in(State(state): State<Arc<HttpState>>, parts: Parts, bo
         let message = "this link was used already or is too old: run gander open again";
         return match state.quotas.count_bad_token(addresses.peer.ip(), Instant::now()) {
             true => problem(StatusCode::UNAUTHORIZED, "bad_ticket", message),
-            false => super::error::retry_later_response(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message, 60),
+            false => {
+                super::error::retry_later_response(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message, 60)
+            }
         };
     };
     match state.browsers.issue_cookie(credential.token, SystemTime::now()) {

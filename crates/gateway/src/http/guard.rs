@@ -221,7 +221,9 @@ fn request_transport(request: &Request) -> Transport {
 impl HttpState {
     /// True if the owner opened this protocol to callers without a token, and somebody on this machine brings no token of any kind.
     fn admits_without_token(&self, protocol: OpenProtocol, request: &Request) -> bool {
-        self.open.contains(&protocol) && !presents_token(request.headers()) && request_transport(request).is_same_machine()
+        self.open.contains(&protocol)
+            && !presents_token(request.headers())
+            && request_transport(request).is_same_machine()
     }
 }
 

@@ -56,6 +56,7 @@ pub(super) async fn handle_gander_method(
             control_server(services, peer, Control::Ticket { reach, address }).await
         }
         "_gander/browsers/revoke" => control_server(services, peer, Control::RevokeBrowsers).await,
+        "_gander/server" => control_server(services, peer, Control::Describe).await,
         "_gander/drain" => control_server(services, peer, Control::Drain).await,
         _ => Err(ServiceError::UnknownMethod(method.to_owned())),
     }
