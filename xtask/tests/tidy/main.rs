@@ -143,6 +143,7 @@ const OPENS_FILES: &[(&str, &str)] = &[
     ("crates/cli/src/commands/", "files that the person names on the command line, read as that person"),
     ("crates/services/src/paths.rs", "the data directory's own files"),
     ("crates/services/src/token.rs", "the tokens, and random bytes"),
+    ("crates/services/src/browser_access.rs", "hashes of the cookies of browsers"),
     ("crates/services/src/vault.rs", "the file of secrets"),
     ("crates/store/src/sqlite/", "the store's lock, and the name of this boot"),
     ("crates/gander/src/daemon/spawn.rs", "the log of the background server"),
