@@ -13,14 +13,15 @@ use gander_domain::caller::Caller;
 use gander_domain::sanitize;
 use gander_domain::{
     Budget, Choice, ChoiceKind, Command, Event, IfBusy, Outcome, Part, Question, QuestionId, QuestionKind,
-    QuestionOrigin, Reply, Role, Roster, Routing, RunId, RunOrigin, Seq, SessionId, SessionInit, SessionView, Settings,
-    ToolCallId, ToolEnd, ToolResult, Usage,
+    QuestionOrigin, Reply, Role, Roster, Routing, RunId, RunOrigin, Seq, SessionId, SessionView, Settings, ToolCallId,
+    ToolEnd, ToolResult, Usage,
 };
 use gander_mcp::{Reach, Spec};
 use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::{Ack, Follower, Hub, HubError, WeakHub};
 use gander_services::extensions::{ExtensionEntry, ExtensionScope, Extensions, Rights};
 use gander_services::recipes::{Recipes, SessionRecipe, resolve_recipe_extensions};
+use gander_services::sessions::{ChildSession, FirstPrompt, start_child};
 use gander_store::{DeltaForm, Limit, StoreError};
 use gander_tools::{Guard, ToolEvent};
 use sha2::{Digest as _, Sha256};
@@ -156,16 +157,11 @@ impl Desk {
             let followed = SessionRecipe { recipe: (**recipe).clone(), folder: None };
             self.recipes.set_session_recipe(sub.session, &followed).await?;
         }
-        let SessionView { session: parent, owner, workspace, folders, .. } = self.parent.clone();
-        let birth =
-            SessionInit { session: sub.session, owner, workspace, folders, settings, parent: Some(parent), meta: None };
         let (run, origin, parts) = (sub.run, sub.origin.clone(), vec![Part::text(task.prompt.clone())]);
-        let prompt = Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta: None };
-        let client_resources = self.client_resources.clone();
-        let begun = sub
-            .hub
-            .create_with_prompt(&sub.caller(), birth, Vec::new(), prompt, Ack::Committed, client_resources)
-            .await;
+        let command = Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta: None };
+        let prompt = FirstPrompt { command, ack: Ack::Committed };
+        let child = ChildSession { id: sub.session, settings, prompt };
+        let begun = start_child(sub.hub, &sub.caller(), &self.parent, child, self.client_resources.clone()).await;
         begun.accepted.await?;
         Ok(Watched { follower: begun.follower, paid: 0 })
     }

@@ -6,11 +6,21 @@ use gander_domain::{ServiceError, SessionId};
 use gander_runtime::hub::HubError;
 use gander_store::StoreError;
 
-/// What a client is told, and what only the log is.
+/// What a client is told who asked for this session.
 pub fn refusal(session: SessionId, error: &HubError) -> ServiceError {
+    match hub_refusal(error) {
+        ServiceError::UnknownSession(_) => ServiceError::UnknownSession(session),
+        refusal => refusal,
+    }
+}
+
+/// What a client is told, and what only the log is.
+pub(crate) fn hub_refusal(error: &HubError) -> ServiceError {
     match error {
         HubError::Refused(command) => ServiceError::Command(command.clone()),
-        HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => ServiceError::UnknownSession(session),
+        HubError::Store(StoreError::NotFound(session) | StoreError::Deleted(session)) => {
+            ServiceError::UnknownSession(*session)
+        }
         HubError::Denied(why) => denied(why.clone()),
         HubError::Draining => ServiceError::Unavailable("the server is stopping, try again in a moment".to_owned()),
         HubError::Store(store) => unavailable(store),

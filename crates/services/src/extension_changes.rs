@@ -5,7 +5,7 @@ use gander_domain::{ServiceError, SessionId, SessionView};
 use gander_mcp::Spec;
 
 use crate::Services;
-use crate::errors::{denied, refusal, unavailable};
+use crate::errors::{denied, unavailable};
 use crate::extensions::{ExtensionEntry, ExtensionError, ExtensionScope, Rights};
 
 /// Whether something known is used.
@@ -147,8 +147,7 @@ async fn find_extension(
     let specs = match session {
         None => services.extensions.global_specs(),
         Some(session) => {
-            let view =
-                services.hub.view_for(session, &caller.principal).await.map_err(|error| refusal(session, &error))?;
+            let view = services.sessions.view(caller, session).await?;
             services.extensions.specs(&view)
         }
     };
@@ -166,7 +165,7 @@ async fn authorized_scope(
         caller.may_change_server_settings().map_err(denied)?;
         return Ok((ExtensionScope::Everywhere, None));
     };
-    let view = services.hub.view_for(session, &caller.principal).await.map_err(|error| refusal(session, &error))?;
+    let view = services.sessions.view(caller, session).await?;
     Ok((ExtensionScope::Session(session), Some(view)))
 }
 

@@ -173,7 +173,7 @@ pub async fn list_schedule_sessions(
     let mut listed = Vec::new();
     for (_, session) in state.runs.iter().rev().take(limit) {
         // One that was deleted, or never began, is not listed.
-        let Ok(view) = services.hub.view_for(*session, &caller.principal).await else { continue };
+        let Ok(view) = services.sessions.view(caller, *session).await else { continue };
         listed.push(json!({
             "id": view.session, "name": view.title.as_deref().unwrap_or(id), "createdAt": rfc3339(view.created_at),
             "workingDir": view.workspace, "scheduleId": id, "messageCount": view.messages,

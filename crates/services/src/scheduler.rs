@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use gander_agent::recipe::from_value;
 use gander_domain::caller::Caller;
-use gander_domain::{
-    Command, IfBusy, Part, Principal, RunId, RunOrigin, ServiceError, SessionId, SessionInit, Timestamp,
-};
+use gander_domain::{Command, IfBusy, Part, Principal, RunId, RunOrigin, ServiceError, SessionId, Timestamp};
 use gander_runtime::hub::Ack;
 use gander_store::clock::{SystemIds, now};
 use serde_json::json;
@@ -17,6 +15,7 @@ use crate::Services;
 use crate::apply_recipe::{ApplyRecipe, apply_recipe};
 use crate::errors::{recipe_flaw, refusal, unavailable};
 use crate::schedules::{MissedRuns, Schedule};
+use crate::sessions::{NewSession, SessionFolder};
 
 /// The longest sleep: a machine that slept, or a clock that was set, is noticed by then.
 const MAX_SLEEP: Duration = Duration::from_secs(30);
@@ -71,20 +70,12 @@ pub(crate) async fn is_running(services: &Services, session: SessionId) -> bool 
 async fn begin_session(services: &Services, job: &Schedule, session: SessionId) -> Result<(), ServiceError> {
     let caller = schedule_caller(job);
     let recipe = from_value(job.recipe.clone()).map_err(|flaw| recipe_flaw(&flaw))?;
-    let folder = match &job.workspace {
-        Some(folder) => services.workspaces.check(&job.owner, folder).map(|()| folder.clone()),
-        None => services.workspaces.create_scratch(session),
-    };
-    let birth = SessionInit {
-        session,
-        owner: job.owner.clone(),
-        workspace: folder.map_err(|error| ServiceError::BadWorkspace(error.to_string()))?,
-        folders: Vec::new(),
-        settings: services.settings.clone(),
-        parent: None,
+    let new = NewSession {
+        workspace: job.workspace.clone().map(SessionFolder::ChosenBefore),
         meta: Some(json!({ "goose": { "session_type": "scheduled", "schedule_id": job.id, "recipe": job.recipe } })),
+        ..NewSession::with_id(session, services.settings.clone())
     };
-    let view = services.hub.create(&caller, birth, Vec::new()).await.map_err(|error| refusal(session, &error))?;
+    let view = services.sessions.create(&caller, new).await?;
     let request = ApplyRecipe { recipe, values: job.values.clone(), folder: job.folder.clone(), approved: Vec::new() };
     let applied = apply_recipe(services, &caller, &view, request).await?;
     let words = applied.recipe.first_prompt();

@@ -21,6 +21,7 @@ use crate::grants::Grants;
 use crate::models::Models;
 use crate::recipes::Recipes;
 use crate::schedules::Schedules;
+use crate::sessions::Sessions;
 use crate::state::SharedState;
 use crate::trust::Trust;
 use crate::workspaces::Workspaces;
@@ -30,7 +31,9 @@ pub type CatalogOf = Arc<dyn Fn(&str) -> Arc<SessionCatalog> + Send + Sync>;
 
 /// What every protocol works with.
 pub struct Services {
-    /// The sessions.
+    /// Everybody's sessions: created, found and authorised.
+    pub sessions: Sessions,
+    /// What runs them, and what was found is read and followed through.
     pub hub: Hub,
     /// Who is attached where.
     pub clients: Arc<AttachedClients>,

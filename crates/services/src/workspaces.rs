@@ -16,7 +16,7 @@ use gander_tools::FileAccess;
 const MAX_PATH_BYTES: usize = 4_096;
 
 /// Why a folder cannot be a workspace.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadWorkspace {
     /// Relative paths mean nothing to a server.
     #[error("must be an absolute path: {0}")]

@@ -23,6 +23,7 @@ use gander_services::models::{ModelPreferences, Models};
 use gander_services::paths::Paths;
 use gander_services::recipes::Recipes;
 use gander_services::schedules::{Schedules, canonical_time_zone};
+use gander_services::sessions::Sessions;
 use gander_services::state::SharedState;
 use gander_services::token::owner_token;
 use gander_services::trust::{PROJECT_FOLDER, Trust};
@@ -227,12 +228,14 @@ pub(super) fn build_services(
     let status = status_reporter(hub.clone(), Arc::clone(&clients), Arc::clone(models));
     let models = Arc::clone(models);
     let (roster, known) = (Arc::clone(&agents), Arc::clone(&models));
+    let workspaces = build_workspaces(config, &stored.files);
     Services {
+        sessions: Sessions::new(hub.clone(), workspaces.clone(), settings.clone()),
         artifacts: stored.artifacts,
         shared_state: SharedState::new(Arc::clone(hub.store())),
         hub,
         clients,
-        workspaces: build_workspaces(config, &stored.files),
+        workspaces,
         files: stored.files,
         max_line_bytes: config.sections.limits.line.len(),
         grants: stored.grants,

@@ -6,7 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gander_domain::SessionId;
 use gander_domain::caller::Caller;
+use gander_runtime::hub::HubError;
 use gander_services::artifacts::{ArtifactContent, ArtifactError, ArtifactScope, SavedVersion};
+use gander_services::sessions::SessionError;
 use gander_store::StoreError;
 use http::Uri;
 use http::header::{self, HeaderValue};
@@ -42,14 +44,15 @@ pub(crate) async fn download_artifact(
     uri: &Uri,
 ) -> Result<Response, DownloadError> {
     let services = &state.services;
-    let wanted =
+    let query =
         Query::<ArtifactQuery>::try_from_uri(uri).map_err(|error| DownloadError::Unreadable(error.body_text()))?;
-    let Query(ArtifactQuery { name, version }) = wanted;
+    let Query(ArtifactQuery { name, version }) = query;
     let session: SessionId = session.parse().map_err(|_| DownloadError::Unreadable("no session's id".to_owned()))?;
-    match services.hub.store().session_summary(session).await {
-        Ok(summary) if summary.owner == caller.principal => {}
-        Ok(_) | Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => return Err(DownloadError::Missing(name)),
-        Err(error) => return Err(store_error(&error)),
+    match services.sessions.find(caller, session).await {
+        Ok(_) => {}
+        Err(error) if error.is_unknown() => return Err(DownloadError::Missing(name)),
+        Err(SessionError::Hub(HubError::Store(error))) => return Err(store_error(&error)),
+        Err(error) => return Err(internal_error(&error)),
     }
     let found = services.artifacts.load(&ArtifactScope::for_session(session), &name, Some(version)).await;
     let found = found.map_err(|error| match error {

@@ -2,6 +2,7 @@
 
 use gander_domain::CommandError;
 use gander_runtime::hub::HubError;
+use gander_services::sessions::SessionError;
 use gander_store::StoreError;
 use gander_wire::a2a::{A2aError, ErrorKind};
 
@@ -16,6 +17,15 @@ pub(super) fn hub_error(error: HubError) -> A2aError {
         HubError::Draining => A2aError::new(ErrorKind::Unavailable, error.to_string()),
         HubError::Store(error) => store_error(error),
         HubError::Gone(_) => A2aError::new(ErrorKind::Internal, error.to_string()),
+    }
+}
+
+/// Why a session is not created or not found, in the words of this protocol.
+pub(super) fn session_error(error: SessionError) -> A2aError {
+    match error {
+        SessionError::Hub(error) => hub_error(error),
+        SessionError::AliasTaken(session) => store_error(StoreError::AliasTaken(session)),
+        SessionError::Folder(_) | SessionError::Document(_) => A2aError::new(ErrorKind::Internal, error.to_string()),
     }
 }
 

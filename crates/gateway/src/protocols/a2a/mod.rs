@@ -21,7 +21,7 @@ use gander_wire::a2a::{
 };
 
 pub use card_signing::{CardSigner, SignError};
-use error::{hub_error, store_error};
+use error::{hub_error, session_error, store_error};
 pub use push::PushNotifications;
 pub use state::A2aState;
 pub use stream::{StopWhen, TaskProjection, TaskStream};

@@ -1,17 +1,17 @@
 //! Saying something: a new task, an answer to one that asks, or a word into one that runs.
 
-use gander_domain::{Accepted, Command, IfBusy, RunId, SessionId, SessionInit};
-use gander_runtime::backend::ClientResources;
+use gander_domain::{Accepted, Command, IfBusy, RunId, SessionId};
 use gander_runtime::hub::{Ack, HubError, StartedSession};
+use gander_services::sessions::{FirstPrompt, NewSession, SessionError};
+use gander_store::RunState;
 use gander_store::clock::SystemIds;
-use gander_store::{RunState, StoreError};
 use gander_wire::a2a::input::SendRequest;
 use gander_wire::a2a::{A2aError, ErrorKind, Message, PushConfig, TaskUpdate, content, question};
 use sha2::{Digest as _, Sha256};
 
 use super::message_intent::{ALREADY_ANSWERED, MessageSeen, SentMessage};
 use super::sessions::context_alias;
-use super::{A2a, A2aCaller, StopWhen, TaskRef, TaskStream, hub_error};
+use super::{A2a, A2aCaller, StopWhen, TaskRef, TaskStream, hub_error, session_error};
 
 /// A longer name for a context is no name.
 const MAX_CONTEXT_NAME: usize = 256;
@@ -67,7 +67,7 @@ impl A2a {
 
     async fn begin_task(&self, caller: &A2aCaller, sent: SentMessage<'_>) -> Result<TaskRef, A2aError> {
         let Some(name) = sent.message.context_id.as_deref() else {
-            return self.create_context(caller, None, &sent).await.map_err(hub_error);
+            return self.create_context(caller, None, &sent).await.map_err(session_error);
         };
         if name.len() > MAX_CONTEXT_NAME {
             return Err(A2aError::invalid_field("message.contextId", "is too long"));
@@ -75,11 +75,11 @@ impl A2a {
         if name.chars().any(char::is_control) {
             return Err(A2aError::invalid_field("message.contextId", "has characters that nobody can see"));
         }
-        let session = match self.find_open_session(&caller.identity.principal, name).await? {
+        let session = match self.find_open_session(&caller.identity, name).await? {
             Some(session) => session,
             None => match self.create_context(caller, Some(name), &sent).await {
-                Err(HubError::Store(StoreError::AliasTaken(session))) => session, // just now, by another message
-                begun => return begun.map_err(hub_error),
+                Err(SessionError::AliasTaken(session)) => session, // just now, by another message
+                begun => return begun.map_err(session_error),
             },
         };
         self.prompt_context(caller, session, name, sent).await
@@ -93,7 +93,7 @@ impl A2a {
         context: &str,
         sent: SentMessage<'_>,
     ) -> Result<TaskRef, A2aError> {
-        let view = self.services.hub.view_for(session, &caller.identity.principal).await.map_err(hub_error)?;
+        let view = self.services.sessions.view(&caller.identity, session).await.map_err(session_error)?;
         let run = idempotent_run_id(caller, session, &sent.message.message_id);
         if self.services.hub.knows_run(session, run).await.map_err(hub_error)? {
             return self.find_repeated_task(caller, run, &sent).await;
@@ -144,7 +144,7 @@ impl A2a {
         let (mut task_ref, state) = self.find_task(caller, id).await?;
         self.check_same_context(caller, &task_ref, sent.message).await?;
         let no = |why: &str| Err(A2aError::new(ErrorKind::UnsupportedOperation, format!("{why}: {id}")));
-        let view = self.services.hub.view_for(task_ref.session, &caller.identity.principal).await.map_err(hub_error)?;
+        let view = self.services.sessions.view(&caller.identity, task_ref.session).await.map_err(session_error)?;
         let past = self.scan_prior_messages(&task_ref, &sent, view.head).await?;
         match past.sent {
             MessageSeen::Same => return Ok(task_ref),
@@ -181,7 +181,7 @@ impl A2a {
         let Some(named) = message.context_id.as_deref().filter(|named| *named != task_ref.context) else {
             return Ok(());
         };
-        match self.find_session(&caller.identity.principal, named).await? {
+        match self.find_session(&caller.identity, named).await? {
             Some(session) if session == task_ref.session => Ok(()),
             Some(_) | None => Err(A2aError::invalid_field(
                 "message.contextId",
@@ -196,28 +196,24 @@ impl A2a {
         caller: &A2aCaller,
         name: Option<&str>,
         sent: &SentMessage<'_>,
-    ) -> Result<TaskRef, HubError> {
-        let session = SessionId::make(&mut SystemIds);
-        let workspace = self.services.workspaces.create_scratch(session).map_err(|error| {
-            tracing::error!(%error, "no folder for a new context");
-            HubError::Gone(session)
-        })?;
+    ) -> Result<TaskRef, SessionError> {
         let settings = self.services.agents.settings(&caller.agent.name, &self.services.settings);
-        let settings = settings.ok_or(HubError::Gone(session))?;
-        let owner = caller.identity.principal.clone();
-        let init = SessionInit { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
         let aliases = name.map(|name| context_alias(&caller.identity.principal, name)).into_iter().collect();
+        let session = SessionId::make(&mut SystemIds);
+        let settings = settings.ok_or(HubError::Gone(session))?;
+        let new = NewSession { aliases, ..NewSession::with_id(session, settings) };
         let run = match name {
             Some(_) => idempotent_run_id(caller, session, &sent.message.message_id),
             None => RunId::make(&mut SystemIds),
         };
         let (parts, meta) = (sent.parts.clone(), Some(sent.log_meta()));
-        let prompt = Command::Prompt { run, origin: caller.origin(), parts, if_busy: IfBusy::Queue, meta };
-        let StartedSession { view, follower, accepted } = self
-            .services
-            .hub
-            .create_with_prompt(&caller.identity, init, aliases, prompt, sent.ack, ClientResources::default())
-            .await;
+        let command = Command::Prompt { run, origin: caller.origin(), parts, if_busy: IfBusy::Queue, meta };
+        let prompt = FirstPrompt { command, ack: sent.ack };
+        let begun = self.services.sessions.create_with_prompt(&caller.identity, new, prompt).await;
+        let StartedSession { view, follower, accepted } = begun.map_err(|error| {
+            tracing::error!(%error, "no folder for a new context");
+            HubError::Gone(session)
+        })?;
         accepted.await?;
         let context = name.map_or_else(|| session.to_string(), str::to_owned);
         let after = view.head;

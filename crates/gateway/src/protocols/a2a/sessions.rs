@@ -1,23 +1,23 @@
 //! Finding tasks and contexts: only the caller's own exist.
 
+use gander_domain::caller::Caller;
 use gander_domain::{Command, CommandError, Principal, RunId, Seq, SessionId};
 use gander_runtime::hub::{Ack, HubError};
+use gander_services::sessions::SessionError;
 use gander_store::{Alias, RunState, StoreError};
 use gander_wire::a2a::{A2aError, ErrorKind, PROTOCOL_NAME, Task};
 
-use super::{A2a, A2aCaller, StopWhen, TaskRef, hub_error, store_error};
+use super::{A2a, A2aCaller, StopWhen, TaskRef, hub_error, session_error, store_error};
 
 impl A2a {
     /// The run behind a task's id, and how far it is.
     pub(super) async fn find_task(&self, caller: &A2aCaller, id: &str) -> Result<(TaskRef, RunState), A2aError> {
         let run: RunId = id.parse().map_err(|_| A2aError::no_such_task(id))?;
-        let store = self.services.hub.store();
-        let principal = &caller.identity.principal;
-        let row =
-            store.run_of_owner(run, principal).await.map_err(store_error)?.ok_or_else(|| A2aError::no_such_task(id))?;
-        let context = self.context_id(principal, row.session).await?;
+        let row = self.services.sessions.find_run(&caller.identity, run).await.map_err(session_error)?;
+        let row = row.ok_or_else(|| A2aError::no_such_task(id))?;
+        let context = self.context_id(&caller.identity, row.session).await?;
         let after = Seq(row.first.0.saturating_sub(1));
-        let head = store.head(row.session).await.map_err(store_error)?;
+        let head = self.services.hub.store().head(row.session).await.map_err(store_error)?;
         Ok((TaskRef { session: row.session, context, run, after, check_from: head, newborn: None }, row.state))
     }
 
@@ -46,9 +46,9 @@ impl A2a {
     }
 
     /// The name under which the caller knows a session.
-    pub(super) async fn context_id(&self, principal: &Principal, session: SessionId) -> Result<String, A2aError> {
-        let aliases = self.services.hub.store().aliases(session).await.map_err(store_error)?;
-        let own = aliases.into_iter().find(|alias| alias.door == PROTOCOL_NAME && alias.principal == *principal);
+    pub(super) async fn context_id(&self, caller: &Caller, session: SessionId) -> Result<String, A2aError> {
+        let aliases = self.services.sessions.aliases(caller, session).await.map_err(session_error)?;
+        let own = aliases.into_iter().find(|alias| alias.door == PROTOCOL_NAME);
         Ok(own.map_or_else(|| session.to_string(), |alias| alias.text))
     }
 
@@ -56,32 +56,34 @@ impl A2a {
     /// session which the caller deleted is refused and not taken for a name that it chose. Another's is any name.
     pub(super) async fn find_open_session(
         &self,
-        principal: &Principal,
-        context: &str,
-    ) -> Result<Option<SessionId>, A2aError> {
-        if let Ok(session) = context.parse::<SessionId>()
-            && let Err(HubError::Store(error @ StoreError::Deleted(_))) =
-                self.services.hub.view_for(session, principal).await
-        {
-            return Err(store_error(error));
-        }
-        self.find_session(principal, context).await
-    }
-
-    /// The session that the caller means, if there is one.
-    pub(super) async fn find_session(
-        &self,
-        principal: &Principal,
+        caller: &Caller,
         context: &str,
     ) -> Result<Option<SessionId>, A2aError> {
         if let Ok(session) = context.parse::<SessionId>() {
-            match self.services.hub.store().session_summary(session).await {
-                Ok(summary) if summary.owner == *principal => return Ok(Some(session)),
-                Ok(_) | Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => {}
-                Err(error) => return Err(store_error(error)),
+            match self.services.sessions.find(caller, session).await {
+                Ok(summary) => return Ok(Some(summary.session)),
+                Err(SessionError::Hub(HubError::Store(StoreError::NotFound(_)))) => {}
+                Err(error) => return Err(session_error(error)),
             }
         }
-        self.services.hub.store().resolve_alias(&context_alias(principal, context)).await.map_err(store_error)
+        self.find_named_session(caller, context).await
+    }
+
+    /// The session that the caller means, if there is one.
+    pub(super) async fn find_session(&self, caller: &Caller, context: &str) -> Result<Option<SessionId>, A2aError> {
+        if let Ok(session) = context.parse::<SessionId>() {
+            match self.services.sessions.find(caller, session).await {
+                Ok(summary) => return Ok(Some(summary.session)),
+                Err(error) if error.is_unknown() => {}
+                Err(error) => return Err(session_error(error)),
+            }
+        }
+        self.find_named_session(caller, context).await
+    }
+
+    async fn find_named_session(&self, caller: &Caller, name: &str) -> Result<Option<SessionId>, A2aError> {
+        let alias = context_alias(&caller.principal, name);
+        self.services.sessions.find_by_alias(&alias).await.map_err(session_error)
     }
 }
 

@@ -16,7 +16,7 @@ impl A2a {
         let RunPage { rows, total, next } = self.services.hub.store().runs(query).await.map_err(store_error)?;
         (page.total_size, page.next_page_token) = (total, next.map(|key| key.to_string()).unwrap_or_default());
         for row in rows {
-            let context = self.context_id(&caller.identity.principal, row.session).await?;
+            let context = self.context_id(&caller.identity, row.session).await?;
             let after = gander_domain::Seq(row.first.0.saturating_sub(1));
             let task_ref =
                 TaskRef { session: row.session, context, run: row.run, after, check_from: row.first, newborn: None };
@@ -35,7 +35,7 @@ impl A2a {
         let principal = caller.identity.principal.clone();
         let session = match &list.context {
             None => None,
-            Some(context) => match self.find_session(&principal, context).await? {
+            Some(context) => match self.find_session(&caller.identity, context).await? {
                 Some(session) => Some(session),
                 None => return Ok(None),
             },

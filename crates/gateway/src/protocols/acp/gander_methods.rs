@@ -7,9 +7,9 @@ use gander_domain::{Command, ServiceError, SessionId};
 use gander_runtime::hub::Ack;
 use gander_services::errors::{denied, refusal, unavailable};
 use gander_services::extensions::ExtensionEntry;
+use gander_services::sessions::{ImportedDocument, SessionFolder};
 use gander_services::trust::TrustError;
-use gander_services::{Control, ListenSecurity, Services, TicketReach, exchange, extension_changes as changes};
-use gander_store::clock::SystemIds;
+use gander_services::{Control, ListenSecurity, Services, TicketReach, extension_changes as changes};
 use gander_tools::BuiltIn;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -115,25 +115,14 @@ struct Ticket {
 
 async fn export_session(services: &Services, peer: &ClientPeer, params: &Value) -> Result<Value, ServiceError> {
     let Named { session_id } = read_params(params.clone())?;
-    find_own_session(services, peer, session_id).await?;
-    exchange::export(&**services.hub.store(), session_id).await.map_err(|error| refusal(session_id, &error.into()))
+    Ok(services.sessions.export_document(&peer.caller, session_id).await?)
 }
 
 async fn import_session(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     let Import { log, cwd } = read_params(params)?;
-    let session = SessionId::make(&mut SystemIds);
-    let workspace = match cwd {
-        Some(cwd) => services.workspaces.choose(&services.hub, &peer.caller, &cwd).await,
-        None => services.workspaces.create_scratch(session),
-    };
-    let workspace = workspace.map_err(|error| ServiceError::BadWorkspace(error.to_string()))?;
-    let (owner, policy) = (peer.caller.principal.clone(), services.settings.policy);
-    let target = exchange::ImportTarget { session, owner, workspace, policy };
-    let reset = exchange::import(&services.hub, &target, log).await.map_err(|error| match error {
-        exchange::ImportError::Refused(text) => ServiceError::BadParams(text),
-        exchange::ImportError::Store(error) => unavailable(&error),
-    })?;
-    Ok(json!({ "sessionId": session, "workspace": target.workspace, "reset": reset }))
+    let imported = services.sessions.import_document(&peer.caller, cwd.map(SessionFolder::Chosen), log).await?;
+    let ImportedDocument { session, workspace, ignored } = imported;
+    Ok(json!({ "sessionId": session, "workspace": workspace, "reset": ignored }))
 }
 
 async fn rename_session(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
@@ -150,8 +139,7 @@ async fn rename_session(services: &Services, peer: &ClientPeer, params: Value) -
 
 async fn show_session(services: &Services, peer: &ClientPeer, params: &Value) -> Result<Value, ServiceError> {
     let Named { session_id } = read_params(params.clone())?;
-    find_own_session(services, peer, session_id).await?;
-    let view = services.hub.view(session_id).await.map_err(|error| refusal(session_id, &error))?;
+    let view = services.sessions.view(&peer.caller, session_id).await?;
     serde_json::to_value(view).map_err(|error| ServiceError::Internal(error.to_string()))
 }
 

@@ -285,8 +285,7 @@ async fn close_session(services: &Services, peer: &ClientPeer, session: SessionI
 }
 
 async fn delete_session(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
-    find_own_session(services, peer, session).await?;
-    services.hub.delete(&peer.caller, session).await.map_err(|error| refusal(session, &error))?;
+    services.sessions.delete(&peer.caller, session).await?;
     services.extensions.close_session(session);
     Ok(())
 }

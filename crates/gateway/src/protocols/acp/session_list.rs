@@ -2,8 +2,8 @@
 
 use gander_domain::{Event, Seq, ServiceError, SessionId};
 use gander_services::Services;
-use gander_services::errors::unavailable;
-use gander_store::{DeltaForm, Limit, PageKey, SessionPage, SessionQuery, SessionSummary, Store};
+use gander_services::sessions::SessionFilter;
+use gander_store::{DeltaForm, Limit, PageKey, SessionPage, SessionSummary, Store};
 use gander_wire::acp::{ArchiveFilter, ListedSession};
 
 use crate::ClientPeer;
@@ -20,27 +20,24 @@ pub(super) async fn list_sessions(
 ) -> Result<(Vec<ListedSession>, Option<String>), ServiceError> {
     let after = cursor.map(|cursor| cursor.parse()).transpose().map_err(ServiceError::BadParams)?;
     let workspace = cwd.map(|cwd| services.workspaces.canonical_name(cwd));
-    let query = |archived| SessionQuery {
-        principal: peer.caller.principal.clone(),
-        workspace: workspace.clone(),
-        text: None,
-        archived,
-        state: None,
-        after,
-        limit: PAGE_SIZE,
+    let list = |archived| {
+        let filter = SessionFilter {
+            workspace: workspace.clone(),
+            archived,
+            after,
+            limit: PAGE_SIZE,
+            ..SessionFilter::default()
+        };
+        services.sessions.list(&peer.caller, filter)
     };
     let page = match archived {
-        ArchiveFilter::Exclude => services.hub.store().sessions(query(false)).await,
-        ArchiveFilter::Only => services.hub.store().sessions(query(true)).await,
+        ArchiveFilter::Exclude => list(false).await?,
+        ArchiveFilter::Only => list(true).await?,
         ArchiveFilter::Include => {
-            let pages = futures::try_join!(
-                services.hub.store().sessions(query(false)),
-                services.hub.store().sessions(query(true))
-            );
-            pages.map(|(kept, archived)| merge_pages(kept, archived))
+            let (others, archived) = futures::try_join!(list(false), list(true))?;
+            merge_pages(others, archived)
         }
     };
-    let page = page.map_err(|error| unavailable(&error))?;
     let next = page.next.map(|next| next.to_string());
     let store = services.hub.store();
     let listed = page.sessions.into_iter().map(|summary| listed_session(&**store, summary));
@@ -50,13 +47,13 @@ pub(super) async fn list_sessions(
 /// The first page of two lists together, last changed first.
 fn merge_pages(one: SessionPage, other: SessionPage) -> SessionPage {
     let more = one.next.is_some() || other.next.is_some();
-    let mut cards: Vec<SessionSummary> = one.sessions.into_iter().chain(other.sessions).collect();
-    cards.sort_by_key(|summary| std::cmp::Reverse((summary.updated_at, summary.session)));
-    let cut = cards.len() > PAGE_SIZE as usize;
-    cards.truncate(PAGE_SIZE as usize);
-    let last = cards.last().filter(|_| more || cut);
+    let mut summaries: Vec<SessionSummary> = one.sessions.into_iter().chain(other.sessions).collect();
+    summaries.sort_by_key(|summary| std::cmp::Reverse((summary.updated_at, summary.session)));
+    let cut = summaries.len() > PAGE_SIZE as usize;
+    summaries.truncate(PAGE_SIZE as usize);
+    let last = summaries.last().filter(|_| more || cut);
     let next = last.map(|summary| PageKey { updated_at: summary.updated_at, session: summary.session });
-    SessionPage { sessions: cards, next }
+    SessionPage { sessions: summaries, next }
 }
 
 async fn listed_session(store: &dyn Store, summary: SessionSummary) -> ListedSession {

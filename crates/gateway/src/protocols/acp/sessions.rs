@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Command, Context, ResetReason, Seq, ServiceError, SessionId, SessionInit, SessionView};
-use gander_runtime::hub::Ack;
+use gander_domain::{Seq, ServiceError, SessionId, SessionView};
 use gander_services::Services;
-use gander_services::errors::{refusal, unavailable};
-use gander_store::clock::SystemIds;
-use gander_store::{Alias, DeltaForm, SessionSummary, read_all};
+use gander_services::sessions::{Fork, NewSession, SessionFolder};
+use gander_store::{Alias, SessionSummary};
 use gander_wire::acp::SessionParams;
 
 use super::mcp_servers::server_specs;
@@ -30,8 +28,8 @@ pub(super) async fn initial_session(
     let Some(session) = reserved else { return create_session(&services, &peer, SessionParams::default()).await };
     match open_session(Arc::clone(&services), peer.clone(), session, None, FollowFrom::Head).await {
         Err(ServiceError::UnknownSession(_)) => {
-            let init = session_init(&services, &peer, session, SessionParams::default()).await?;
-            store_session(&services, &peer, init, Vec::new()).await
+            let new = NewSession { id: session, ..new_session(&services, &peer, SessionParams::default()) };
+            Ok(followed_from_head(services.sessions.create(&peer.caller, new).await?))
         }
         found => found,
     }
@@ -42,65 +40,36 @@ pub(super) async fn create_session(
     peer: &ClientPeer,
     params: SessionParams,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
-    let session = SessionId::make(&mut SystemIds);
     let servers = server_specs(services, peer, &params.mcp_servers)?;
     let alias = params.reuse.as_deref().map(|name| workspace_alias(peer, name));
     let reused = match &alias {
         Some(alias) => find_reused_session(services, peer, alias).await?,
         None => None,
     };
-    let aliases = alias.filter(|_| reused.is_none()).into_iter().collect();
-    let init = match reused {
-        Some(old) => SessionInit {
-            session,
-            owner: peer.caller.principal.clone(),
-            workspace: old.workspace,
-            folders: old.folders,
-            settings: peer.caller.inherited_settings(services.settings.policy, old.settings),
-            parent: None,
-            meta: params.meta,
-        },
+    let new = match reused {
+        Some(old) => NewSession { meta: params.meta, ..services.sessions.continue_workspace(&peer.caller, &old) },
         None => {
-            let mut init = session_init(services, peer, session, params).await?;
-            goose::apply_saved_settings(services, peer, &mut init.settings).await?;
-            init
+            let mut new = new_session(services, peer, params);
+            goose::apply_saved_settings(services, peer, &mut new.settings).await?;
+            NewSession { aliases: alias.into_iter().collect(), ..new }
         }
     };
-    let (view, head) = store_session(services, peer, init, aliases).await?;
+    let view = services.sessions.create(&peer.caller, new).await?;
     services.extensions.attach(&view, servers);
-    Ok((view, head))
+    Ok(followed_from_head(view))
 }
 
-async fn store_session(
-    services: &Services,
-    peer: &ClientPeer,
-    init: SessionInit,
-    aliases: Vec<Alias>,
-) -> Result<(Box<SessionView>, Seq), ServiceError> {
-    let session = init.session;
-    let view = services.hub.create(&peer.caller, init, aliases).await.map_err(|error| refusal(session, &error))?;
-    let head = view.head;
-    Ok((Box::new(view), head))
-}
-
-async fn session_init(
-    services: &Services,
-    peer: &ClientPeer,
-    session: SessionId,
-    params: SessionParams,
-) -> Result<SessionInit, ServiceError> {
-    let workspace = match params.cwd.as_deref() {
-        Some(cwd) => chosen_folder(services, peer, cwd).await?,
-        None => scratch_folder(services, session)?,
-    };
-    let mut folders = Vec::with_capacity(params.folders.len());
-    for folder in &params.folders {
-        folders.push(chosen_folder(services, peer, folder).await?);
-    }
+fn new_session(services: &Services, peer: &ClientPeer, params: SessionParams) -> NewSession {
     let mut settings = services.settings.clone();
     settings.model = peer.model.clone().or(settings.model);
-    let owner = peer.caller.principal.clone();
-    Ok(SessionInit { session, owner, workspace, folders, settings, parent: None, meta: params.meta })
+    let workspace = params.cwd.map(SessionFolder::Chosen);
+    let folders = params.folders.into_iter().map(SessionFolder::Chosen).collect();
+    NewSession { workspace, folders, meta: params.meta, ..NewSession::new(settings) }
+}
+
+fn followed_from_head(view: SessionView) -> (Box<SessionView>, Seq) {
+    let head = view.head;
+    (Box::new(view), head)
 }
 
 fn workspace_alias(peer: &ClientPeer, name: &str) -> Alias {
@@ -114,12 +83,12 @@ async fn find_reused_session(
     peer: &ClientPeer,
     alias: &Alias,
 ) -> Result<Option<SessionView>, ServiceError> {
-    let named = services.hub.store().resolve_alias(alias).await.map_err(|error| unavailable(&error))?;
+    let named = services.sessions.find_by_alias(alias).await?;
     let Some(session) = named.or_else(|| alias.text.parse().ok()) else { return Ok(None) };
-    match services.hub.view_for(session, &peer.caller.principal).await.map_err(|error| refusal(session, &error)) {
+    match services.sessions.view(&peer.caller, session).await {
         Ok(view) => Ok(Some(view)),
-        Err(ServiceError::UnknownSession(_)) => Ok(None),
-        Err(refusal) => Err(refusal),
+        Err(error) if error.is_unknown() => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -130,32 +99,17 @@ pub(super) async fn fork_session(
     session: SessionId,
     params: SessionParams,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
-    let old = services.hub.view_for(session, &peer.caller.principal).await.map_err(|error| refusal(session, &error))?;
+    let source = services.sessions.view(&peer.caller, session).await?;
     let servers = server_specs(services, peer, &params.mcp_servers)?;
-    let log =
-        read_all(&**services.hub.store(), session, DeltaForm::Joined).await.map_err(|error| unavailable(&error))?;
-    let end = old.run.as_ref().map_or(old.head.next(), |run| run.from);
-    let context = Context::replay(log.iter().take_while(|entry| entry.seq < end));
-    let messages = context.map(|context| context.messages).unwrap_or_default();
-    let fork = SessionId::make(&mut SystemIds);
-    // Whoever has the session has its folder too, however it was chosen.
-    let inherited = params.cwd.as_deref().is_none_or(|cwd| services.workspaces.is_same_folder(cwd, &old.workspace));
-    let asked = SessionParams { cwd: params.cwd.filter(|_| !inherited), ..params };
-    let settings = peer.caller.inherited_settings(services.settings.policy, old.settings);
-    let mut init = SessionInit { parent: Some(session), settings, ..session_init(services, peer, fork, asked).await? };
-    if inherited {
-        init.workspace = old.workspace;
-    }
-    services.hub.create(&peer.caller, init, Vec::new()).await.map_err(|error| refusal(fork, &error))?;
-    let replacement = messages.into_iter().map(Arc::unwrap_or_clone).collect();
-    let history = Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced };
-    for command in std::iter::once(history).chain(old.title.map(|title| Command::SetTitle { title })) {
-        services.hub.command(&peer.caller, fork, command, Ack::Synced).await.map_err(|error| refusal(fork, &error))?;
-    }
-    let view = services.hub.view(fork).await.map_err(|error| refusal(fork, &error))?;
+    let messages = services.sessions.messages_before_run(&source).await?;
+    let other = params.cwd.filter(|cwd| !services.workspaces.is_same_folder(cwd, &source.workspace));
+    let inherited = || SessionFolder::Inherited(source.workspace.clone());
+    let workspace = Some(other.map_or_else(inherited, SessionFolder::Chosen));
+    let folders = params.folders.into_iter().map(SessionFolder::Chosen).collect();
+    let fork = Fork { workspace, folders, messages, title: source.title.clone(), meta: params.meta };
+    let view = services.sessions.fork(&peer.caller, &source, fork).await?;
     services.extensions.attach(&view, servers);
-    let head = view.head;
-    Ok((Box::new(view), head))
+    Ok(followed_from_head(view))
 }
 
 pub(super) async fn open_session(
@@ -163,38 +117,22 @@ pub(super) async fn open_session(
     peer: ClientPeer,
     session: SessionId,
     params: Option<SessionParams>,
-    place: FollowFrom,
+    from: FollowFrom,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
-    let view =
-        services.hub.view_for(session, &peer.caller.principal).await.map_err(|error| refusal(session, &error))?;
+    let view = services.sessions.view(&peer.caller, session).await?;
     if let Some(params) = params {
         let servers = server_specs(&services, &peer, &params.mcp_servers)?;
         if let Some(cwd) = params.cwd.filter(|cwd| !services.workspaces.is_same_folder(cwd, &view.workspace)) {
-            chosen_folder(&services, &peer, &cwd).await?;
+            services.sessions.choose_folder(&peer.caller, &cwd).await?;
         }
         services.extensions.attach(&view, servers);
     }
-    // The view may be ahead of what is stored and can be read. The log's own end is where live begins.
-    let head = services.hub.store().head(session).await.map_err(|error| refusal(session, &error.into()))?;
-    let view = if view.head > head {
-        services.hub.view_at(session, head).await.map_err(|error| refusal(session, &error))?
-    } else {
-        view
-    };
-    let after = match place {
+    let view = services.sessions.as_stored(view).await?;
+    let after = match from {
         FollowFrom::First => Seq::ZERO,
         FollowFrom::Head => view.head,
     };
     Ok((Box::new(view), after))
-}
-
-async fn chosen_folder(services: &Services, peer: &ClientPeer, folder: &str) -> Result<String, ServiceError> {
-    let chosen = services.workspaces.choose(&services.hub, &peer.caller, folder).await;
-    chosen.map_err(|error| ServiceError::BadWorkspace(error.to_string()))
-}
-
-fn scratch_folder(services: &Services, session: SessionId) -> Result<String, ServiceError> {
-    services.workspaces.create_scratch(session).map_err(|error| ServiceError::BadWorkspace(error.to_string()))
 }
 
 /// Another's session is as unknown as none.
@@ -203,7 +141,5 @@ pub(super) async fn find_own_session(
     peer: &ClientPeer,
     session: SessionId,
 ) -> Result<SessionSummary, ServiceError> {
-    let summary =
-        services.hub.store().session_summary(session).await.map_err(|error| refusal(session, &error.into()))?;
-    if summary.owner == peer.caller.principal { Ok(summary) } else { Err(ServiceError::UnknownSession(session)) }
+    Ok(services.sessions.find(&peer.caller, session).await?)
 }

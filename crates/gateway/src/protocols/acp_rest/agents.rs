@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use gander_domain::caller::Caller;
 use gander_domain::roster::spell_as_requested;
 use gander_domain::{AgentManifest, Entry, Event, Outcome, Principal, RunId, Seq, Timestamp};
-use gander_store::{DeltaForm, Limit, SessionQuery, sessions_of};
+use gander_services::sessions::SessionFilter;
+use gander_store::{DeltaForm, Limit};
 use gander_wire::acp_rest::{AcpRestRefusal, AgentStats, agent_manifest};
 use serde_json::Value;
 
-use super::{AcpRest, store_refusal};
+use super::{AcpRest, session_refusal, store_refusal};
 
 /// Sessions that are looked at.
 const MAX_SESSIONS_SCANNED: u32 = 50;
@@ -41,7 +42,7 @@ impl AcpRest {
         offset: usize,
         limit: usize,
     ) -> Result<Vec<Value>, AcpRestRefusal> {
-        let sums = self.load_run_totals(&caller.principal).await?;
+        let sums = self.load_run_totals(caller).await?;
         let manifests = self.services.agents.roster().all_manifests();
         let page = manifests.iter().skip(offset).take(limit);
         Ok(page.map(|agent| agent_manifest(agent, agent_stats(&sums, agent))).collect())
@@ -51,25 +52,23 @@ impl AcpRest {
     pub async fn describe_agent(&self, caller: &Caller, name: &str) -> Result<Value, AcpRestRefusal> {
         let unknown = || AcpRestRefusal::not_found(format!("no such agent: {name}"));
         let agent = self.services.agents.manifest(name).ok_or_else(unknown)?;
-        let mut shown = agent_manifest(&agent, agent_stats(&self.load_run_totals(&caller.principal).await?, &agent));
+        let mut shown = agent_manifest(&agent, agent_stats(&self.load_run_totals(caller).await?, &agent));
         shown["name"] = spell_as_requested(&agent.name, name).into();
         Ok(shown)
     }
 
-    async fn load_run_totals(&self, principal: &Principal) -> Result<AgentRunTotals, AcpRestRefusal> {
+    async fn load_run_totals(&self, caller: &Caller) -> Result<AgentRunTotals, AcpRestRefusal> {
+        let principal = &caller.principal;
         if let Some((at, sums)) = self.figures.lock().get(principal).filter(|(at, _)| at.elapsed() < STATS_TTL) {
             tracing::trace!(?at, "figures are fresh");
             return Ok(sums.clone());
         }
         let mut sums = AgentRunTotals::new();
-        let query = SessionQuery { limit: MAX_SESSIONS_SCANNED, ..sessions_of(principal.clone()) };
+        let filter = SessionFilter { limit: MAX_SESSIONS_SCANNED, ..SessionFilter::default() };
         let store = self.services.hub.store();
-        for card in store.sessions(query).await.map_err(store_refusal)?.sessions {
-            let page = store
-                .read(card.session, Seq::ZERO, Limit::default(), DeltaForm::Joined)
-                .await
-                .map_err(store_refusal)?;
-            sums.entry(card.agent).or_default().add_runs(&page);
+        for summary in self.services.sessions.list(caller, filter).await.map_err(session_refusal)?.sessions {
+            let page = store.read(summary.session, Seq::ZERO, Limit::default(), DeltaForm::Joined).await;
+            sums.entry(summary.agent).or_default().add_runs(&page.map_err(store_refusal)?);
         }
         self.figures.lock().insert(principal.clone(), (Instant::now(), sums.clone()));
         Ok(sums)

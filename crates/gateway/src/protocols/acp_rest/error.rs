@@ -2,6 +2,7 @@
 
 use gander_domain::CommandError;
 use gander_runtime::hub::HubError;
+use gander_services::sessions::SessionError;
 use gander_store::StoreError;
 use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal};
 
@@ -37,6 +38,16 @@ pub(super) fn hub_refusal(error: &HubError) -> AcpRestRefusal {
             )
         }
         HubError::Gone(_) => server(500, AcpRestError::server_error(error.to_string())),
+    }
+}
+
+/// What a client is told of a session that is not created or not found.
+pub(super) fn session_refusal(error: SessionError) -> AcpRestRefusal {
+    match error {
+        SessionError::Folder(error) => AcpRestRefusal::unreadable(format!("workspace {error}")),
+        SessionError::Document(why) => AcpRestRefusal::unreadable(why),
+        SessionError::AliasTaken(session) => store_refusal(StoreError::AliasTaken(session)),
+        SessionError::Hub(error) => hub_refusal(&error),
     }
 }
 

@@ -18,7 +18,7 @@ use gander_services::Services;
 use gander_tools::Guard;
 use gander_wire::acp_rest::PROTOCOL_NAME;
 
-use error::{hub_refusal, store_refusal};
+use error::{hub_refusal, session_refusal, store_refusal};
 pub use sessions::{ResourceUrls, UnknownResource};
 pub use state::AcpRestState;
 use stream::RunStart;

@@ -6,11 +6,11 @@ use gander_domain::{
     Accepted, Command, CommandError, IfBusy, Message, MessageId, ResetReason, RunId, Seq, SessionId, SessionView,
     Settings, SettingsPatch,
 };
-use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::{Ack, Batch, Follower, HubError, StartedSession};
 use gander_services::idempotency::RequestHash;
+use gander_services::sessions::{FirstPrompt, NewSession, SessionError};
 use gander_store::clock::SystemIds;
-use gander_store::{Alias, DeltaForm, Limit, RunRow, RunState, StoreError};
+use gander_store::{Alias, DeltaForm, Limit, RunRow, RunState};
 use gander_wire::acp_rest::types::WireTime;
 use gander_wire::acp_rest::{
     AcpRestProjection, AcpRestRefusal, HistoryMessage, PROTOCOL_NAME, RequestedSession, ResumeRequest, Run, RunMode,
@@ -19,7 +19,9 @@ use gander_wire::acp_rest::{
 use gander_wire::check;
 use serde_json::{Value, json};
 
-use super::{AcpRest, AcpRestRunSubscription, BaseUrl, RunStart, hub_refusal, run_origin, store_refusal};
+use super::{
+    AcpRest, AcpRestRunSubscription, BaseUrl, RunStart, hub_refusal, run_origin, session_refusal, store_refusal,
+};
 
 /// A prompt on its way to a session.
 struct PendingPrompt {
@@ -127,47 +129,32 @@ impl AcpRest {
         before: Vec<HistoryMessage>,
         prompt: PendingPrompt,
     ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
-        let session = SessionId::make(&mut SystemIds);
-        let workspace = self.services.workspaces.create_scratch(session);
-        let workspace = workspace.map_err(|error| AcpRestRefusal::unreadable(format!("workspace {error}")))?;
-        let owner = caller.principal.clone();
-        let init = gander_domain::SessionInit {
-            session,
-            owner,
-            workspace,
-            folders: Vec::new(),
-            settings,
-            parent: None,
-            meta: None,
-        };
-        let aliases = names.aliases(self, caller);
+        let new = NewSession { aliases: names.aliases(self, caller), ..NewSession::new(settings) };
+        let session = new.id;
         let taken = match before.is_empty() {
-            false => match self.services.hub.create(caller, init, aliases).await {
+            false => match self.services.sessions.create(caller, new).await {
                 Ok(view) => return self.continue_session(caller, view, before, prompt).await,
-                Err(HubError::Store(StoreError::AliasTaken(taken))) => taken,
-                Err(error) => return Err(hub_refusal(&error)),
+                Err(SessionError::AliasTaken(taken)) => taken,
+                Err(error) => return Err(session_refusal(error)),
             },
             true => {
                 let PendingPrompt { run, agent, command, ack, base } = &prompt;
-                let begun = self
-                    .services
-                    .hub
-                    .create_with_prompt(caller, init, aliases, command.clone(), *ack, ClientResources::default())
-                    .await;
-                let StartedSession { follower, accepted, .. } = begun;
-                match accepted.await {
+                let first = FirstPrompt { command: command.clone(), ack: *ack };
+                let begun = self.services.sessions.create_with_prompt(caller, new, first).await;
+                let StartedSession { follower, accepted, .. } = begun.map_err(session_refusal)?;
+                match accepted.await.map_err(SessionError::from) {
                     Ok(_) => {
                         let projection = AcpRestProjection::new(session, agent, *run)
                             .with_artifacts_url(base.artifacts_url(session));
                         return Ok(Some(AcpRestRunSubscription::from_start(projection, follower, session, Seq::ZERO)));
                     }
-                    Err(HubError::Store(StoreError::AliasTaken(taken))) => taken,
-                    Err(error) => return Err(hub_refusal(&error)),
+                    Err(SessionError::AliasTaken(taken)) => taken,
+                    Err(error) => return Err(session_refusal(error)),
                 }
             }
         };
         // Another request made it just now: under this name it is the same session, under this run id the same run.
-        let view = self.services.hub.view(taken).await.map_err(|error| hub_refusal(&error))?;
+        let view = self.services.sessions.view(caller, taken).await.map_err(session_refusal)?;
         if view.has_seen_run(prompt.run) { Ok(None) } else { self.continue_session(caller, view, before, prompt).await }
     }
 
@@ -217,10 +204,8 @@ impl AcpRest {
         key: &IdempotencyKey,
     ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
         let IdempotencyKey { run, hash, session } = key;
-        let Some(row) = self.services.hub.store().run_of_owner(*run, &caller.principal).await.map_err(store_refusal)?
-        else {
-            return Ok(None);
-        };
+        let row = self.services.sessions.find_run(caller, *run).await.map_err(session_refusal)?;
+        let Some(row) = row else { return Ok(None) };
         let projection = self.load_projection(caller, base, &row).await;
         let projection = projection.map_err(|_| AcpRestRefusal::wrong_state(format!("run id is taken: {run}")))?;
         let elsewhere = match session {
@@ -340,16 +325,13 @@ impl AcpRest {
         base: &BaseUrl,
         row: &RunRow,
     ) -> Result<AcpRestProjection, AcpRestRefusal> {
-        let card = self.services.hub.store().session_summary(row.session).await.map_err(store_refusal)?;
-        if card.owner != caller.principal {
-            return Err(no_such_run(row.run));
-        }
-        Ok(AcpRestProjection::new(row.session, &card.agent, row.run)
+        let summary = self.services.sessions.find(caller, row.session).await.map_err(session_refusal)?;
+        Ok(AcpRestProjection::new(row.session, &summary.agent, row.run)
             .with_artifacts_url(base.artifacts_url(row.session)))
     }
 
     async fn find_run_row(&self, caller: &Caller, run: RunId) -> Result<RunRow, AcpRestRefusal> {
-        let row = self.services.hub.store().run_of_owner(run, &caller.principal).await.map_err(store_refusal)?;
+        let row = self.services.sessions.find_run(caller, run).await.map_err(session_refusal)?;
         row.ok_or_else(|| no_such_run(run))
     }
 

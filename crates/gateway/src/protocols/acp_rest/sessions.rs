@@ -5,13 +5,14 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use gander_domain::caller::Caller;
 use gander_domain::{Entry, Event, LoggedMessage, Outcome, Principal, Role, Seq, SessionId, SessionView, Timestamp};
 use gander_runtime::hub::HubError;
+use gander_services::sessions::SessionError;
 use gander_store::{Alias, DeltaForm, Limit, StoreError, clock, read_all};
 use gander_wire::acp_rest::types::WireTime;
 use gander_wire::acp_rest::{AcpRestRefusal, Message, PROTOCOL_NAME, Session, content};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::{AcpRest, BaseUrl, hub_refusal, store_refusal};
+use super::{AcpRest, BaseUrl, session_refusal, store_refusal};
 
 /// How long an address of a message is good for.
 const RESOURCE_TTL_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
@@ -84,15 +85,16 @@ impl ResourceUrls {
 impl AcpRest {
     /// The session of this id: ours, or one that the client named so.
     pub async fn find_session(&self, caller: &Caller, id: SessionId) -> Result<Option<SessionView>, AcpRestRefusal> {
-        match self.services.hub.view_for(id, &caller.principal).await {
+        match self.services.sessions.view(caller, id).await {
             Ok(view) => return Ok(Some(view)),
-            Err(HubError::Store(StoreError::NotFound(_))) => {}
-            Err(error) => return Err(hub_refusal(&error)),
+            // One that the caller deleted is not looked for under a name: ids of ours are given once.
+            Err(SessionError::Hub(HubError::Store(StoreError::NotFound(_)))) => {}
+            Err(error) => return Err(session_refusal(error)),
         }
-        let named =
-            self.services.hub.store().resolve_alias(&self.session_alias(caller, id)).await.map_err(store_refusal)?;
+        let alias = self.session_alias(caller, id);
+        let named = self.services.sessions.find_by_alias(&alias).await.map_err(session_refusal)?;
         let Some(session) = named else { return Ok(None) };
-        self.services.hub.view_for(session, &caller.principal).await.map(Some).map_err(|error| hub_refusal(&error))
+        self.services.sessions.view(caller, session).await.map(Some).map_err(session_refusal)
     }
 
     /// The session as this protocol describes it.

@@ -26,7 +26,7 @@ impl Adk {
             let kept = self.services.artifacts.list(&scope).await.map_err(artifact_refusal)?;
             names.extend(kept.into_iter().map(|kept| kept.name));
         }
-        let view = self.load_view(located.session).await?;
+        let view = self.load_view(caller, located.session).await?;
         names.extend(self.services.hub.backend().list_remote_files(&view).await);
         Ok(names)
     }
@@ -67,7 +67,9 @@ impl Adk {
             .load(&artifact_scope(caller, located, name), name, number)
             .await
             .map_err(artifact_refusal)?;
-        let Some((version, content)) = found else { return self.load_agent_artifact(located, name, number).await };
+        let Some((version, content)) = found else {
+            return self.load_agent_artifact(caller, located, name, number).await;
+        };
         Ok(match content {
             ArtifactContent::Text { text } => json!({ "text": text }),
             ArtifactContent::Bytes { data } => json!({ "inlineData": { "data": data, "mimeType": version.mime } }),
@@ -77,6 +79,7 @@ impl Adk {
     /// What the agent itself keeps for the session: it has one version, the present one.
     async fn load_agent_artifact(
         &self,
+        caller: &Caller,
         located: &LocatedSession,
         name: &str,
         number: Option<u64>,
@@ -84,7 +87,7 @@ impl Adk {
         if number.is_some() {
             return Err(no_such_artifact());
         }
-        let view = self.load_view(located.session).await?;
+        let view = self.load_view(caller, located.session).await?;
         let held = self.services.hub.backend().read_remote_file(&view, name).await.ok_or_else(no_such_artifact)?;
         Ok(json!({ "text": held.text }))
     }

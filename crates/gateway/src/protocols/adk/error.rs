@@ -2,6 +2,7 @@
 
 use gander_domain::CommandError;
 use gander_runtime::hub::HubError;
+use gander_services::sessions::SessionError;
 use gander_services::state::StateError;
 use gander_store::StoreError;
 use gander_wire::adk::AdkRefusal;
@@ -33,6 +34,16 @@ pub(super) fn hub_refusal(error: &HubError) -> AdkRefusal {
             AdkRefusal::new(if inside.is_outage() { 503 } else { 500 }, "the store failed, see the server's log")
         }
         HubError::Gone(_) => AdkRefusal::new(500, error.to_string()),
+    }
+}
+
+/// What a client is told of a session that is not created or not found.
+pub(super) fn session_refusal(error: SessionError) -> AdkRefusal {
+    match error {
+        SessionError::Folder(error) => AdkRefusal::new(500, format!("workspace {error}")),
+        SessionError::Document(why) => AdkRefusal::new(400, why),
+        SessionError::AliasTaken(session) => store_refusal(StoreError::AliasTaken(session)),
+        SessionError::Hub(error) => hub_refusal(&error),
     }
 }
 

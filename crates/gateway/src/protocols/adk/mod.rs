@@ -20,7 +20,7 @@ use gander_domain::{AgentManifest, Command, RunOrigin, SettingsPatch};
 use gander_wire::adk::{AdkRefusal, PROTOCOL_NAME};
 
 pub use artifacts::VersionChoice;
-use error::{hub_refusal, state_refusal, store_refusal};
+use error::{hub_refusal, session_refusal, state_refusal, store_refusal};
 pub use runs::{AdkRunSubscription, BeginOutcome};
 pub use sessions::{ListRange, LocatedSession};
 pub use state::AdkState;
@@ -78,7 +78,7 @@ impl Adk {
         roster.agent_modes().iter().filter(own).map(|way| Arc::new(way.manifest())).collect()
     }
 
-    /// A place by the one name that its agent or mode has here.
+    /// The app by the one name that its agent or mode has here.
     fn canonical_app_user(&self, app_user: AppUser) -> AppUser {
         match self.services.agents.roster().find_manifest(&app_user.app) {
             Some(known) => AppUser { app: known.name.clone(), ..app_user },
@@ -103,7 +103,7 @@ impl Adk {
 
     /// The session works as the app that is asked for: a mode's name sets its mode, its own agent's name leaves it.
     async fn switch_session_to_app(&self, caller: &Caller, located: &LocatedSession) -> Result<(), AdkRefusal> {
-        let view = self.load_view(located.session).await?;
+        let view = self.load_view(caller, located.session).await?;
         let patch =
             self.services.agents.roster().patch_for_name(&located.app_user.app, &view.settings).unwrap_or_default();
         if patch == SettingsPatch::default() {

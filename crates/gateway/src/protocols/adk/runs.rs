@@ -20,7 +20,7 @@ use gander_wire::adk::{
 use gander_wire::check::{self, BadMedia};
 use serde_json::{Map, Value, json};
 
-use super::{Adk, AppUser, LocatedSession, hub_refusal, run_origin, store_refusal};
+use super::{Adk, AppUser, LocatedSession, hub_refusal, run_origin, session_refusal, store_refusal};
 use crate::settings::OnLeave;
 
 /// What became of a request to run.
@@ -93,7 +93,7 @@ impl Adk {
         };
         let unknown = || AdkRefusal::new(404, format!("Invocation not found: {name}"));
         let run: RunId = name.strip_prefix("e-").and_then(|id| id.parse().ok()).ok_or_else(unknown)?;
-        let row = self.services.hub.store().run_of_owner(run, &caller.principal).await.map_err(store_refusal)?;
+        let row = self.services.sessions.find_run(caller, run).await.map_err(session_refusal)?;
         let row = row.filter(|row| row.session == located.session).ok_or_else(unknown)?;
         match (&request.said, row.state) {
             (RunInput::Responses(responses), _) => self.check_same_invocation(located, responses, run).await,
@@ -118,9 +118,8 @@ impl Adk {
             let Some(id) = response.id.strip_prefix("adk-").and_then(|id| id.parse::<QuestionId>().ok()) else {
                 continue;
             };
-            let row = self.services.hub.store().question(id).await.map_err(store_refusal)?;
-            let here = row.filter(|row| row.session == located.session);
-            if here.is_some_and(|row| row.run.is_some_and(|range| range != run)) {
+            let row = self.services.sessions.find_question_in(located.session, id).await.map_err(session_refusal)?;
+            if row.is_some_and(|row| row.run.is_some_and(|asker| asker != run)) {
                 return Err(AdkRefusal::new(400, format!("the invocation e-{run} did not ask this: {}", response.id)));
             }
         }
@@ -161,7 +160,7 @@ impl Adk {
         // Without a message the agent goes on with what was said.
         let parts = if parts.is_empty() { vec![Part::text("Continue.")] } else { parts };
         let meta = Some(json!({ PROTOCOL_NAME: note }));
-        let view = self.load_view(located.session).await?;
+        let view = self.load_view(caller, located.session).await?;
         let follower = self.services.hub.follow_live(located.session, view.head);
         let command =
             Command::Prompt { run, origin: run_origin(caller), parts, if_busy: IfBusy::QueueOrSupersede, meta };
@@ -185,7 +184,7 @@ impl Adk {
     ) -> Result<BeginOutcome, AdkRefusal> {
         // Results of long-running calls too: whoever sends them speaks for a tool.
         caller.may_answer().map_err(|denied| hub_refusal(&denied.into()))?;
-        let view = self.load_view(located.session).await?;
+        let view = self.load_view(caller, located.session).await?;
         let (mut answers, mut results, mut continues) = (Vec::new(), Vec::new(), None);
         for response in responses {
             match self.classify_response(caller, &view, response).await? {
@@ -227,8 +226,8 @@ impl Adk {
             let (origin, meta) = (run_origin(caller), Some(Box::new(meta)));
             return Ok(ResponseMeaning::Answer(id, Box::new(Command::Answer { question: id, reply, origin, meta })));
         }
-        let row = self.services.hub.store().question(id).await.map_err(store_refusal)?;
-        if row.is_some_and(|row| row.session == view.session) {
+        let row = self.services.sessions.find_question_in(view.session, id).await.map_err(session_refusal)?;
+        if row.is_some() {
             return Ok(ResponseMeaning::Late);
         }
         let called = self.find_call_run(view.session, ToolCallId::new(id.uuid())).await?;

@@ -2,18 +2,17 @@
 
 use gander_domain::caller::Caller;
 use gander_domain::state::filter_by_scope;
-use gander_domain::{
-    Command, Entry, Message, MessageId, ResetReason, Seq, SessionId, SessionInit, SessionView, State, StateScope,
-};
-use gander_runtime::hub::{Ack, HubError};
+use gander_domain::{Command, Entry, Message, MessageId, ResetReason, Seq, SessionId, SessionView, State, StateScope};
+use gander_runtime::hub::Ack;
+use gander_services::sessions::{self, SessionError, SessionFilter};
 use gander_store::clock::SystemIds;
-use gander_store::{Alias, DeltaForm, SessionPage, SessionQuery, SessionSummary, StoreError, read_all, sessions_of};
+use gander_store::{Alias, DeltaForm, SessionPage, SessionSummary, read_all};
 use gander_wire::adk::output::HistoryProjection;
 use gander_wire::adk::types::epoch_seconds;
 use gander_wire::adk::{AdkRefusal, MAX_ID, NewSession, PROTOCOL_NAME, Session, output};
 use serde_json::{Value, json};
 
-use super::{Adk, AppUser, hub_refusal, state_refusal, store_refusal};
+use super::{Adk, AppUser, hub_refusal, session_refusal, state_refusal, store_refusal};
 use crate::log_list::{ListProjection, LogList};
 
 /// Sessions of other protocols that are read in one go.
@@ -59,23 +58,20 @@ impl Adk {
         let session = SessionId::make(&mut SystemIds);
         let name = new.id.unwrap_or_else(|| session.to_string());
         let alias = session_alias(caller, &app_user, &name);
-        if self.services.hub.store().resolve_alias(&alias).await.map_err(store_refusal)?.is_some() {
+        if self.services.sessions.find_by_alias(&alias).await.map_err(session_refusal)?.is_some() {
             return Err(already_exists(&name));
         }
-        let workspace = self.services.workspaces.create_scratch(session);
-        let workspace = workspace.map_err(|error| AdkRefusal::new(500, format!("workspace {error}")))?;
-        let owner = caller.principal.clone();
-        let init = SessionInit { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
-        match self.services.hub.create(caller, init, vec![alias]).await {
+        let stored = sessions::NewSession { aliases: vec![alias], ..sessions::NewSession::with_id(session, settings) };
+        match self.services.sessions.create(caller, stored).await {
             Ok(_) => {}
-            Err(HubError::Store(StoreError::AliasTaken(_))) => return Err(already_exists(&name)),
-            Err(error) => return Err(hub_refusal(&error)),
+            Err(SessionError::AliasTaken(_)) => return Err(already_exists(&name)),
+            Err(error) => return Err(session_refusal(error)),
         }
         let located = LocatedSession { session, app_user, name };
         if let Err(refusal) = self.fill_new_session(caller, &located, new.state, new.events).await {
             // Nobody heard of it yet: whoever tries again must not find its name taken.
-            if let Err(error) = self.services.hub.delete(caller, session).await {
-                tracing::warn!(%error, %session, "a session that was not furnished is left behind");
+            if let Err(error) = self.services.sessions.delete(caller, session).await {
+                tracing::warn!(%error, %session, "a session that was not filled is left behind");
             }
             return Err(refusal);
         }
@@ -90,7 +86,7 @@ impl Adk {
         name: &str,
     ) -> Result<(Session, LogList<HistoryProjection>), AdkRefusal> {
         let located = self.find_session(caller, app_user, name).await?;
-        let view = self.load_view(located.session).await?;
+        let view = self.load_view(caller, located.session).await?;
         let shared = self
             .services
             .shared_state
@@ -125,7 +121,7 @@ impl Adk {
             self.services.shared_state.get(&Self::state_scope(caller, app_user)).await.map_err(state_refusal)?;
         let mut sessions = Vec::new();
         for located in found.into_iter().skip(range.offset).take(range.limit.unwrap_or(usize::MAX)) {
-            match self.load_view(located.session).await {
+            match self.load_view(caller, located.session).await {
                 Ok(view) => sessions.push(session_object(&located, &view, &shared, Vec::new())),
                 Err(error) if error.status == 404 => {} // deleted meanwhile
                 Err(error) => return Err(error),
@@ -155,7 +151,7 @@ impl Adk {
             Err(error) if error.status == 404 => return Ok(()),
             Err(error) => return Err(error),
         };
-        self.services.hub.delete(caller, located.session).await.map_err(|error| hub_refusal(&error))
+        self.services.sessions.delete(caller, located.session).await.map_err(session_refusal)
     }
 
     /// The session of this name, if this caller may see it.
@@ -167,15 +163,15 @@ impl Adk {
     ) -> Result<LocatedSession, AdkRefusal> {
         let app_user = self.canonical_app_user(app_user);
         self.check_user(caller, &app_user)?;
-        let store = self.services.hub.store();
-        let known = store.resolve_alias(&session_alias(caller, &app_user, name)).await.map_err(store_refusal)?;
+        let alias = session_alias(caller, &app_user, name);
+        let known = self.services.sessions.find_by_alias(&alias).await.map_err(session_refusal)?;
         if let Some(session) = known {
             return Ok(LocatedSession { session, app_user, name: name.to_owned() });
         }
         let session: SessionId = name.parse().map_err(|_| AdkRefusal::no_such_session())?;
-        let summary = store.session_summary(session).await.map_err(store_refusal)?;
-        let mine = summary.owner == caller.principal && app_user.user == self.settings.user;
-        if mine && self.serves_agent(&app_user.app, &summary.agent) && self.is_foreign(session).await? {
+        let summary = self.services.sessions.find(caller, session).await.map_err(session_refusal)?;
+        let is_own_user = app_user.user == self.settings.user;
+        if is_own_user && self.serves_agent(&app_user.app, &summary.agent) && self.is_foreign(caller, session).await? {
             return Ok(LocatedSession { session, app_user, name: name.to_owned() });
         }
         Err(AdkRefusal::no_such_session())
@@ -206,8 +202,8 @@ impl Adk {
         self.send_command(caller, located.session, command).await
     }
 
-    pub(super) async fn load_view(&self, session: SessionId) -> Result<SessionView, AdkRefusal> {
-        self.services.hub.stored_view(session).await.map_err(|error| hub_refusal(&error))
+    pub(super) async fn load_view(&self, caller: &Caller, session: SessionId) -> Result<SessionView, AdkRefusal> {
+        self.services.sessions.stored_view(caller, session).await.map_err(session_refusal)
     }
 
     pub(super) async fn send_command(
@@ -255,7 +251,7 @@ impl Adk {
     }
 
     async fn describe_session(&self, caller: &Caller, located: &LocatedSession) -> Result<Session, AdkRefusal> {
-        let view = self.load_view(located.session).await?;
+        let view = self.load_view(caller, located.session).await?;
         let entries =
             read_all(&**self.services.hub.store(), located.session, DeltaForm::Joined).await.map_err(store_refusal)?;
         let shared = self
@@ -276,11 +272,9 @@ impl Adk {
         let (namespace, mut found) = (alias_namespace(app_user), Vec::<LocatedSession>::new());
         loop {
             let after = found.last().map(|located| located.name.as_str());
-            let store = self.services.hub.store();
-            let page = store
-                .aliases_in(&caller.principal, PROTOCOL_NAME, &namespace, after, ALIAS_PAGE_SIZE)
-                .await
-                .map_err(store_refusal)?;
+            let scope = (PROTOCOL_NAME, namespace.as_str());
+            let page = self.services.sessions.list_aliases(caller, scope, after, ALIAS_PAGE_SIZE).await;
+            let page = page.map_err(session_refusal)?;
             let whole = page.len() < ALIAS_PAGE_SIZE as usize;
             let located = |(name, session)| LocatedSession { session, app_user: app_user.clone(), name };
             found.extend(page.into_iter().map(located));
@@ -296,40 +290,39 @@ impl Adk {
         caller: &Caller,
         app_user: &AppUser,
     ) -> Result<Vec<LocatedSession>, AdkRefusal> {
-        let mut query = SessionQuery { limit: FOREIGN_PAGE_SIZE, ..sessions_of(caller.principal.clone()) };
+        let mut filter = SessionFilter { limit: FOREIGN_PAGE_SIZE, ..SessionFilter::default() };
         let mut found = Vec::new();
         loop {
             let SessionPage { sessions, next } =
-                self.services.hub.store().sessions(query.clone()).await.map_err(store_refusal)?;
+                self.services.sessions.list(caller, filter.clone()).await.map_err(session_refusal)?;
             for summary in sessions.into_iter().filter(|summary| self.serves_agent(&app_user.app, &summary.agent)) {
-                if self.is_foreign(summary.session).await? && self.belongs_to_app(&app_user.app, &summary).await? {
-                    found.push(LocatedSession {
-                        session: summary.session,
-                        app_user: app_user.clone(),
-                        name: summary.session.to_string(),
-                    });
+                let session = summary.session;
+                if self.is_foreign(caller, session).await?
+                    && self.belongs_to_app(caller, &app_user.app, &summary).await?
+                {
+                    found.push(LocatedSession { session, app_user: app_user.clone(), name: session.to_string() });
                 }
             }
             if next.is_none() {
                 return Ok(found);
             }
-            query.after = next;
+            filter.after = next;
         }
     }
 
     /// True if a session of another protocol is one of this app: its agent's, or the mode's that it works in.
-    async fn belongs_to_app(&self, app: &str, summary: &SessionSummary) -> Result<bool, AdkRefusal> {
+    async fn belongs_to_app(&self, caller: &Caller, app: &str, summary: &SessionSummary) -> Result<bool, AdkRefusal> {
         let roster = self.services.agents.roster();
         if roster.find_agent(app).is_some() {
             return Ok(summary.agent == app);
         }
-        let settings = self.load_view(summary.session).await?.settings;
-        Ok(roster.current_mode(&settings).is_some_and(|way| way.name == app))
+        let settings = self.load_view(caller, summary.session).await?.settings;
+        Ok(roster.current_mode(&settings).is_some_and(|mode| mode.name == app))
     }
 
-    async fn is_foreign(&self, session: SessionId) -> Result<bool, AdkRefusal> {
-        let names = self.services.hub.store().aliases(session).await.map_err(store_refusal)?;
-        Ok(names.iter().all(|alias| alias.door != PROTOCOL_NAME))
+    async fn is_foreign(&self, caller: &Caller, session: SessionId) -> Result<bool, AdkRefusal> {
+        let aliases = self.services.sessions.aliases(caller, session).await.map_err(session_refusal)?;
+        Ok(aliases.iter().all(|alias| alias.door != PROTOCOL_NAME))
     }
 }
 

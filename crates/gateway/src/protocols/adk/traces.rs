@@ -2,13 +2,14 @@
 
 use gander_domain::SessionId;
 use gander_domain::caller::Caller;
-use gander_store::{DeltaForm, SessionQuery, SessionSummary, StoreError, read_all, sessions_of};
+use gander_services::sessions::SessionFilter;
+use gander_store::{DeltaForm, SessionSummary, read_all};
 use gander_wire::adk::trace::{event_attributes, session_spans};
 use gander_wire::adk::{AdkRefusal, PROTOCOL_NAME};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Adk, AppUser, LocatedSession, store_refusal};
+use super::{Adk, AppUser, LocatedSession, session_refusal, store_refusal};
 
 /// Sessions that changed last, among which that of an event is looked for.
 const MAX_RECENT_SESSIONS: u32 = 100;
@@ -39,14 +40,13 @@ impl Adk {
     /// What is known of one event. Its id says when it was: only sessions that were there then are read.
     pub async fn event_trace(&self, caller: &Caller, event: &str) -> Result<Option<Value>, AdkRefusal> {
         let Some(at) = Uuid::parse_str(event).ok().and_then(uuid_time_micros) else { return Ok(None) };
-        let query = SessionQuery { limit: MAX_RECENT_SESSIONS, ..sessions_of(caller.principal.clone()) };
-        let cards = self.services.hub.store().sessions(query).await.map_err(store_refusal)?.sessions;
-        let near = |summary: &&SessionSummary| {
+        let filter = SessionFilter { limit: MAX_RECENT_SESSIONS, ..SessionFilter::default() };
+        let recent = self.services.sessions.list(caller, filter).await.map_err(session_refusal)?.sessions;
+        let was_there = |summary: &&SessionSummary| {
             (summary.created_at.micros() - CLOCK_SLACK_MICROS..=summary.updated_at.micros() + CLOCK_SLACK_MICROS)
                 .contains(&at)
         };
-        let then = cards.iter().filter(near);
-        for summary in then.take(MAX_SESSIONS_READ) {
+        for summary in recent.iter().filter(was_there).take(MAX_SESSIONS_READ) {
             let Some(located) = self.find_own_session(caller, summary.session).await? else { continue };
             if let Some(known) = event_attributes(&self.load_spans(&located).await?, event) {
                 return Ok(Some(known));
@@ -67,20 +67,19 @@ impl Adk {
         caller: &Caller,
         session: SessionId,
     ) -> Result<Option<LocatedSession>, AdkRefusal> {
-        let store = self.services.hub.store();
-        let summary = match store.session_summary(session).await {
-            Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => return Ok(None),
-            summary => summary.map_err(store_refusal)?,
+        let summary = match self.services.sessions.find(caller, session).await {
+            Err(error) if error.is_unknown() => return Ok(None),
+            found => found.map_err(session_refusal)?,
         };
-        let names = store.aliases(session).await.map_err(store_refusal)?;
-        let named = names.iter().find(|alias| alias.door == PROTOCOL_NAME);
-        let app_user = match named.and_then(|alias| alias.namespace.split_once('/')) {
+        let aliases = self.services.sessions.aliases(caller, session).await.map_err(session_refusal)?;
+        let alias = aliases.iter().find(|alias| alias.door == PROTOCOL_NAME);
+        let app_user = match alias.and_then(|alias| alias.namespace.split_once('/')) {
             Some((app, user)) => AppUser { app: app.to_owned(), user: user.to_owned() },
             None => AppUser { app: summary.agent, user: self.settings.user.clone() },
         };
-        let name = named.map_or_else(|| session.to_string(), |alias| alias.text.clone());
-        let theirs = summary.owner == caller.principal && self.check_user(caller, &app_user).is_ok();
-        Ok(theirs.then_some(LocatedSession { session, app_user, name }))
+        let name = alias.map_or_else(|| session.to_string(), |alias| alias.text.clone());
+        let is_theirs = self.check_user(caller, &app_user).is_ok();
+        Ok(is_theirs.then_some(LocatedSession { session, app_user, name }))
     }
 }
 

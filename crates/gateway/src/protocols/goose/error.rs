@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use gander_domain::{CommandError, ServiceError, sanitize};
+use gander_services::sessions::SessionError;
 use http::StatusCode;
 use serde_json::json;
 
@@ -47,6 +48,12 @@ impl From<ServiceError> for GooseError {
             ServiceError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, refusal.to_string())
+    }
+}
+
+impl From<SessionError> for GooseError {
+    fn from(error: SessionError) -> Self {
+        ServiceError::from(error).into()
     }
 }
 

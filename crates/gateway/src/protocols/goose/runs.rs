@@ -103,10 +103,11 @@ async fn was_prompted(
     key: (SessionId, RunId),
     hash: &RequestHash,
 ) -> Result<bool, ChatError> {
-    let (store, (session, run)) = (services.hub.store(), key);
-    let row = store.run_of_owner(run, &peer.caller.principal).await.map_err(|error| unavailable(&error))?;
+    let (session, run) = key;
+    let row = services.sessions.find_run(&peer.caller, run).await.map_err(ServiceError::from)?;
     let Some(row) = row else { return Ok(false) };
-    let same = row.session == session && hash.started_run(&**store, &row).await.map_err(|error| unavailable(&error))?;
+    let store = &**services.hub.store();
+    let same = row.session == session && hash.started_run(store, &row).await.map_err(|error| unavailable(&error))?;
     if same { Ok(true) } else { Err(ChatError::KeyReused(run)) }
 }
 
@@ -143,7 +144,7 @@ async fn begin_prompt(
         send_command(services, peer, session, Command::Configure { patch }).await?;
     }
     let parts = recipes::expand_slash(&services.recipes, &peer.caller.principal, &view.workspace, prompt.parts).await?;
-    let view = services.hub.stored_view(session).await.map_err(|error| refusal(session, &error))?;
+    let view = services.sessions.stored_view(&peer.caller, session).await.map_err(ServiceError::from)?;
     let command = Command::Prompt { run, origin: run_origin(peer), parts, if_busy, meta };
     let accepted =
         services.hub.submit(&peer.caller, session, command, Ack::Committed, ClientResources::default()).await.await;

@@ -1,15 +1,13 @@
 //! Sessions as goose's objects and files.
 
 use gander_domain::sanitize;
-use gander_domain::{
-    Effect, Entry, Event, ResetReason, Seq, ServiceError, Session, SessionId, SessionInit, SessionView, Settings,
-    Timestamp, Usage,
-};
+use gander_domain::{Entry, Seq, ServiceError, SessionId, SessionView, Settings, Usage};
+use gander_services::Services;
 use gander_services::errors::{refusal, unavailable};
+use gander_services::sessions::ImportedSession;
 use gander_services::user_store::{Collection, UserStore};
-use gander_services::{Services, exchange};
-use gander_store::clock::{self, SystemIds};
-use gander_store::{Append, DeltaForm, Durability, Epoch, Limit, read_all};
+use gander_store::clock::SystemIds;
+use gander_store::{DeltaForm, Limit, read_all};
 use gander_wire::goose::{self, ConversationProjection, Transcript};
 use serde_json::{Map, Value, json};
 
@@ -22,7 +20,7 @@ pub async fn find_own_session(
     peer: &ClientPeer,
     session: SessionId,
 ) -> Result<SessionView, ServiceError> {
-    services.hub.view_for(session, &peer.caller.principal).await.map_err(|error| refusal(session, &error))
+    Ok(services.sessions.view(&peer.caller, session).await?)
 }
 
 /// Everything that was said in a session.
@@ -34,8 +32,9 @@ pub async fn load_transcript(services: &Services, session: SessionId) -> Result<
 /// The object of a session, without its conversation.
 pub async fn session_object(services: &Services, view: &SessionView) -> Result<Map<String, Value>, ServiceError> {
     let mut kept = initial_meta(services, view.session).await?;
-    let book = UserStore::open(&**services.hub.store(), &view.owner);
-    let later = book.get(Collection::Session, &view.session.to_string()).await.map_err(|error| unavailable(&error))?;
+    let kept_later = UserStore::open(&**services.hub.store(), &view.owner);
+    let later =
+        kept_later.get(Collection::Session, &view.session.to_string()).await.map_err(|error| unavailable(&error))?;
     if let Some(Value::Object(later)) = later {
         kept.extend(later);
     }
@@ -88,27 +87,16 @@ pub async fn import_session(services: &Services, peer: &ClientPeer, text: &str) 
     let file: Value = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
     let object = file.as_object().ok_or_else(|| bad("no object".to_owned()))?;
     let said = object.get("conversation").and_then(Value::as_array).cloned().unwrap_or_default();
-    let replacement = goose::input::read_conversation(&said, &mut SystemIds).map_err(|error| bad(error.to_string()))?;
-    let session = SessionId::make(&mut SystemIds);
-    // A file does not choose where an agent works.
-    let folder = services.workspaces.create_scratch(session);
-    let init = SessionInit {
-        session,
-        owner: peer.caller.principal.clone(),
-        workspace: folder.map_err(|error| ServiceError::BadWorkspace(error.to_string()))?,
-        folders: Vec::new(),
+    let messages = goose::input::read_conversation(&said, &mut SystemIds).map_err(|error| bad(error.to_string()))?;
+    let imported = ImportedSession {
         settings: Settings { model: known_model(services, object), ..services.settings.clone() },
-        parent: None,
         meta: Some(json!({ "goose": goose::input::exported_meta(object) })),
+        messages,
+        title: ["name", "description"].iter().find_map(|key| check_title(object.get(*key)?.as_str()?).ok()),
+        usage: exported_usage(object),
+        ignored: ignored_fields(object),
     };
-    let title = ["name", "description"].iter().find_map(|key| check_title(object.get(*key)?.as_str()?).ok());
-    let reset = Event::HistoryReset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced };
-    let events = std::iter::once(reset).chain(title.map(|title| Event::TitleSet { title })).chain(usage_events(object));
-    let mut entries = session_log(init, clock::now(), events);
-    entries.extend(exchange::notice(&ignored_fields(object), entries.len()));
-    let append = Append::new(session, Epoch::FIRST, entries, Durability::Barrier);
-    services.hub.store().create(append, Vec::new()).await.map_err(|error| unavailable(&error))?;
-    find_own_session(services, peer, session).await
+    Ok(services.sessions.import(&peer.caller, imported).await?)
 }
 
 /// What of a file does not hold here.
@@ -141,20 +129,6 @@ pub async fn initial_meta(services: &Services, session: SessionId) -> Result<Map
     Ok(meta.unwrap_or_default())
 }
 
-/// The log of a session that has only these facts.
-fn session_log(init: SessionInit, at: Timestamp, events: impl Iterator<Item = Event>) -> Vec<Entry> {
-    let mut session = Session::create(at, init);
-    let mut entries = Vec::new();
-    while let Some(Effect::Append(entry)) = session.poll_effect() {
-        entries.push(entry);
-    }
-    for event in events {
-        let seq = Seq(entries.len() as u64).next();
-        entries.push(Entry { seq, at, run: None, event, meta: None });
-    }
-    entries
-}
-
 /// The model that a file names, if we know its provider.
 fn known_model(services: &Services, object: &Map<String, Value>) -> Option<String> {
     let provider = object.get("provider_name")?.as_str()?;
@@ -164,7 +138,7 @@ fn known_model(services: &Services, object: &Map<String, Value>) -> Option<Strin
 }
 
 /// What a file says was spent: all but the last call, then the last call. 1.52 groups what older versions spread out.
-fn usage_events(object: &Map<String, Value>) -> Vec<Event> {
+fn exported_usage(object: &Map<String, Value>) -> Vec<Usage> {
     let number = |group: &str, flat: &str, key: &str| {
         let grouped = object.get(group).and_then(|group| group.get(key)?.as_u64());
         grouped.or_else(|| object.get(&format!("{flat}{key}"))?.as_u64()).unwrap_or(0)
@@ -174,5 +148,5 @@ fn usage_events(object: &Map<String, Value>) -> Vec<Event> {
     let earlier = [all[0].saturating_sub(last[0]), all[1].saturating_sub(last[1])];
     let usage = |[input, output]: [u64; 2]| Usage { input, output, ..Usage::default() };
     let calls = [earlier, last].into_iter().filter(|call| call[0] + call[1] > 0);
-    calls.map(|call| Event::UsageAdded { usage: usage(call) }).collect()
+    calls.map(usage).collect()
 }

@@ -259,7 +259,7 @@ impl Connections {
     ///
     /// `None` if there is no such session of this caller.
     async fn adopt_session(self: &Arc<Self>, id: Uuid, caller: &Caller) -> Option<CreateOutcome> {
-        self.services.hub.view_for(SessionId::new(id), &caller.principal).await.ok()?;
+        self.services.sessions.view(caller, SessionId::new(id)).await.ok()?;
         let options = AcpOptions { dialect: Some(Dialect::Goosed), ..self.defaults };
         let initialize = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#);
         Some(self.create_with_id(id, caller, options, initialize).await)

@@ -4,9 +4,9 @@ use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use bytes::Bytes;
 use gander_agent::recipe::{Recipe, Values};
-use gander_domain::{Command, SessionId, SessionInit, SessionView, SettingsPatch};
+use gander_domain::{Command, SessionId, SessionView, SettingsPatch};
 use gander_services::apply_recipe::{ApplyRecipe, apply_recipe};
-use gander_store::clock::SystemIds;
+use gander_services::sessions::{NewSession, SessionError, SessionFolder};
 use gander_wire::goose::mode;
 use http::StatusCode;
 use serde::{Deserialize, Deserializer};
@@ -38,11 +38,6 @@ pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResu
         (_, None, None) => None,
     };
     let checked = recipe.as_ref().map(recipes::check_recipe).transpose()?;
-    let session = SessionId::make(&mut SystemIds);
-    let folder = match &working_dir {
-        Some(folder) => services.workspaces.choose(&services.hub, &caller.peer.caller, folder).await,
-        None => services.workspaces.create_scratch(session),
-    };
     let mut settings = services.settings.clone();
     apply_saved_settings(services, &caller.peer, &mut settings).await?;
     let mut kept = Map::new();
@@ -53,17 +48,16 @@ pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResu
         let data = json!({ "enabled_extensions.v0": { "extensions": extensions } });
         kept.insert("extension_data".to_owned(), data);
     }
-    let init = SessionInit {
-        session,
-        owner: caller.peer.caller.principal.clone(),
-        workspace: folder.map_err(|error| bad_request(format!("working_dir {error}")))?,
-        folders: Vec::new(),
-        settings,
-        parent: None,
+    let new = NewSession {
+        workspace: working_dir.map(SessionFolder::Chosen),
         meta: Some(json!({ "goose": kept })),
+        ..NewSession::new(settings)
     };
-    let view = services.hub.create(&caller.peer.caller, init, Vec::new()).await;
-    let view = view.map_err(|error| GooseError::from(gander_services::errors::refusal(session, &error)))?;
+    let session = new.id;
+    let view = services.sessions.create(&caller.peer.caller, new).await.map_err(|error| match error {
+        SessionError::Folder(error) => bad_request(format!("working_dir {error}")),
+        error @ (SessionError::AliasTaken(_) | SessionError::Document(_) | SessionError::Hub(_)) => error.into(),
+    })?;
     let view = start_recipe(&caller, view, checked).await?;
     for extension in &wanted {
         // The session is there without it too; `/agent/resume` tells which are.

@@ -6,7 +6,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
 use gander_domain::{IfBusy, RunId, Seq, ServiceError, SessionId, SessionView};
-use gander_services::errors::{refusal, unavailable};
+use gander_services::errors::refusal;
 use gander_store::clock::SystemIds;
 use gander_store::{DeltaForm, Limit};
 use gander_wire::goose::{input, output};
@@ -249,8 +249,7 @@ async fn seq_before_last_run(caller: &GooseCaller, view: &SessionView) -> Result
         (None, Some((run, _))) => *run,
         (None, None) => return Ok(view.head),
     };
-    let row = caller.services().hub.store().run_of_owner(last, &view.owner).await;
-    let row = row.map_err(|error| unavailable(&error))?;
+    let row = caller.services().sessions.find_run(&caller.peer.caller, last).await?;
     Ok(row.map_or(view.head, |row| Seq(row.first.0.saturating_sub(1))))
 }
 
@@ -258,12 +257,6 @@ async fn seq_before_last_run(caller: &GooseCaller, view: &SessionView) -> Result
 async fn session_of_question(caller: &GooseCaller, id: &str) -> Result<SessionId, GooseError> {
     let nobody = || GooseError::new(StatusCode::NOT_FOUND, "nothing waits for an answer under this id");
     let question = id.parse().map_err(|_| nobody())?;
-    let row = caller.services().hub.store().question(question).await.map_err(|error| unavailable(&error))?;
-    let row = row.ok_or_else(nobody)?;
-    // Another's question is as unknown as none.
-    match sessions::find_own_session(caller.services(), &caller.peer, row.session).await {
-        Ok(_) => Ok(row.session),
-        Err(ServiceError::UnknownSession(_)) => Err(nobody()),
-        Err(refusal) => Err(refusal.into()),
-    }
+    let row = caller.services().sessions.find_question(&caller.peer.caller, question).await?;
+    Ok(row.ok_or_else(nobody)?.session)
 }

@@ -3,12 +3,13 @@
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request};
 use bytes::Bytes;
-use gander_domain::{Command, ResetReason, Seq, SessionId, SessionInit, SessionView};
+use gander_domain::{Command, ResetReason, Seq, SessionId, SessionView};
 use gander_services::apply_recipe::{ApplyRecipe, apply_recipe};
 use gander_services::errors::unavailable;
+use gander_services::sessions::{Fork, SessionFilter, SessionFolder};
 use gander_services::user_store::{Collection, UserStore};
 use gander_store::clock::SystemIds;
-use gander_store::{PageKey, SessionQuery, SessionSummary};
+use gander_store::{PageKey, SessionSummary};
 use gander_wire::goose::input;
 use gander_wire::goose::session::{SessionSummaryInput, session_summary};
 use http::StatusCode;
@@ -51,13 +52,13 @@ pub(crate) async fn list_sessions(
         None if after.is_some() => Some(MAX_PAGE),
         limit => limit,
     };
-    let mut cards = SessionPages::new(None, after, limit.unwrap_or(usize::MAX));
+    let mut pages = SessionPages::new(None, after, limit.unwrap_or(usize::MAX));
     let mut sessions = Vec::new();
-    while let Some(page) = cards.next_page(&caller).await? {
+    while let Some(page) = pages.next_page(&caller).await? {
         sessions.extend(page.iter().map(|summary| Value::Object(session_summary(&summary_input(summary)))));
     }
     let mut answer = json!({ "sessions": sessions });
-    if let Some(next) = cards.after {
+    if let Some(next) = pages.after {
         answer["next_cursor"] = json!(next.to_string());
     }
     json_response(answer)
@@ -80,9 +81,9 @@ pub(crate) async fn search_sessions(
         let at = summary.updated_at.micros();
         after.is_none_or(|after| at >= after) && before.is_none_or(|before| at <= before)
     };
-    let mut cards = SessionPages::new(Some(words.to_owned()), None, usize::MAX);
+    let mut pages = SessionPages::new(Some(words.to_owned()), None, usize::MAX);
     let mut found = Vec::new();
-    while let (true, Some(page)) = (found.len() < limit, cards.next_page(&caller).await?) {
+    while let (true, Some(page)) = (found.len() < limit, pages.next_page(&caller).await?) {
         found
             .extend(page.iter().filter(in_time).map(|summary| Value::Object(session_summary(&summary_input(summary)))));
     }
@@ -100,9 +101,9 @@ pub(crate) struct SearchQuery {
 
 /// `GET /sessions/insights`.
 pub(crate) async fn session_insights(caller: GooseCaller) -> HandlerResult {
-    let mut cards = SessionPages::new(None, None, usize::MAX);
+    let mut pages = SessionPages::new(None, None, usize::MAX);
     let (mut count, mut tokens) = (0, 0);
-    while let Some(page) = cards.next_page(&caller).await? {
+    while let Some(page) = pages.next_page(&caller).await? {
         count += page.len();
         for summary in page {
             let view = sessions::find_own_session(caller.services(), &caller.peer, summary.session).await?;
@@ -124,9 +125,7 @@ pub(crate) async fn import_session(caller: GooseCaller, body: Bytes) -> HandlerR
 
 /// `DELETE /sessions/{id}`.
 pub(crate) async fn delete_session(caller: GooseCaller, SessionInPath(session): SessionInPath) -> HandlerResult {
-    sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    let deleted = caller.services().hub.delete(&caller.peer.caller, session).await;
-    deleted.map_err(|error| GooseError::from(gander_services::errors::refusal(session, &error)))?;
+    caller.services().sessions.delete(&caller.peer.caller, session).await?;
     empty_response()
 }
 
@@ -270,29 +269,18 @@ pub(crate) async fn recipe_from_session(caller: GooseCaller, SessionInPath(sessi
 async fn copy_session(
     caller: &GooseCaller,
     view: &SessionView,
-    said: Vec<gander_domain::Message>,
+    messages: Vec<gander_domain::Message>,
 ) -> Result<SessionId, GooseError> {
     let services = caller.services();
-    let session = SessionId::make(&mut SystemIds);
     let kept = sessions::initial_meta(services, view.session).await?;
-    let init = SessionInit {
-        session,
-        owner: caller.peer.caller.principal.clone(),
-        workspace: view.workspace.clone(),
-        folders: view.folders.clone(),
-        settings: caller.peer.caller.inherited_settings(services.settings.policy, view.settings.clone()),
-        parent: Some(view.session),
+    let fork = Fork {
+        workspace: Some(SessionFolder::Inherited(view.workspace.clone())),
+        folders: view.folders.iter().cloned().map(SessionFolder::Inherited).collect(),
+        messages,
+        title: view.title.as_ref().map(|title| format!("{title} (copy)")),
         meta: Some(json!({ "goose": kept })),
     };
-    let made = services.hub.create(&caller.peer.caller, init, Vec::new()).await;
-    made.map_err(|error| GooseError::from(gander_services::errors::refusal(session, &error)))?;
-    let reset = Command::Reset { keep_to: Seq::ZERO, replacement: said, reason: ResetReason::Replaced };
-    runs::send_command(services, &caller.peer, session, reset).await?;
-    if let Some(title) = &view.title {
-        runs::send_command(services, &caller.peer, session, Command::SetTitle { title: format!("{title} (copy)") })
-            .await?;
-    }
-    Ok(session)
+    Ok(services.sessions.fork(&caller.peer.caller, view, fork).await?.session)
 }
 
 /// Sessions as they are read from the store, a page at a time.
@@ -313,17 +301,13 @@ impl SessionPages {
         if self.over || self.wanted == 0 {
             return Ok(None);
         }
-        let query = SessionQuery {
-            principal: caller.peer.caller.principal.clone(),
-            workspace: None,
+        let filter = SessionFilter {
             text: self.text.clone(),
-            archived: false,
-            state: None,
             after: self.after,
             limit: u32::try_from(self.wanted).unwrap_or(u32::MAX).min(STORE_PAGE),
+            ..SessionFilter::default()
         };
-        let page = caller.services().hub.store().sessions(query).await;
-        let page = page.map_err(|error| unavailable(&error))?;
+        let page = caller.services().sessions.list(&caller.peer.caller, filter).await?;
         self.wanted -= page.sessions.len().min(self.wanted);
         (self.over, self.after) = (page.next.is_none(), page.next);
         Ok(Some(page.sessions))

@@ -1,0 +1,49 @@
+//! Sessions: created, found, authorised, forked, imported and exported here and nowhere else.
+//!
+//! Every method takes the caller and shows it its own sessions alone: another's is as unknown as none, whatever is
+//! asked of it. What somebody may read of a session that was found here comes from the hub and the store.
+
+mod child;
+mod create;
+mod document;
+mod error;
+mod find;
+mod fork;
+mod import;
+
+use std::fmt;
+
+use gander_domain::Settings;
+use gander_runtime::hub::Hub;
+
+pub use child::{ChildSession, start_child};
+pub use create::{FirstPrompt, NewSession, SessionFolder};
+pub use document::ImportedDocument;
+pub use error::SessionError;
+pub use find::SessionFilter;
+pub use fork::Fork;
+pub use import::ImportedSession;
+
+use crate::workspaces::Workspaces;
+
+/// The sessions of this server, as callers see them.
+#[derive(Clone)]
+pub struct Sessions {
+    hub: Hub,
+    workspaces: Workspaces,
+    /// What new sessions are set to: nobody gets a looser policy from an old session or a file.
+    defaults: Settings,
+}
+
+impl Sessions {
+    /// Sessions of this hub. Without further ado they work in these folders and are set to this.
+    pub fn new(hub: Hub, workspaces: Workspaces, defaults: Settings) -> Self {
+        Self { hub, workspaces, defaults }
+    }
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").finish_non_exhaustive()
+    }
+}
