@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_domain::state::{encoded_size, filter_by_scope};
 use gander_domain::{MAX_STATE_BYTES, Principal, SessionView, State, StateScope};
-use gander_store::{Durability, Place, Saying, ScopeAppend, Store, StoreError, clock, read_on, shorten};
-use serde_json::{Value, json};
+use gander_store::{FactEntry, FactLog, FactState, FoldedFacts, Store, StoreError};
+use serde::{Deserialize, Serialize};
 
 /// So many folds are remembered.
 const MAX_CACHED_SCOPES: usize = 1_024;
@@ -35,22 +35,45 @@ pub enum StateError {
     Store(#[from] StoreError),
 }
 
-/// Values of rooms, folded from their logs. Cheap to clone.
+/// Values that outlive a session, folded from their logs. Cheap to clone.
 #[derive(Clone)]
 pub struct SharedState {
     store: Arc<dyn Store>,
-    known: Arc<Mutex<HashMap<String, Folded>>>,
+    known: Arc<Mutex<HashMap<String, CachedState>>>,
 }
 
-/// What a log says up to a place.
+/// The values of one scope.
 #[derive(Clone, Default)]
-struct Folded {
-    place: Place,
-    state: State,
-    /// It holds facts that only another version knows.
-    strange: bool,
+struct ScopeValues(State);
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum StateFact {
+    Set { delta: State },
+}
+
+#[derive(Clone)]
+struct CachedState {
+    folded: FoldedFacts<ScopeValues>,
     /// The size of its values.
     bytes: usize,
+}
+
+impl FactState for ScopeValues {
+    type Fact = StateFact;
+
+    fn apply(&mut self, fact: StateFact, _: FactEntry) {
+        let StateFact::Set { delta } = fact;
+        self.0.extend(delta);
+    }
+
+    fn facts(&self) -> Vec<StateFact> {
+        vec![StateFact::Set { delta: self.0.clone() }]
+    }
+
+    fn size(&self) -> usize {
+        self.0.len()
+    }
 }
 
 impl StateScopeKey {
@@ -81,7 +104,7 @@ impl SharedState {
     pub async fn get(&self, key: &StateScopeKey) -> Result<State, StateError> {
         let mut all = State::new();
         for (_, scope) in key.scopes() {
-            all.extend(self.fold(&scope).await?.state);
+            all.extend(self.read(&self.log(&scope)).await?.state.0);
         }
         Ok(all)
     }
@@ -93,61 +116,53 @@ impl SharedState {
             if own.is_empty() {
                 continue;
             }
-            let folded = self.fold(&scope).await?;
-            let total = encoded_size(&folded.state) + encoded_size(&own);
+            let log = self.log(&scope);
+            let mut folded = self.read(&log).await?;
+            let total = encoded_size(&folded.state.0) + encoded_size(&own);
             if total > MAX_STATE_BYTES {
                 return Err(StateError::Full(total));
             }
-            self.tidy(&scope, folded).await?;
-            let facts = vec![json!({ "kind": "set", "delta": own })];
-            let append = ScopeAppend { scope, at: clock::now(), facts, after: None };
-            self.store.append_scope(append, Durability::Barrier).await?;
+            if log.compact_if_long(&mut folded).await? {
+                self.cache(&scope, folded);
+            }
+            log.append(&StateFact::Set { delta: own }).await?;
         }
         Ok(())
     }
 
+    fn log(&self, scope: &str) -> FactLog<ScopeValues> {
+        FactLog::new(Arc::clone(&self.store), scope)
+    }
+
     /// Only what was added since the last look is read.
-    async fn fold(&self, scope: &str) -> Result<Folded, StoreError> {
-        let mut folded = self.lock().get(scope).cloned().unwrap_or_default();
-        let before = folded.place;
-        let Folded { place, state, strange, .. } = &mut folded;
-        *place = read_on(&*self.store, scope, *place, |saying| match saying {
-            Saying::Anew => state.clear(),
-            Saying::Fact(mut fact) => match fact.get_mut("delta").map(Value::take) {
-                Some(Value::Object(delta)) => state.extend(delta),
-                Some(_) | None => *strange = true,
-            },
-        })
-        .await?;
-        if folded.place != before {
-            folded.bytes = encoded_size(&folded.state);
-            self.cache(scope, folded.clone());
+    async fn read(&self, log: &FactLog<ScopeValues>) -> Result<FoldedFacts<ScopeValues>, StoreError> {
+        let known = self.lock().get(log.scope()).map(|cached| cached.folded.clone());
+        let before = known.as_ref().map(FoldedFacts::end);
+        let folded = match known {
+            Some(mut folded) => {
+                log.read_on(&mut folded).await?;
+                folded
+            }
+            None => log.read().await?,
+        };
+        if Some(folded.end()) != before {
+            self.cache(log.scope(), folded.clone());
         }
         Ok(folded)
     }
 
-    /// A log that is long for what it says says it anew.
-    async fn tidy(&self, scope: &str, folded: Folded) -> Result<(), StoreError> {
-        if folded.strange || !folded.place.is_long(folded.state.len()) {
-            return Ok(());
-        }
-        let facts = vec![json!({ "kind": "set", "delta": folded.state })];
-        let place = shorten(&*self.store, scope, folded.place, facts).await?;
-        self.cache(scope, Folded { place, ..folded });
-        Ok(())
-    }
-
-    fn cache(&self, scope: &str, folded: Folded) {
+    fn cache(&self, scope: &str, folded: FoldedFacts<ScopeValues>) {
+        let cached = CachedState { bytes: encoded_size(&folded.state.0), folded };
         let mut known = self.lock();
-        let bytes: usize = known.values().map(|folded| folded.bytes).sum();
-        if known.len() >= MAX_CACHED_SCOPES || bytes + folded.bytes > MAX_CACHED_BYTES {
+        let bytes: usize = known.values().map(|cached| cached.bytes).sum();
+        if known.len() >= MAX_CACHED_SCOPES || bytes + cached.bytes > MAX_CACHED_BYTES {
             known.clear();
         }
-        known.insert(scope.to_owned(), folded);
+        known.insert(scope.to_owned(), cached);
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Folded>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, CachedState>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

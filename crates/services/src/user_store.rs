@@ -1,9 +1,10 @@
 //! What goose clients keep at a server besides sessions: settings, recipes, apps. One small log per principal.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use gander_domain::Principal;
-use gander_store::{Place, Saying, Store, StoreError, append_fact, read_on, shorten};
+use gander_store::{FactEntry, FactLog, FactState, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -28,15 +29,13 @@ pub enum Collection {
 }
 
 /// One principal's things.
-#[derive(Clone, Copy)]
-pub struct UserStore<'a> {
-    store: &'a dyn Store,
-    principal: &'a Principal,
+pub struct UserStore {
+    log: FactLog<Collections>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum Fact {
+enum CollectionFact {
     Put {
         #[serde(rename = "shelf")]
         collection: Collection,
@@ -48,38 +47,58 @@ enum Fact {
         collection: Collection,
         key: String,
     },
-    #[serde(untagged)]
-    Unknown(Value),
 }
 
-/// What a book says up to a place.
 #[derive(Default)]
-struct Folded {
-    things: BTreeMap<(Collection, String), Value>,
-    /// It holds facts that only another version knows.
-    strange: bool,
+struct Collections(BTreeMap<(Collection, String), Value>);
+
+impl FactState for Collections {
+    type Fact = CollectionFact;
+
+    fn apply(&mut self, fact: CollectionFact, _: FactEntry) {
+        match fact {
+            CollectionFact::Put { collection, key, value } => drop(self.0.insert((collection, key), value)),
+            CollectionFact::Removed { collection, key } => drop(self.0.remove(&(collection, key))),
+        }
+    }
+
+    fn facts(&self) -> Vec<CollectionFact> {
+        let put = |((collection, key), value): (&(Collection, String), &Value)| CollectionFact::Put {
+            collection: *collection,
+            key: key.clone(),
+            value: value.clone(),
+        };
+        self.0.iter().map(put).collect()
+    }
+
+    fn size(&self) -> usize {
+        self.0.len()
+    }
 }
 
-impl<'a> UserStore<'a> {
+impl UserStore {
     /// This principal's.
-    pub fn open(store: &'a dyn Store, principal: &'a Principal) -> Self {
-        Self { store, principal }
+    pub fn open(store: &Arc<dyn Store>, principal: &Principal) -> Self {
+        Self { log: FactLog::new(Arc::clone(store), format!("goose/{principal}")) }
     }
 
     /// All things of a kind.
     pub async fn collection(&self, wanted: Collection) -> Result<BTreeMap<String, Value>, StoreError> {
-        let things = self.fold().await?.1.things.into_iter();
-        Ok(things.filter(|((collection, _), _)| *collection == wanted).map(|((_, key), value)| (key, value)).collect())
+        let Collections(things) = self.log.read().await?.state;
+        let of_kind = things.into_iter().filter(|((collection, _), _)| *collection == wanted);
+        Ok(of_kind.map(|((_, key), value)| (key, value)).collect())
     }
 
     /// One thing.
     pub async fn get(&self, collection: Collection, key: &str) -> Result<Option<Value>, StoreError> {
-        Ok(self.collection(collection).await?.remove(key))
+        let Collections(mut things) = self.log.read().await?.state;
+        Ok(things.remove(&(collection, key.to_owned())))
     }
 
     /// Keeps something, in place of an older one.
     pub async fn put(&self, collection: Collection, key: &str, value: Value) -> Result<(), StoreError> {
-        self.append(&Fact::Put { collection, key: key.to_owned(), value }).await
+        let put = CollectionFact::Put { collection, key: key.to_owned(), value };
+        self.log.append(&put).await.map(drop)
     }
 
     /// Forgets something; false if there was nothing.
@@ -87,37 +106,7 @@ impl<'a> UserStore<'a> {
         if self.get(collection, key).await?.is_none() {
             return Ok(false);
         }
-        self.append(&Fact::Removed { collection, key: key.to_owned() }).await?;
+        self.log.append(&CollectionFact::Removed { collection, key: key.to_owned() }).await?;
         Ok(true)
-    }
-
-    async fn fold(&self) -> Result<(Place, Folded), StoreError> {
-        let mut folded = Folded::default();
-        let take = |saying| match saying {
-            Saying::Anew => folded.things.clear(),
-            Saying::Fact(fact) => match serde_json::from_value(fact).unwrap_or(Fact::Unknown(Value::Null)) {
-                Fact::Put { collection, key, value } => drop(folded.things.insert((collection, key), value)),
-                Fact::Removed { collection, key } => drop(folded.things.remove(&(collection, key))),
-                Fact::Unknown(_) => folded.strange = true,
-            },
-        };
-        let place = read_on(self.store, &self.scope(), Place::default(), take).await?;
-        Ok((place, folded))
-    }
-
-    /// A log that is long for what it says says it anew first.
-    async fn append(&self, fact: &Fact) -> Result<(), StoreError> {
-        let (place, Folded { things, strange }) = self.fold().await?;
-        if !strange && place.is_long(things.len()) {
-            let put = |((collection, key), value)| serde_json::to_value(Fact::Put { collection, key, value });
-            let facts = things.into_iter().map(put).collect::<Result<Vec<_>, _>>();
-            let facts = facts.map_err(|error| StoreError::Invalid(error.to_string()))?;
-            shorten(self.store, &self.scope(), place, facts).await?;
-        }
-        append_fact(self.store, &self.scope(), fact).await
-    }
-
-    fn scope(&self) -> String {
-        format!("goose/{}", self.principal)
     }
 }

@@ -22,6 +22,11 @@ pub trait FactState: Default + Send {
     /// Facts that fold to this state: what a compacted log holds. Whatever of an entry's place and time counts must be in
     /// them, since they all get those of one entry.
     fn facts(&self) -> Vec<Self::Fact>;
+
+    /// How much this state says: a log may have a few entries for each. Large states count without making their facts.
+    fn size(&self) -> usize {
+        self.facts().len()
+    }
 }
 
 /// Where and when a fact was written.
@@ -33,7 +38,27 @@ pub struct FactEntry {
     pub at: Timestamp,
 }
 
+/// What a log says up to one of its entries.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoldedFacts<S> {
+    /// The fold of everything up to there.
+    pub state: S,
+    position: Place,
+    /// Facts that this version cannot read would be lost if the log were compacted.
+    has_unknown: bool,
+}
+
+impl<S> FoldedFacts<S> {
+    /// The last entry that is in it.
+    pub fn end(&self) -> Seq {
+        self.position.end
+    }
+}
+
 /// The log of one scope. It stays short: at most a few entries per fact of its state.
+///
+/// A log that is kept for as long as the server lives is compacted by [`FactLog::append`]. One that is made for a single
+/// call, as those of principals and sessions are, is compacted the same way: `append` reads a log of unknown length.
 pub struct FactLog<S> {
     store: Arc<dyn Store>,
     scope: String,
@@ -47,58 +72,106 @@ impl<S: FactState> FactLog<S> {
         Self { store, scope: scope.into(), due: Due::default(), state: PhantomData }
     }
 
-    /// Reads the whole log. One that is long for what it holds is compacted.
-    pub async fn fold(&self) -> Result<S, StoreError> {
-        let mut state = S::default();
-        let (mut place, mut has_unknown) = (Place::default(), false);
+    /// Its scope.
+    pub fn scope(&self) -> &str {
+        &self.scope
+    }
+
+    /// Reads the whole log, and writes nothing.
+    pub async fn read(&self) -> Result<FoldedFacts<S>, StoreError> {
+        let mut folded = FoldedFacts::default();
+        self.read_on(&mut folded).await?;
+        Ok(folded)
+    }
+
+    /// Reads what was added since, and writes nothing. Whoever was read to before a compaction reads the compacted entry
+    /// whole, since it stands at the place of the last one that it replaces.
+    pub async fn read_on(&self, folded: &mut FoldedFacts<S>) -> Result<(), StoreError> {
+        let FoldedFacts { state, position, has_unknown } = folded;
         loop {
-            let page = self.store.read_scope(&self.scope, place.end, SCOPE_PAGE).await?;
+            let page = self.store.read_scope(&self.scope, position.end, SCOPE_PAGE).await?;
             if page.is_empty() {
-                break;
+                return Ok(());
             }
             for entry in page {
                 let written = FactEntry { seq: entry.seq, at: entry.at };
                 let mut apply = |state: &mut S, fact: Value| match serde_json::from_value(fact) {
                     Ok(fact) => state.apply(fact, written),
-                    Err(_) => has_unknown = true,
+                    Err(_) => *has_unknown = true,
                 };
-                place = Place { end: entry.seq, at: entry.at, entries: place.entries + 1 };
+                *position = Place { end: entry.seq, at: entry.at, entries: position.entries + 1 };
                 match compacted_facts(entry.fact) {
                     Ok(facts) => {
-                        place.entries = 1;
-                        state = S::default();
-                        facts.into_iter().for_each(|fact| apply(&mut state, fact));
+                        position.entries = 1;
+                        *state = S::default();
+                        facts.into_iter().for_each(|fact| apply(state, fact));
                     }
-                    Err(fact) => apply(&mut state, fact),
+                    Err(fact) => apply(state, fact),
                 }
             }
         }
-        let facts = state.facts();
-        // Facts that this version cannot read would be lost.
-        if !has_unknown && place.is_long(facts.len()) {
-            let values = facts.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
-            let values = values.map_err(|error| StoreError::Invalid(error.to_string()))?;
-            place = shorten(&*self.store, &self.scope, place, values).await?;
+    }
+
+    /// Reads the whole log. One that is long for what it holds is compacted.
+    pub async fn fold(&self) -> Result<S, StoreError> {
+        let mut folded = self.read().await?;
+        self.compact_if_long(&mut folded).await?;
+        Ok(folded.state)
+    }
+
+    /// Compacts a log that is long for what it holds; true if it was.
+    pub async fn compact_if_long(&self, folded: &mut FoldedFacts<S>) -> Result<bool, StoreError> {
+        let size = folded.state.size();
+        let compacted = folded.position.is_long(size) && self.compact(folded).await?;
+        self.due.set(folded.position, size);
+        Ok(compacted)
+    }
+
+    /// Compacts the log whatever its length, so that what was removed is not on the disk any more. False if it holds facts
+    /// of a later version: they would be lost.
+    pub async fn compact(&self, folded: &mut FoldedFacts<S>) -> Result<bool, StoreError> {
+        if folded.has_unknown {
+            return Ok(false);
         }
-        self.due.set(place, facts.len());
-        Ok(state)
+        let facts = folded.state.facts().iter().map(fact_value).collect::<Result<Vec<_>, _>>()?;
+        folded.position = shorten(&*self.store, &self.scope, folded.position, facts).await?;
+        Ok(true)
     }
 
     /// Writes a fact, safe from a power cut. From time to time the log is compacted afterwards; if that fails the fact is
     /// written all the same.
     pub async fn append(&self, fact: &S::Fact) -> Result<FactEntry, StoreError> {
-        let value = serde_json::to_value(fact).map_err(|error| StoreError::Invalid(error.to_string()))?;
-        let at = clock::now();
-        let append = ScopeAppend { scope: self.scope.clone(), at, facts: vec![value], after: None };
-        let seq = self.store.append_scope(append, Durability::Barrier).await?;
+        self.append_with(fact, Durability::Barrier).await
+    }
+
+    /// The same, as durable as it must be.
+    pub async fn append_with(&self, fact: &S::Fact, durability: Durability) -> Result<FactEntry, StoreError> {
+        let entry = self.write(fact, None, durability).await?;
         if self.due.count()
             && let Err(error) = self.fold().await
         {
             tracing::warn!(%error, scope = self.scope, "a log of facts stays long");
             self.due.put_off();
         }
+        Ok(entry)
+    }
+
+    /// Writes a fact right behind the last entry that was read, safe from a power cut: [`StoreError::Gap`] if there is
+    /// another one by now.
+    pub async fn append_after(&self, folded: &FoldedFacts<S>, fact: &S::Fact) -> Result<FactEntry, StoreError> {
+        self.write(fact, Some(folded.end()), Durability::Barrier).await
+    }
+
+    async fn write(&self, fact: &S::Fact, after: Option<Seq>, sync: Durability) -> Result<FactEntry, StoreError> {
+        let at = clock::now();
+        let append = ScopeAppend { scope: self.scope.clone(), at, facts: vec![fact_value(fact)?], after };
+        let seq = self.store.append_scope(append, sync).await?;
         Ok(FactEntry { seq, at })
     }
+}
+
+fn fact_value(fact: &impl Serialize) -> Result<Value, StoreError> {
+    serde_json::to_value(fact).map_err(|error| StoreError::Invalid(error.to_string()))
 }
 
 #[cfg(test)]
@@ -182,5 +255,25 @@ mod tests {
         assert_eq!(log.fold().await.unwrap().0["old"].0, 7);
         let rows = read_scope_all(&*store, "a").await.unwrap();
         assert_eq!(rows.len(), 1_002, "a log with facts of another version is not compacted");
+    }
+
+    #[tokio::test]
+    async fn a_reader_who_goes_on_after_a_compaction_ends_with_the_same() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let log: FactLog<Values> = FactLog::new(Arc::clone(&store), "a");
+        log.append(&set("gone", 1)).await.unwrap();
+        log.append(&set("kept", 2)).await.unwrap();
+        let mut reader = log.read().await.unwrap();
+        log.append(&Fact::Removed { key: "gone".to_owned() }).await.unwrap();
+        let mut folded = log.read().await.unwrap();
+        assert!(log.compact(&mut folded).await.unwrap());
+        let rows = read_scope_all(&*store, "a").await.unwrap();
+        assert_eq!(rows.len(), 1);
+        assert!(!rows[0].fact.to_string().contains("gone"), "what was removed is not on the disk: {}", rows[0].fact);
+        log.read_on(&mut reader).await.unwrap();
+        assert_eq!(reader, folded);
+        assert_eq!(log.append_after(&reader, &set("next", 3)).await.unwrap().seq, reader.end().next());
+        let late = log.append_after(&reader, &set("late", 4)).await;
+        assert!(matches!(late, Err(StoreError::Gap { .. })), "{late:?}");
     }
 }

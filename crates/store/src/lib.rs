@@ -22,12 +22,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use error::StoreError;
-pub use fact_log::{FactEntry, FactLog, FactState};
+pub use fact_log::{FactEntry, FactLog, FactState, FoldedFacts};
 pub use feed::{LiveBatch, Tail, TailEvent};
 pub use memory::MemoryStore;
 pub use row::join_deltas;
 pub use runs::{RunKey, RunPage, RunQuery, RunSort};
-pub use shorten::{Due, Place, Saying, longest, read_on, shorten};
+pub use shorten::longest;
 pub use sqlite::{SqliteStore, StoreOptions};
 pub use types::{
     Alias, Append, BusyTimeout, Claim, Committed, Cursor, DeltaForm, Durability, Epoch, Health, Limit,

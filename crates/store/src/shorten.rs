@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gander_domain::{Seq, Timestamp};
 use serde_json::{Map, Value};
 
-use super::{SCOPE_PAGE, Store, StoreError};
+use super::{Store, StoreError};
 
 /// The one key of a fact that says everything anew.
 const ANEW: &str = "said_anew";
@@ -26,15 +26,6 @@ pub struct Place {
     pub end: Seq,
     pub(crate) at: Timestamp,
     pub(crate) entries: usize,
-}
-
-/// What such a log says next.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Saying {
-    /// Everything follows once more: what was said before counts no longer.
-    Anew,
-    /// A fact.
-    Fact(Value),
 }
 
 impl Place {
@@ -69,33 +60,6 @@ impl Due {
 /// How long a log that says so many things in the end may be.
 pub fn longest(live: usize) -> usize {
     FEW.max(live.saturating_mul(WASTE))
-}
-
-/// Reads on to the end of a scope's log.
-pub async fn read_on(
-    store: &dyn Store,
-    scope: &str,
-    from: Place,
-    mut take: impl FnMut(Saying),
-) -> Result<Place, StoreError> {
-    let mut place = from;
-    loop {
-        let page = store.read_scope(scope, place.end, SCOPE_PAGE).await?;
-        if page.is_empty() {
-            return Ok(place);
-        }
-        for entry in page {
-            place = Place { end: entry.seq, at: entry.at, entries: place.entries + 1 };
-            match compacted_facts(entry.fact) {
-                Ok(facts) => {
-                    place.entries = 1;
-                    take(Saying::Anew);
-                    facts.into_iter().map(Saying::Fact).for_each(&mut take);
-                }
-                Err(fact) => take(Saying::Fact(fact)),
-            }
-        }
-    }
 }
 
 /// Puts these facts in place of everything up to a place, which they must say as a whole. Whoever folds a log that

@@ -12,7 +12,6 @@ mod tools;
 use std::sync::Arc;
 
 use gander_domain::{Principal, Seq, SessionId, Timestamp};
-use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -22,7 +21,7 @@ pub use tools::{ArtifactTools, artifact_tool_specs};
 
 use gander_runtime::hub::OnDeleted;
 use gander_store::clock;
-use gander_store::{Durability, ScopeAppend, Store, StoreError};
+use gander_store::{Durability, FactLog, ScopeAppend, Store, StoreError};
 use index::{ArtifactFact, ArtifactIndex};
 
 /// A larger content is refused, counted as it is stored: base64 for what is no text.
@@ -96,20 +95,21 @@ impl Artifacts {
         check_new_version(&new)?;
         let content = new_content_scope();
         let NewVersion { name, mime, metadata, content: body } = new;
-        self.append_fact(&content, fact_value(&body)?, None, Durability::Relaxed).await?;
+        self.store_content(&content, &body).await?;
+        let log = self.index_log(scope);
         for _ in 0..MAX_SAVE_ATTEMPTS {
-            let index = self.read_index(scope).await?;
-            if index.len() >= MAX_VERSIONS {
+            let mut index = log.read().await?;
+            if index.state.len() >= MAX_VERSIONS {
                 break;
             }
-            index.compact_if_long(&*self.store, &scope.0).await?;
+            log.compact_if_long(&mut index).await?;
             let at = clock::now();
-            let number = index.next_version(&name);
+            let number = index.state.next_version(&name);
             let version =
                 SavedVersion { number, mime: mime.clone(), metadata: metadata.clone(), at, content: content.clone() };
-            let saved = fact_value(&ArtifactFact::Saved { name: name.clone(), version: version.clone() })?;
-            match self.append_fact(&scope.0, saved, Some(index.end()), Durability::Barrier).await {
-                Ok(()) => return Ok(version),
+            let saved = ArtifactFact::Saved { name: name.clone(), version: version.clone() };
+            match log.append_after(&index, &saved).await {
+                Ok(_) => return Ok(version),
                 Err(StoreError::Gap { .. }) => {} // somebody else saved meanwhile
                 Err(error) => return Err(error.into()),
             }
@@ -149,19 +149,14 @@ impl Artifacts {
 
     /// Takes a name and all its versions away; false if there was none.
     pub async fn delete(&self, scope: &ArtifactScope, name: &str) -> Result<bool, ArtifactError> {
-        let index = self.read_index(scope).await?;
-        let versions = index.versions(name);
+        let log = self.index_log(scope);
+        let mut index = log.read().await?;
+        let versions = index.state.versions(name).to_vec();
         if versions.is_empty() {
             return Ok(false);
         }
-        index.compact_if_long(&*self.store, &scope.0).await?;
-        self.append_fact(
-            &scope.0,
-            fact_value(&ArtifactFact::Deleted { name: name.to_owned() })?,
-            None,
-            Durability::Barrier,
-        )
-        .await?;
+        log.compact_if_long(&mut index).await?;
+        log.append(&ArtifactFact::Deleted { name: name.to_owned() }).await?;
         self.delete_contents(versions.iter()).await?;
         Ok(true)
     }
@@ -194,18 +189,18 @@ impl Artifacts {
     }
 
     async fn read_index(&self, scope: &ArtifactScope) -> Result<ArtifactIndex, StoreError> {
-        ArtifactIndex::read(&*self.store, &scope.0).await
+        Ok(self.index_log(scope).read().await?.state)
     }
 
-    async fn append_fact(
-        &self,
-        scope: &str,
-        fact: Value,
-        after: Option<Seq>,
-        sync: Durability,
-    ) -> Result<(), StoreError> {
-        let append = ScopeAppend { scope: scope.to_owned(), at: clock::now(), facts: vec![fact], after };
-        self.store.append_scope(append, sync).await.map(drop)
+    fn index_log(&self, scope: &ArtifactScope) -> FactLog<ArtifactIndex> {
+        FactLog::new(Arc::clone(&self.store), scope.0.clone())
+    }
+
+    /// A log of one fact. The index that points to it is written behind a barrier, which makes this safe as well.
+    async fn store_content(&self, scope: &str, content: &ArtifactContent) -> Result<(), StoreError> {
+        let fact = serde_json::to_value(content).map_err(|error| StoreError::Invalid(error.to_string()))?;
+        let append = ScopeAppend { scope: scope.to_owned(), at: clock::now(), facts: vec![fact], after: None };
+        self.store.append_scope(append, Durability::Relaxed).await.map(drop)
     }
 }
 
@@ -218,10 +213,6 @@ impl SavedVersion {
 
 fn new_content_scope() -> String {
     format!("artifacts/content/{}", Uuid::now_v7())
-}
-
-fn fact_value(value: &impl Serialize) -> Result<Value, StoreError> {
-    serde_json::to_value(value).map_err(|error| StoreError::Invalid(error.to_string()))
 }
 
 fn check_new_version(new: &NewVersion) -> Result<(), ArtifactError> {

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use gander_domain::Principal;
 use gander_domain::sanitize;
-use gander_store::{self, Saying, Store, StoreError, append_fact, read_on, shorten};
+use gander_store::{FactEntry, FactLog, FactState, Store, StoreError};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 pub use tools::{MemoryTools, memory_tool_specs};
 
@@ -27,7 +26,7 @@ const MAX_NAME_CHARS: usize = 64;
 /// Tags of one memory.
 const MAX_TAGS: usize = 16;
 
-/// How much of them a run is text unasked.
+/// How much of them a run is told unasked.
 const MAX_PROMPT_BYTES: usize = 8 << 10;
 
 /// Where a memory counts.
@@ -85,19 +84,33 @@ pub struct Memories {
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum Fact {
+enum MemoryFact {
     Remembered(Memory),
     Forgotten(Memory),
-    #[serde(untagged)]
-    Unknown(Value),
 }
 
-/// What a log of memories says.
+/// One principal's memories, the oldest first.
 #[derive(Default)]
-struct Folded {
-    kept: Vec<Memory>,
-    /// It holds facts that only another version knows.
-    strange: bool,
+struct KeptMemories(Vec<Memory>);
+
+impl FactState for KeptMemories {
+    type Fact = MemoryFact;
+
+    fn apply(&mut self, fact: MemoryFact, _: FactEntry) {
+        match fact {
+            MemoryFact::Remembered(memory) if self.0.contains(&memory) => {}
+            MemoryFact::Remembered(memory) => self.0.push(memory),
+            MemoryFact::Forgotten(memory) => self.0.retain(|known| *known != memory),
+        }
+    }
+
+    fn facts(&self) -> Vec<MemoryFact> {
+        self.0.iter().cloned().map(MemoryFact::Remembered).collect()
+    }
+
+    fn size(&self) -> usize {
+        self.0.len()
+    }
 }
 
 impl Memories {
@@ -108,17 +121,18 @@ impl Memories {
 
     /// What somebody's agents remember, the oldest first.
     pub async fn list(&self, principal: &Principal) -> Result<Vec<Memory>, StoreError> {
-        Ok(self.fold(principal).await?.1.kept)
+        Ok(self.log(principal).read().await?.state.0)
     }
 
     /// Remembers one more; the same one twice is one.
     pub async fn remember(&self, principal: &Principal, memory: Memory) -> Result<(), MemoryError> {
         let memory = check_memory(memory)?;
-        let kept = self.list(principal).await?;
+        let log = self.log(principal);
+        let KeptMemories(kept) = log.fold().await?;
         match kept.contains(&memory) {
             true => Ok(()),
             false if kept.len() >= MAX_MEMORIES => Err(MemoryError::Full),
-            false => Ok(append_fact(&*self.store, &log_scope(principal), &Fact::Remembered(memory)).await?),
+            false => Ok(log.append(&MemoryFact::Remembered(memory)).await.map(drop)?),
         }
     }
 
@@ -161,36 +175,21 @@ impl Memories {
         }
     }
 
-    /// What is forgotten is not only said to be: the log says the rest anew, and the words are gone.
+    /// What is forgotten is gone from the disk too: the log is compacted at once.
     async fn remove_all(&self, principal: &Principal, gone: Vec<Memory>) -> Result<(), StoreError> {
+        let log = self.log(principal);
         for memory in gone {
-            append_fact(&*self.store, &log_scope(principal), &Fact::Forgotten(memory)).await?;
+            log.append(&MemoryFact::Forgotten(memory)).await?;
         }
-        let (place, Folded { kept, strange }) = self.fold(principal).await?;
-        if strange {
-            return Ok(());
-        }
-        let facts = kept.into_iter().map(|memory| serde_json::to_value(Fact::Remembered(memory)));
-        let facts = facts.collect::<Result<Vec<_>, _>>().map_err(|error| StoreError::Invalid(error.to_string()))?;
-        shorten(&*self.store, &log_scope(principal), place, facts).await.map(drop)
+        let mut folded = log.read().await?;
+        log.compact(&mut folded).await.map(drop)
     }
 
-    async fn fold(&self, principal: &Principal) -> Result<(gander_store::Place, Folded), StoreError> {
-        let mut folded = Folded::default();
-        let take = |saying| match saying {
-            Saying::Anew => folded.kept.clear(),
-            Saying::Fact(fact) => match serde_json::from_value(fact).unwrap_or(Fact::Unknown(Value::Null)) {
-                Fact::Remembered(memory) if !folded.kept.contains(&memory) => folded.kept.push(memory),
-                Fact::Forgotten(memory) => folded.kept.retain(|known| *known != memory),
-                Fact::Remembered(_) => {}
-                Fact::Unknown(_) => folded.strange = true,
-            },
-        };
-        let place = read_on(&*self.store, &log_scope(principal), gander_store::Place::default(), take).await?;
-        Ok((place, folded))
+    fn log(&self, principal: &Principal) -> FactLog<KeptMemories> {
+        FactLog::new(Arc::clone(&self.store), format!("{SCOPE}{}", principal.as_str()))
     }
 
-    /// What a run in this folder is text unasked: the newest first, as far as there is room.
+    /// What a run in this folder is told unasked: the newest first, as far as there is room.
     pub async fn prompt_text(&self, principal: &Principal, folder: &str) -> Result<String, StoreError> {
         let mut text = String::new();
         for memory in self.list(principal).await?.iter().rev().filter(|memory| memory.applies_in(folder)) {
@@ -250,10 +249,6 @@ fn check_memory(memory: Memory) -> Result<Memory, MemoryError> {
         true => Err(MemoryError::BadText),
         false => Ok(Memory { place, category, text, tags }),
     }
-}
-
-fn log_scope(principal: &Principal) -> String {
-    format!("{SCOPE}{}", principal.as_str())
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl Recipes {
         if let Some(known) = lock(&self.slashes).get(principal) {
             return Ok(Arc::clone(known));
         }
-        let user_store = UserStore::open(&*self.store, principal);
+        let user_store = UserStore::open(&self.store, principal);
         let (recipes, names) =
             (user_store.collection(Collection::Recipe).await?, user_store.collection(Collection::Slash).await?);
         let slashes: Arc<[SlashRecipe]> = names

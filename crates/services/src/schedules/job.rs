@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use gander_agent::recipe::Values;
 use gander_domain::{Principal, SessionId, Timestamp};
+use gander_store::{FactEntry, FactState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -73,22 +74,14 @@ pub(crate) type ScheduleKey = (Principal, String);
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum ScheduleFact {
-    Put {
-        job: Box<Schedule>,
-    },
-    Removed {
-        owner: Principal,
-        id: String,
-    },
-    Ran {
-        owner: Principal,
-        id: String,
-        at: Timestamp,
-        session: SessionId,
-    },
-    #[serde(untagged)]
-    Unknown(Value),
+    Put { job: Box<Schedule> },
+    Removed { owner: Principal, id: String },
+    Ran { owner: Principal, id: String, at: Timestamp, session: SessionId },
 }
+
+/// Every schedule, by owner and name.
+#[derive(Default)]
+pub(crate) struct ScheduleTable(pub(crate) BTreeMap<ScheduleKey, ScheduleState>);
 
 impl ScheduleState {
     /// When it is due next; never, if it rests.
@@ -105,8 +98,47 @@ impl ScheduleState {
     }
 }
 
-/// The facts that a compacted log holds for this schedule.
-pub(crate) fn schedule_facts(state: &ScheduleState) -> Vec<ScheduleFact> {
+impl FactState for ScheduleTable {
+    type Fact = ScheduleFact;
+
+    fn apply(&mut self, fact: ScheduleFact, _: FactEntry) {
+        self.apply_fact(fact);
+    }
+
+    fn facts(&self) -> Vec<ScheduleFact> {
+        self.0.values().flat_map(schedule_facts).collect()
+    }
+
+    fn size(&self) -> usize {
+        self.0.values().map(|state| 1 + state.runs.len()).sum()
+    }
+}
+
+impl ScheduleTable {
+    pub(crate) fn apply_fact(&mut self, fact: ScheduleFact) {
+        let Self(schedules) = self;
+        match fact {
+            ScheduleFact::Put { job } => {
+                let key = (job.owner.clone(), job.id.clone());
+                let runs = schedules.remove(&key).map(|old| old.runs).unwrap_or_default();
+                let counted_from = job.since;
+                schedules.insert(key, ScheduleState { job: *job, counted_from, runs, last_error: None });
+            }
+            ScheduleFact::Removed { owner, id } => drop(schedules.remove(&(owner, id))),
+            ScheduleFact::Ran { owner, id, at, session } => {
+                let Some(state) = schedules.get_mut(&(owner, id)) else { return };
+                state.counted_from = state.counted_from.max(at);
+                state.last_error = None;
+                state.runs.push_back((at, session));
+                if state.runs.len() > MAX_REMEMBERED_RUNS {
+                    state.runs.pop_front();
+                }
+            }
+        }
+    }
+}
+
+fn schedule_facts(state: &ScheduleState) -> Vec<ScheduleFact> {
     let put = ScheduleFact::Put { job: Box::new(state.job.clone()) };
     let Schedule { owner, id, .. } = &state.job;
     let ran = state.runs.iter().map(|(at, session)| {
@@ -114,26 +146,4 @@ pub(crate) fn schedule_facts(state: &ScheduleState) -> Vec<ScheduleFact> {
         ScheduleFact::Ran { owner, id, at: *at, session: *session }
     });
     [put].into_iter().chain(ran).collect()
-}
-
-pub(crate) fn apply_fact(jobs: &mut BTreeMap<ScheduleKey, ScheduleState>, fact: ScheduleFact) {
-    match fact {
-        ScheduleFact::Put { job } => {
-            let key = (job.owner.clone(), job.id.clone());
-            let runs = jobs.remove(&key).map(|old| old.runs).unwrap_or_default();
-            let counted_from = job.since;
-            jobs.insert(key, ScheduleState { job: *job, counted_from, runs, last_error: None });
-        }
-        ScheduleFact::Removed { owner, id } => drop(jobs.remove(&(owner, id))),
-        ScheduleFact::Ran { owner, id, at, session } => {
-            let Some(state) = jobs.get_mut(&(owner, id)) else { return };
-            state.counted_from = state.counted_from.max(at);
-            state.last_error = None;
-            state.runs.push_back((at, session));
-            if state.runs.len() > MAX_REMEMBERED_RUNS {
-                state.runs.pop_front();
-            }
-        }
-        ScheduleFact::Unknown(_) => {}
-    }
 }

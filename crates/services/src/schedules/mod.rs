@@ -3,18 +3,16 @@
 pub(crate) mod cron;
 mod job;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gander_domain::{Principal, SessionId, Timestamp};
-use gander_store::{Due, Place, Saying, Store, StoreError, append_fact, read_on, shorten};
-use serde_json::Value;
+use gander_store::{FactLog, Store, StoreError};
 use tokio::sync::Notify;
 
 use cron::machine_time_zone;
 pub use cron::{ScheduleTimeError, canonical_time_zone};
 pub use job::{MissedRuns, Schedule, ScheduleState};
-use job::{ScheduleFact, ScheduleKey};
+use job::{ScheduleFact, ScheduleKey, ScheduleTable};
 
 /// The log's key.
 const SCOPE: &str = "schedules";
@@ -24,9 +22,9 @@ pub const MAX_SCHEDULES: usize = 200;
 
 /// All schedules, folded from their log.
 pub struct Schedules {
-    store: Arc<dyn Store>,
-    jobs: Mutex<BTreeMap<ScheduleKey, ScheduleState>>,
-    due: Due,
+    log: FactLog<ScheduleTable>,
+    /// The same in memory, with what only this process knows: failures, and times that were skipped.
+    known: Mutex<ScheduleTable>,
     /// Told when something changed.
     wake: Notify,
     /// What happens to a time at which no server ran.
@@ -38,10 +36,10 @@ pub struct Schedules {
 impl Schedules {
     /// Those in this store. Without a zone it is the machine's, found out when somebody wants to know.
     pub async fn load(store: Arc<dyn Store>, missed: MissedRuns, zone: Option<String>) -> Result<Self, StoreError> {
-        let due = Due::default();
-        let jobs = read_and_compact(&*store, &due).await?;
+        let log = FactLog::<ScheduleTable>::new(store, SCOPE);
+        let known = Mutex::new(log.fold().await?);
         let zone = zone.map_or_else(OnceLock::new, OnceLock::from);
-        Ok(Self { store, jobs: Mutex::new(jobs), due, wake: Notify::new(), missed, zone })
+        Ok(Self { log, known, wake: Notify::new(), missed, zone })
     }
 
     /// Until a schedule was put, removed or run.
@@ -61,17 +59,17 @@ impl Schedules {
 
     /// Somebody's schedules, by name.
     pub fn list(&self, owner: &Principal) -> Vec<ScheduleState> {
-        self.lock().iter().filter(|((of, _), _)| of == owner).map(|(_, state)| state.clone()).collect()
+        self.lock().0.iter().filter(|((of, _), _)| of == owner).map(|(_, state)| state.clone()).collect()
     }
 
     /// One of them.
     pub fn get(&self, owner: &Principal, id: &str) -> Option<ScheduleState> {
-        self.lock().get(&(owner.clone(), id.to_owned())).cloned()
+        self.lock().0.get(&(owner.clone(), id.to_owned())).cloned()
     }
 
     /// True if none will ever be due.
     pub fn is_idle(&self) -> bool {
-        self.lock().values().all(|state| state.job.paused)
+        self.lock().0.values().all(|state| state.job.paused)
     }
 
     /// Keeps one, in place of an older one of its name.
@@ -101,65 +99,36 @@ impl Schedules {
 
     /// Its last try went wrong, in words for people.
     pub(crate) fn record_failure(&self, owner: &Principal, id: &str, reason: String) {
-        if let Some(state) = self.lock().get_mut(&(owner.clone(), id.to_owned())) {
+        if let Some(state) = self.lock().0.get_mut(&(owner.clone(), id.to_owned())) {
             state.last_error = Some(reason);
         }
     }
 
     /// A time that was missed is not made up for.
     pub(crate) fn skip_missed(&self, key: &ScheduleKey, now: Timestamp) {
-        if let Some(state) = self.lock().get_mut(key) {
+        if let Some(state) = self.lock().0.get_mut(key) {
             state.counted_from = now;
         }
     }
 
     /// The schedule that is due next, and when.
     pub(crate) fn next_due(&self) -> Option<(ScheduleKey, Timestamp)> {
-        let jobs = self.lock();
-        let due = jobs.iter().filter_map(|(key, state)| Some((key, state.next_run()?)));
+        let known = self.lock();
+        let due = known.0.iter().filter_map(|(key, state)| Some((key, state.next_run()?)));
         due.min_by_key(|(_, at)| *at).map(|(key, at)| (key.clone(), at))
     }
 
     async fn write(&self, fact: ScheduleFact) -> Result<(), StoreError> {
-        append_fact(&*self.store, SCOPE, &fact).await?;
-        job::apply_fact(&mut self.lock(), fact);
+        self.log.append(&fact).await?;
+        self.lock().apply_fact(fact);
         self.wake.notify_one();
-        if self.due.count()
-            && let Err(error) = read_and_compact(&*self.store, &self.due).await
-        {
-            tracing::warn!(%error, "the log of schedules stays long");
-            self.due.put_off();
-        }
         Ok(())
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ScheduleKey, ScheduleState>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ScheduleTable> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Reads the log. One that is long for what it says says it anew.
-async fn read_and_compact(store: &dyn Store, due: &Due) -> Result<BTreeMap<ScheduleKey, ScheduleState>, StoreError> {
-    let (mut jobs, mut strange) = (BTreeMap::new(), false);
-    let take = |saying| match saying {
-        Saying::Anew => jobs.clear(),
-        Saying::Fact(fact) => {
-            let fact = serde_json::from_value(fact).unwrap_or(ScheduleFact::Unknown(Value::Null));
-            strange |= matches!(fact, ScheduleFact::Unknown(_));
-            job::apply_fact(&mut jobs, fact);
-        }
-    };
-    let mut place = read_on(store, SCOPE, Place::default(), take).await?;
-    let live = jobs.values().map(|state| 1 + state.runs.len()).sum();
-    if !strange && place.is_long(live) {
-        let facts =
-            jobs.values().flat_map(job::schedule_facts).map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
-        let facts = facts.map_err(|error| StoreError::Invalid(error.to_string()))?;
-        place = shorten(store, SCOPE, place, facts).await?;
-    }
-    due.set(place, live);
-    Ok(jobs)
 }
 
 #[cfg(test)]
@@ -167,6 +136,7 @@ async fn read_and_compact(store: &dyn Store, due: &Due) -> Result<BTreeMap<Sched
 mod tests {
     use gander_agent::recipe::Values;
     use gander_domain::Seq;
+    use serde_json::Value;
     use uuid::Uuid;
 
     use super::*;

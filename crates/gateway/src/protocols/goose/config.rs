@@ -43,8 +43,8 @@ pub async fn load_saved_settings(
     peer: &ClientPeer,
     collection: Collection,
 ) -> Result<BTreeMap<String, Value>, ServiceError> {
-    let book = UserStore::open(&**services.hub.store(), &peer.caller.principal);
-    book.collection(collection).await.map_err(|error| unavailable(&error))
+    let user_store = UserStore::open(services.hub.store(), &peer.caller.principal);
+    user_store.collection(collection).await.map_err(|error| unavailable(&error))
 }
 
 /// Every setting that is in force.
@@ -79,8 +79,8 @@ pub async fn save_setting(
         let allowed = peer.caller.may_loosen_policy(services.settings.policy, policy);
         allowed.map_err(denied)?;
     }
-    let book = UserStore::open(&**services.hub.store(), &peer.caller.principal);
-    book.put(collection, key, value).await.map_err(|error| unavailable(&error))
+    let user_store = UserStore::open(services.hub.store(), &peer.caller.principal);
+    user_store.put(collection, key, value).await.map_err(|error| unavailable(&error))
 }
 
 /// Forgets a setting; false if there was none.
@@ -90,8 +90,8 @@ pub async fn delete_setting(
     collection: Collection,
     key: &str,
 ) -> Result<bool, ServiceError> {
-    let book = UserStore::open(&**services.hub.store(), &peer.caller.principal);
-    book.remove(collection, key).await.map_err(|error| unavailable(&error))
+    let user_store = UserStore::open(services.hub.store(), &peer.caller.principal);
+    user_store.remove(collection, key).await.map_err(|error| unavailable(&error))
 }
 
 /// True for what is never shown nor stored.

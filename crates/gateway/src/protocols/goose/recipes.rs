@@ -76,9 +76,9 @@ pub async fn save_recipe(
         return Err(ServiceError::BadParams(format!("id must be a plain name of at most {MAX_RECIPE_ID} bytes")));
     }
     let at = gander_wire::goose::session::time_text(clock::now());
-    let book = UserStore::open(&**services.hub.store(), &peer.caller.principal);
+    let user_store = UserStore::open(services.hub.store(), &peer.caller.principal);
     let kept = json!({ "recipe": recipe, "last_modified": at });
-    book.put(Collection::Recipe, &id, kept).await.map_err(|error| unavailable(&error))?;
+    user_store.put(Collection::Recipe, &id, kept).await.map_err(|error| unavailable(&error))?;
     services.recipes.forget_slashes(&peer.caller.principal);
     Ok(id)
 }

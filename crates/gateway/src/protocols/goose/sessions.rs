@@ -32,9 +32,9 @@ pub async fn load_transcript(services: &Services, session: SessionId) -> Result<
 /// The object of a session, without its conversation.
 pub async fn session_object(services: &Services, view: &SessionView) -> Result<Map<String, Value>, ServiceError> {
     let mut kept = initial_meta(services, view.session).await?;
-    let kept_later = UserStore::open(&**services.hub.store(), &view.owner);
+    let user_store = UserStore::open(services.hub.store(), &view.owner);
     let later =
-        kept_later.get(Collection::Session, &view.session.to_string()).await.map_err(|error| unavailable(&error))?;
+        user_store.get(Collection::Session, &view.session.to_string()).await.map_err(|error| unavailable(&error))?;
     if let Some(Value::Object(later)) = later {
         kept.extend(later);
     }

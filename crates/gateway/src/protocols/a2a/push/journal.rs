@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gander_domain::{RunId, Seq};
 use gander_services::vault::Vault;
-use gander_store::{Due, Durability, Place, Saying, ScopeAppend, Store, StoreError, clock, read_on, shorten};
+use gander_store::{Durability, FactEntry, FactLog, FactState, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::{Receiver, credentials};
@@ -45,25 +45,51 @@ pub(super) enum DeliveryState {
     Pending,
 }
 
-/// What is wanted of each run, by the wish's name.
-type Receivers = BTreeMap<(RunId, String), (Receiver, DeliveryState)>;
-
 /// The log of these facts.
 pub(super) struct PushJournal {
-    store: Arc<dyn Store>,
+    log: FactLog<Receivers>,
     vault: Vault,
-    scope: String,
-    due: Due,
 }
 
-/// What the log says.
+/// The receivers of each run, by the name of their configuration.
 #[derive(Default)]
-struct JournalState {
-    receivers: Receivers,
-    /// It holds facts that only another version knows.
-    strange: bool,
-    /// An earlier version wrote credentials into it.
-    secrets: bool,
+struct Receivers {
+    known: BTreeMap<(RunId, String), (Receiver, DeliveryState)>,
+    /// An earlier version wrote credentials into the log.
+    has_secrets: bool,
+}
+
+impl FactState for Receivers {
+    type Fact = PushFact;
+
+    fn apply(&mut self, fact: PushFact, _: FactEntry) {
+        match fact {
+            PushFact::ReceiverSet { receiver } => {
+                self.has_secrets |= credentials::has_secrets(&receiver.config);
+                let key = (receiver.run, receiver.config.id.clone());
+                self.known.insert(key, (*receiver, DeliveryState::Pending));
+            }
+            PushFact::Delivered { run, id, seq } => {
+                if let Some((receiver, _)) = self.known.get_mut(&(run, id)) {
+                    receiver.delivered_to = seq;
+                }
+            }
+            PushFact::Finished { run, id } => {
+                if let Some((_, state)) = self.known.get_mut(&(run, id)) {
+                    *state = DeliveryState::Complete;
+                }
+            }
+            PushFact::Removed { run, id } => drop(self.known.remove(&(run, id))),
+        }
+    }
+
+    fn facts(&self) -> Vec<PushFact> {
+        self.known.values().flat_map(receiver_facts).collect()
+    }
+
+    fn size(&self) -> usize {
+        self.known.len() * 2
+    }
 }
 
 impl PushJournal {
@@ -80,41 +106,29 @@ impl PushJournal {
         for old in scopes {
             store.delete_scope(&old).await?;
         }
-        let facts = Self { store, vault, scope, due: Due::default() };
-        facts.move_secrets_to_vault().await?;
-        let folded = facts.compact_if_long().await?;
-        let receivers =
-            folded.receivers.into_values().map(|(receiver, over)| (facts.with_secrets(receiver), over)).collect();
-        Ok((facts, receivers))
+        let journal = Self { log: FactLog::new(store, scope), vault };
+        journal.move_secrets_to_vault().await?;
+        let Receivers { known, .. } = journal.log.fold().await?;
+        let receivers = known.into_values().map(|(receiver, state)| (journal.with_secrets(receiver), state)).collect();
+        Ok((journal, receivers))
     }
 
-    /// Earlier versions wrote credentials into the log. They go into the vault, and the log says everything anew
-    /// without them: what stood there before is overwritten.
+    /// Earlier versions wrote credentials into the log. They go into the vault, and the log is compacted without them:
+    /// what stood there before is overwritten.
     async fn move_secrets_to_vault(&self) -> Result<(), StoreError> {
-        let (place, folded) = self.read_journal().await?;
-        let open: Vec<Receiver> = folded
-            .receivers
-            .values()
-            .filter(|(receiver, _)| credentials::has_secrets(&receiver.config))
-            .map(|(receiver, _)| receiver.clone())
-            .collect();
-        if open.is_empty() && !folded.secrets {
+        let mut folded = self.log.read().await?;
+        if !folded.state.has_secrets {
             return Ok(());
         }
-        for receiver in open {
-            self.store_secrets(receiver).await?;
+        for (receiver, _) in folded.state.known.values() {
+            if credentials::has_secrets(&receiver.config) {
+                self.store_secrets(receiver.clone()).await?;
+            }
         }
-        if folded.strange {
+        if !self.log.compact(&mut folded).await? {
             tracing::warn!("credentials of push notifications stay in a log that another version wrote");
-            return Ok(());
         }
-        self.rewrite(place, &folded).await.map(drop)
-    }
-
-    async fn rewrite(&self, place: Place, folded: &JournalState) -> Result<Place, StoreError> {
-        let facts =
-            folded.receivers.values().flat_map(receiver_facts).filter_map(|fact| serde_json::to_value(fact).ok());
-        shorten(&*self.store, &self.scope, place, facts.collect()).await
+        Ok(())
     }
 
     fn with_secrets(&self, receiver: Receiver) -> Receiver {
@@ -140,38 +154,8 @@ impl PushJournal {
         }
     }
 
-    async fn read_journal(&self) -> Result<(Place, JournalState), StoreError> {
-        let mut folded = JournalState::default();
-        let take = |saying| match saying {
-            Saying::Anew => folded.receivers.clear(),
-            Saying::Fact(fact) => match serde_json::from_value(fact) {
-                Ok(fact) => {
-                    folded.secrets |= matches!(&fact, PushFact::ReceiverSet { receiver } if credentials::has_secrets(&receiver.config));
-                    apply_fact(&mut folded.receivers, fact);
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "unknown fact about a push notification");
-                    folded.strange = true;
-                }
-            },
-        };
-        let place = read_on(&*self.store, &self.scope, Place::default(), take).await?;
-        Ok((place, folded))
-    }
-
-    /// A log that is long for what it says says it anew. Gives what it says.
-    async fn compact_if_long(&self) -> Result<JournalState, StoreError> {
-        let (mut place, folded) = self.read_journal().await?;
-        let live = folded.receivers.len() * 2;
-        if !folded.strange && place.is_long(live) {
-            place = self.rewrite(place, &folded).await?;
-        }
-        self.due.set(place, live);
-        Ok(folded)
-    }
-
-    pub(super) async fn append(&self, fact: &PushFact, sync: Durability) -> Result<(), StoreError> {
-        let said = match fact {
+    pub(super) async fn append(&self, fact: &PushFact, durability: Durability) -> Result<(), StoreError> {
+        let stored = match fact {
             // The vault first: a receiver without its credentials would refuse everything.
             PushFact::ReceiverSet { receiver } => {
                 self.store_secrets(Receiver::clone(receiver)).await?;
@@ -179,23 +163,15 @@ impl PushJournal {
             }
             PushFact::Delivered { .. } | PushFact::Finished { .. } | PushFact::Removed { .. } => fact,
         };
-        let facts = vec![serde_json::to_value(said).map_err(|error| StoreError::Invalid(error.to_string()))?];
-        let append = ScopeAppend { scope: self.scope.clone(), at: clock::now(), facts, after: None };
-        self.store.append_scope(append, sync).await?;
+        self.log.append_with(stored, durability).await?;
         if let PushFact::Finished { run, id } | PushFact::Removed { run, id } = fact {
             self.delete_secrets(*run, id).await;
-        }
-        if self.due.count()
-            && let Err(error) = self.compact_if_long().await
-        {
-            tracing::warn!(%error, "the log of push notifications stays long");
-            self.due.put_off();
         }
         Ok(())
     }
 }
 
-/// What says a wish anew.
+/// What a compacted log holds for a receiver.
 fn receiver_facts((receiver, state): &(Receiver, DeliveryState)) -> impl Iterator<Item = PushFact> {
     let over = || PushFact::Finished { run: receiver.run, id: receiver.config.id.clone() };
     let over = (*state == DeliveryState::Complete).then(over);
@@ -206,25 +182,6 @@ fn without_secrets(receiver: &Receiver) -> Receiver {
     Receiver { config: credentials::without_secrets(&receiver.config), ..receiver.clone() }
 }
 
-fn apply_fact(receivers: &mut Receivers, fact: PushFact) {
-    match fact {
-        PushFact::ReceiverSet { receiver } => {
-            receivers.insert((receiver.run, receiver.config.id.clone()), (*receiver, DeliveryState::Pending));
-        }
-        PushFact::Delivered { run, id, seq } => {
-            if let Some((receiver, _)) = receivers.get_mut(&(run, id)) {
-                receiver.delivered_to = seq;
-            }
-        }
-        PushFact::Finished { run, id } => {
-            if let Some((_, over)) = receivers.get_mut(&(run, id)) {
-                *over = DeliveryState::Complete;
-            }
-        }
-        PushFact::Removed { run, id } => drop(receivers.remove(&(run, id))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use gander_domain::{Principal, SessionId};
@@ -232,7 +189,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use gander_store::{MemoryStore, longest};
+    use gander_store::{MemoryStore, ScopeAppend, clock, longest};
 
     fn receiver(n: u128) -> Receiver {
         let run = RunId::new(Uuid::from_u128(n));
@@ -263,16 +220,13 @@ mod tests {
         let (one, two) = (receiver(2), receiver(3));
         let folder = tempfile::tempdir().expect("a folder");
         let vault = Vault::open(folder.path().join("secrets.json")).expect("a vault");
-        let old = PushJournal {
-            store: Arc::clone(&store),
-            vault: vault.clone(),
-            scope: JOURNAL_SCOPE.to_owned(),
-            due: Due::default(),
-        };
+        let journal =
+            |scope: String| PushJournal { log: FactLog::new(Arc::clone(&store), scope), vault: vault.clone() };
+        let old = journal(JOURNAL_SCOPE.to_owned());
         old.append(&PushFact::ReceiverSet { receiver: Box::new(receiver(4)) }, Durability::Relaxed)
             .await
             .expect("written");
-        let new = PushJournal { scope: format!("{JOURNAL_SCOPE}.{:020}", 1), ..old };
+        let new = journal(format!("{JOURNAL_SCOPE}.{:020}", 1));
         new.append(&PushFact::ReceiverSet { receiver: Box::new(one.clone()) }, Durability::Relaxed)
             .await
             .expect("written");
@@ -290,7 +244,7 @@ mod tests {
             let delivered_to = PushFact::Delivered { run: one.run, id: "c".to_owned(), seq: Seq(seq) };
             facts.append(&delivered_to, Durability::Relaxed).await.expect("written");
         }
-        let length = store.read_scope(&facts.scope, Seq::ZERO, 20_000).await.expect("read").len();
+        let length = store.read_scope(facts.log.scope(), Seq::ZERO, 20_000).await.expect("read").len();
         assert!(length <= longest(4) + 1, "{length}");
         let (_, found) = PushJournal::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
         assert_eq!(
@@ -299,6 +253,7 @@ mod tests {
         );
         assert_eq!(store.scopes(JOURNAL_SCOPE, None, 10).await.expect("listed").len(), 1);
     }
+
     #[tokio::test]
     async fn credentials_of_an_earlier_version_move_from_the_log_into_the_vault() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());

@@ -164,9 +164,9 @@ pub(crate) async fn set_recipe_values(
     if object["recipe"].is_null() {
         return Err(GooseError::new(StatusCode::NOT_FOUND, "Session has no recipe"));
     }
-    let book = UserStore::open(&**services.hub.store(), &peer.caller.principal);
+    let user_store = UserStore::open(services.hub.store(), &peer.caller.principal);
     let kept = json!({ "user_recipe_values": values });
-    let put = book.put(Collection::Session, &session.to_string(), kept).await;
+    let put = user_store.put(Collection::Session, &session.to_string(), kept).await;
     put.map_err(|error| unavailable(&error))?;
     let given = recipes::recipe_values(values.as_object().unwrap_or(&serde_json::Map::new()));
     let wish =
