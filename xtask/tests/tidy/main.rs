@@ -5,6 +5,7 @@ mod import_graph;
 mod modules;
 mod places;
 mod scan;
+mod sessions;
 mod source;
 
 use std::collections::BTreeMap;
@@ -249,6 +250,6 @@ pub(crate) fn names(manifest: &toml::Table, section: &str) -> Vec<String> {
     table.map(|table| table.keys().cloned().collect()).unwrap_or_default()
 }
 
-fn report(faults: &[String]) {
+pub(crate) fn report(faults: &[String]) {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }

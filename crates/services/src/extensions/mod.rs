@@ -247,8 +247,14 @@ impl Extensions {
         self.added_specs(ExtensionScope::Session(session), owner)
     }
 
+    /// True if the session's principal may see how this server is configured: the owner of all servers, or whoever named
+    /// it for the session.
+    pub fn shows_config(&self, view: &SessionView, name: &str) -> bool {
+        view.owner == Principal::owner() || self.is_own(view, name)
+    }
+
     /// True if the session's own principal named this server, not the owner or a trusted project.
-    pub fn is_own(&self, view: &SessionView, name: &str) -> bool {
+    fn is_own(&self, view: &SessionView, name: &str) -> bool {
         let own = self.session_specs(view.session, &view.owner).into_iter().chain(self.client_specs(view.session));
         own.into_iter().any(|spec| spec.name == name)
     }

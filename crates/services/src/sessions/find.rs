@@ -3,7 +3,8 @@
 use gander_domain::caller::Caller;
 use gander_domain::{QuestionId, RunId, SessionId, SessionView};
 use gander_store::{
-    Alias, PageKey, QuestionRow, RunRow, SessionPage, SessionQuery, SessionStatus, SessionSummary, StoreError,
+    Alias, PageKey, QuestionRow, RunPage, RunQuery, RunRow, SessionPage, SessionQuery, SessionStatus, SessionSummary,
+    StoreError,
 };
 
 use super::{SessionError, Sessions};
@@ -118,6 +119,16 @@ impl Sessions {
             .store()
             .sessions(SessionQuery { principal, workspace, text, archived, state, after, limit })
             .await?)
+    }
+
+    /// A page of the caller's runs; whoever the query names, it is the caller's that are listed.
+    pub async fn list_runs(&self, caller: &Caller, query: RunQuery) -> Result<RunPage, SessionError> {
+        Ok(self.hub.store().runs(RunQuery { principal: caller.principal.clone(), ..query }).await?)
+    }
+
+    /// A session for somebody who proves the right to it otherwise, as a signed address does.
+    pub async fn find_proven(&self, session: SessionId) -> Result<SessionSummary, SessionError> {
+        Ok(self.hub.store().session_summary(session).await?)
     }
 
     /// Cancels what runs in a session, then removes it. Who lacks the scope does not learn this way what there is.

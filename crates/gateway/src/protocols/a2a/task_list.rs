@@ -5,7 +5,7 @@ use gander_store::{RunPage, RunQuery, RunSort};
 use gander_wire::a2a::input::ListRequest;
 use gander_wire::a2a::{A2aError, TaskPage, TaskState};
 
-use super::{A2a, A2aCaller, TaskRef, store_error};
+use super::{A2a, A2aCaller, TaskRef, session_error};
 
 impl A2a {
     /// The caller's tasks with this agent, those whose state changed last first.
@@ -13,7 +13,8 @@ impl A2a {
         let mut page =
             TaskPage { tasks: Vec::new(), next_page_token: String::new(), page_size: list.page_size, total_size: 0 };
         let Some(query) = self.run_query(caller, &list).await? else { return Ok(page) };
-        let RunPage { rows, total, next } = self.services.hub.store().runs(query).await.map_err(store_error)?;
+        let page_of_runs = self.services.sessions.list_runs(&caller.identity, query).await;
+        let RunPage { rows, total, next } = page_of_runs.map_err(session_error)?;
         (page.total_size, page.next_page_token) = (total, next.map(|key| key.to_string()).unwrap_or_default());
         for row in rows {
             let context = self.context_id(&caller.identity, row.session).await?;

@@ -119,10 +119,9 @@ impl AcpRest {
     pub async fn find_resource(&self, id: &str) -> Result<Message, UnknownResource> {
         let known = self.resources.verify_resource_id(id, clock::now()).filter(|_| self.resources.forwarded);
         let reference = known.ok_or(UnknownResource)?;
-        let agent =
-            self.services.hub.store().session_summary(reference.session).await.map_err(|_| UnknownResource)?.agent;
+        let summary = self.services.sessions.find_proven(reference.session).await.map_err(|_| UnknownResource)?;
         let kept = self.load_message(reference).await.ok_or(UnknownResource)?;
-        Ok(shown_message(&agent, &kept))
+        Ok(shown_message(&summary.agent, &kept))
     }
 
     pub(super) async fn load_message(&self, reference: MessageReference) -> Option<LoggedMessage> {

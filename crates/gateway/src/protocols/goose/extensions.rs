@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gander_domain::caller::Caller;
-use gander_domain::{Principal, ServiceError, SessionId, SessionView};
+use gander_domain::{ServiceError, SessionId, SessionView};
 use gander_mcp::{Spec, Transport};
 use gander_services::extensions::ExtensionEntry;
 use gander_services::units::DurationSetting;
@@ -103,8 +103,7 @@ fn global_config_for(caller: &Caller, spec: &Spec) -> Value {
 
 /// How a session's server is shown to the session's principal.
 fn session_config(services: &Services, view: &SessionView, spec: &Spec) -> Value {
-    let own = view.owner == Principal::owner() || services.extensions.is_own(view, &spec.name);
-    if own { server_config(spec) } else { client_lent_config(spec) }
+    if services.extensions.shows_config(view, &spec.name) { server_config(spec) } else { client_lent_config(spec) }
 }
 
 /// A server that the owner lends to everybody's sessions: which program or address it is, with which arguments and

@@ -7,9 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 use gander_domain::{Event, RunId, SessionId, SessionView};
-use gander_runtime::hub::{Batch, Follower, HubError};
+use gander_runtime::hub::{Batch, Follower};
 use gander_services::Services;
 use gander_services::clients::ClientPresence;
+use gander_services::sessions::SessionError;
 use gander_store::{DeltaForm, StoreError};
 use gander_wire::goose::output;
 use serde_json::Value;
@@ -107,15 +108,20 @@ pub(crate) fn frame_sse_events(events: &[Value]) -> Bytes {
 }
 
 /// Waits until a run is over, so that nobody waits for a client that stays at its session for much longer.
-async fn wait_for_run_end(services: &Services, session: SessionId, run: RunId) {
-    if let Err(error) = follow_run_to_end(services, session, run).await {
+async fn wait_for_run_end(services: &Services, peer: &ClientPeer, session: SessionId, run: RunId) {
+    if let Err(error) = follow_run_to_end(services, peer, session, run).await {
         tracing::debug!(%error, "the end of a run is not seen");
         std::future::pending().await // it must not be taken for over
     }
 }
 
-async fn follow_run_to_end(services: &Services, session: SessionId, run: RunId) -> Result<(), HubError> {
-    let view = services.hub.stored_view(session).await?;
+async fn follow_run_to_end(
+    services: &Services,
+    peer: &ClientPeer,
+    session: SessionId,
+    run: RunId,
+) -> Result<(), SessionError> {
+    let view = services.sessions.stored_view(&peer.caller, session).await?;
     // Through the log: the run may end after the view was taken and before anybody listens.
     let mut follower = services.hub.follow(session, view.head, DeltaForm::Joined);
     let mut is_open = view.is_run_open(run);
@@ -145,7 +151,7 @@ impl Drop for CancelReplyOnDrop {
         let (services, peer, session, run) = (Arc::clone(&self.services), self.peer.clone(), self.session, self.run);
         runtime.spawn(async move {
             tokio::select! {
-                () = wait_for_run_end(&services, session, run) => {}
+                () = wait_for_run_end(&services, &peer, session, run) => {}
                 () = services.clients.wait_until_deserted(session, services.reply_grace) => {
                     if let Err(refusal) = runs::cancel_run(&services, &peer, session, Some(run)).await {
                         tracing::debug!(%refusal, "nothing to cancel");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gander_domain::{QuestionId, Seq, SessionId, SessionView};
 use gander_runtime::hub::HubError;
+use gander_services::sessions::SessionError;
 use gander_store::{DeltaForm, StoreError};
 use gander_wire::jsonrpc::RequestId;
 
@@ -101,7 +102,10 @@ impl ConnectionActor {
         let view = self.view_before(session, known.seq).await?;
         let folder = match &view {
             Some(view) => view.workspace.clone(),
-            None => self.client.services.hub.view(session).await.map(|view| view.workspace).unwrap_or_default(),
+            None => {
+                let (services, peer) = (&self.client.services, &self.client.peer);
+                services.sessions.view(&peer.caller, session).await.map(|view| view.workspace).unwrap_or_default()
+            }
         };
         let catalog = (self.client.services.catalog)(&folder);
         let from = self.client.connection.resume_from(session, view, catalog);
@@ -124,15 +128,15 @@ impl ConnectionActor {
         let open =
             self.record.loads.iter().filter_map(|(session, load)| Some((*session, load.n, load.request.clone()?)));
         for (session, n, request) in open.collect::<Vec<_>>() {
-            let hub = &self.client.services.hub;
-            let began = match hub.stored_view(session).await {
+            let (services, peer) = (&self.client.services, &self.client.peer);
+            let began = match services.sessions.stored_view(&peer.caller, session).await {
                 Ok(view) => {
                     let catalog = (self.client.services.catalog)(&view.workspace);
                     self.client.connection.restart_load(request, &view, catalog);
                     let known = StreamPosition { seq: 0, index: 0, answer: n };
                     let stream = self.lanes.sessions.entry(session).or_default();
                     (stream.given, stream.had) = (known, known);
-                    self.replay_from(session, known).await
+                    self.replay_from(session, known).await.map_err(SessionError::from)
                 }
                 Err(error) => Err(error),
             };
@@ -159,10 +163,10 @@ impl ConnectionActor {
     pub(super) async fn restore_question(&mut self, answered: &RequestId) {
         let RequestId::Text(text) = answered else { return };
         let Ok(question) = text.parse::<QuestionId>() else { return };
-        let store = Arc::clone(self.client.services.hub.store());
-        let Ok(Some(row)) = store.question(question).await else { return };
+        let sessions = &self.client.services.sessions;
+        let Ok(Some(row)) = sessions.find_question(&self.client.peer.caller, question).await else { return };
         let attached = self.lanes.sessions.get(&row.session).is_some_and(|stream| stream.attached);
-        if attached || row.answered.is_some() || !self.client.owns_session(row.session).await {
+        if attached || row.answered.is_some() {
             return;
         }
         if let Ok(now) = self.resume_position(row.session, ResumeFrom::Wherever).await
