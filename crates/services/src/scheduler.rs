@@ -8,7 +8,6 @@ use gander_domain::caller::Caller;
 use gander_domain::{Command, IfBusy, Part, Principal, RunId, RunOrigin, ServiceError, SessionId, Timestamp};
 use gander_runtime::hub::Ack;
 use gander_store::clock::{SystemIds, now};
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::Services;
@@ -72,7 +71,7 @@ async fn begin_session(services: &Services, job: &Schedule, session: SessionId) 
     let recipe = from_value(job.recipe.clone()).map_err(|flaw| recipe_flaw(&flaw))?;
     let new = NewSession {
         workspace: job.workspace.clone().map(SessionFolder::ChosenBefore),
-        meta: Some(json!({ "goose": { "session_type": "scheduled", "schedule_id": job.id, "recipe": job.recipe } })),
+        meta: Some((services.schedule_meta)(job)),
         ..NewSession::with_id(session, services.settings.clone())
     };
     let view = services.sessions.create(&caller, new).await?;

@@ -20,7 +20,7 @@ use crate::extensions::Extensions;
 use crate::grants::Grants;
 use crate::models::Models;
 use crate::recipes::Recipes;
-use crate::schedules::Schedules;
+use crate::schedules::{Schedule, Schedules};
 use crate::sessions::Sessions;
 use crate::state::SharedState;
 use crate::trust::Trust;
@@ -75,6 +75,8 @@ pub struct Services {
     pub reply_grace: Duration,
     /// What sessions in a folder can be set to.
     pub catalog: CatalogOf,
+    /// What the protocol that shows schedules keeps in the sessions that they begin.
+    pub schedule_meta: fn(&Schedule) -> Value,
     /// Facts about the server, for those who may ask.
     pub status: Arc<dyn Fn() -> Value + Send + Sync>,
     /// What the owner tells the server itself.

@@ -24,7 +24,10 @@ const NAMES_PROTOCOLS: [(&str, &str); 7] = [
 const EXCEPTIONS: [(&str, &str); 5] = [
     ("crates/runtime/src/backend/", "a remote agent is spoken to in its own protocol"),
     ("crates/gander/src/config/agents.rs", "which protocol a remote agent speaks is a setting"),
-    ("crates/gander/src/app", "A2A's push notifications and card keys are opened with the data directory"),
+    (
+        "crates/gander/src/app",
+        "what A2A keeps in the data directory is opened, and what goose writes into scheduled sessions is chosen",
+    ),
     ("crates/gander/src/config/proxy.rs", "the proxy is ADK in front of goose"),
     ("crates/cli/src/", "commands that are about one protocol"),
 ];

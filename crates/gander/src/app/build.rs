@@ -8,6 +8,7 @@ use futures::FutureExt as _;
 use gander_agent::modes::AgentCatalog;
 use gander_agent::{delegate, native_toolbox};
 use gander_domain::{Recovery, Settings, ToolSpec};
+use gander_gateway::protocols;
 use gander_mcp::Keyring;
 use gander_native::Native;
 use gander_runtime::backend::goosed::Goosed;
@@ -236,6 +237,7 @@ pub(super) fn build_services(
         hub,
         clients,
         workspaces,
+        schedule_meta: protocols::goose::sessions::schedule_meta,
         files: stored.files,
         max_line_bytes: config.sections.limits.line.len(),
         grants: stored.grants,

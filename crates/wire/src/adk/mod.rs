@@ -11,6 +11,7 @@ pub mod live;
 pub mod output;
 mod part_check;
 pub mod question;
+pub mod run_meta;
 pub mod trace;
 pub mod types;
 

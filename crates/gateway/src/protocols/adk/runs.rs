@@ -13,6 +13,7 @@ use gander_store::{DeltaForm, Limit, RunState, StoreError};
 use gander_wire::adk::content::FunctionResponse;
 use gander_wire::adk::input::check_id;
 use gander_wire::adk::question::read_reply;
+use gander_wire::adk::run_meta::remote_agent_meta;
 use gander_wire::adk::{
     AdkProjection, AdkRefusal, AdkRunRequest, BodyProblem, Event, NewSession, PROTOCOL_NAME, RunInput, RunStage,
     StreamMode,
@@ -337,22 +338,6 @@ impl AdkRunSubscription {
             RunStage::Waiting | RunStage::Running => false,
         }
     }
-}
-
-/// What only an agent that others run makes use of: which model, and what functions gave under which ids.
-fn remote_agent_meta(run_config: Map<String, Value>, said: &RunInput) -> Map<String, Value> {
-    let mut note = Map::new();
-    if !run_config.is_empty() {
-        note.insert("runConfig".to_owned(), Value::Object(run_config));
-    }
-    if let RunInput::Responses(responses) = said {
-        let given = |given: &FunctionResponse| {
-            let id = given.id.strip_prefix("adk-").unwrap_or(&given.id);
-            json!({ "functionResponse": { "id": id, "name": given.name, "response": given.response } })
-        };
-        note.insert("responses".to_owned(), responses.iter().map(given).collect());
-    }
-    note
 }
 
 /// A client that goes before the end, where that is set to stop the run.

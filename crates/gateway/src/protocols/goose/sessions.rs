@@ -4,6 +4,7 @@ use gander_domain::sanitize;
 use gander_domain::{Entry, Seq, ServiceError, SessionId, SessionView, Settings, Usage};
 use gander_services::Services;
 use gander_services::errors::{refusal, unavailable};
+use gander_services::schedules::Schedule;
 use gander_services::sessions::ImportedSession;
 use gander_services::user_store::{Collection, UserStore};
 use gander_store::clock::SystemIds;
@@ -118,6 +119,12 @@ pub fn check_title(text: &str) -> Result<String, ServiceError> {
         return Err(ServiceError::BadParams("title must have 1 to 200 characters on one line".to_owned()));
     }
     Ok(title.to_owned())
+}
+
+/// What the session of a schedule says about itself: goose's clients tell it apart by that.
+pub fn schedule_meta(schedule: &Schedule) -> Value {
+    let Schedule { id, recipe, .. } = schedule;
+    json!({ "goose": { "session_type": "scheduled", "schedule_id": id, "recipe": recipe } })
 }
 
 /// What a client said when it made or imported the session.

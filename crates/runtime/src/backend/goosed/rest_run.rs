@@ -2,11 +2,12 @@
 
 use gander_domain::{Answer, Context, Notice, Order, Outcome, Part, QuestionId, Report, Role, SessionView, Severity};
 use gander_store::clock::{SystemIds, now};
+use gander_wire::adk::run_meta::{self, RequestedModel};
 use gander_wire::goose::client::request::{self, ProviderChoice};
 use gander_wire::goose::client::{GoosedError, GoosedRequest, GoosedTurn};
 use gander_wire::sse::SseParser;
 use reqwest::Response;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{Goosed, http_client};
@@ -61,19 +62,12 @@ pub(super) async fn drive_run(goosed: &Goosed, backend_run: BackendRun) {
 
 /// Which model the session or this very prompt wants, and how.
 pub(super) fn requested_provider(view: &SessionView) -> ProviderChoice {
-    let meta = view.run.as_ref().and_then(|run| run.meta.as_ref());
-    let said = meta.and_then(|meta| meta.pointer("/adk/runConfig")).and_then(Value::as_object);
-    let text = |key: &str| said.and_then(|said| said.get(key)?.as_str()).map(str::to_owned);
-    let parameters: Map<String, Value> =
-        said.and_then(|said| said.get("generationConfig")?.as_object()).cloned().unwrap_or_default();
-    ProviderChoice { model: text("model").or_else(|| view.settings.model.clone()), parameters }
+    let RequestedModel { model, parameters } = run_meta::requested_model(run_meta_of(view));
+    ProviderChoice { model: model.or_else(|| view.settings.model.clone()), parameters }
 }
 
-/// What functions gave, where the prompt is nothing but that.
-fn function_responses(view: &SessionView) -> Vec<Part> {
-    let meta = view.run.as_ref().and_then(|run| run.meta.as_ref());
-    let given = meta.and_then(|meta| meta.pointer("/adk/responses")).and_then(Value::as_array);
-    given.into_iter().flatten().cloned().map(Part::Unknown).collect()
+fn run_meta_of(view: &SessionView) -> Option<&Value> {
+    view.run.as_ref().and_then(|run| run.meta.as_ref())
 }
 
 async fn send_prompt(
@@ -86,7 +80,7 @@ async fn send_prompt(
         goosed.update_provider(view, &theirs).await?;
         let own = &context.messages[context.run_start_index()..];
         let prompt = own.iter().find(|message| message.role == Role::User);
-        let given = function_responses(view);
+        let given = run_meta::function_responses(run_meta_of(view));
         let said: &[Part] = prompt.map_or(&[], |message| &message.parts);
         let parts = if given.is_empty() { said } else { &given };
         let message = request::prompt_message(parts, &context.messages, now());
