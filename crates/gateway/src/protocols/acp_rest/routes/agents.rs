@@ -1,16 +1,12 @@
 //! Which agents there are.
 
-use std::sync::Arc;
-
-use axum::extract::{Path, Query, State};
+use axum::Json;
+use axum::extract::{Path, Query};
 use axum::response::IntoResponse;
-use axum::{Extension, Json};
-use gander_domain::caller::Caller;
 use gander_wire::acp_rest::{AcpRestRefusal, AgentList};
 use serde::Deserialize;
 
-use super::HandlerResult;
-use crate::protocols::acp_rest::AcpRestState;
+use super::{AcpRestCaller, HandlerResult};
 
 /// The most that can be asked for at once.
 const MAX_PAGE: usize = 1_000;
@@ -23,8 +19,7 @@ pub(crate) struct Page {
 
 /// All of them, unless a page is asked for: the SDKs never turn pages.
 pub(crate) async fn list_agents(
-    State(state): State<Arc<AcpRestState>>,
-    Extension(caller): Extension<Caller>,
+    AcpRestCaller { state, caller, .. }: AcpRestCaller,
     page: Result<Query<Page>, axum::extract::rejection::QueryRejection>,
 ) -> HandlerResult {
     let Query(Page { limit, offset }) = page.map_err(|error| AcpRestRefusal::unreadable(error.body_text()))?;
@@ -37,8 +32,7 @@ pub(crate) async fn list_agents(
 
 /// One of them.
 pub(crate) async fn get_agent(
-    State(state): State<Arc<AcpRestState>>,
-    Extension(caller): Extension<Caller>,
+    AcpRestCaller { state, caller, .. }: AcpRestCaller,
     Path(name): Path<String>,
 ) -> HandlerResult {
     Ok(Json(state.acp_rest.describe_agent(&caller, &name).await?).into_response())

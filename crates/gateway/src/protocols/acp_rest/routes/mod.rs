@@ -4,13 +4,14 @@ mod agents;
 mod runs;
 mod sessions;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
-use axum::response::Response;
+use axum::Extension;
+use axum::extract::{FromRequestParts, Path};
+use axum::response::{IntoResponse, Response};
 use axum::routing::on;
-use gander_domain::caller::Scope;
+use gander_domain::RunId;
+use gander_domain::caller::{Caller, Scope};
 use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal};
 use http::StatusCode;
 use http::request::Parts;
@@ -54,14 +55,34 @@ const PROMPT: Access = Access::OpenProtocol(OpenProtocol::AcpRest, Scope::Prompt
 const ANSWER: Access = Access::OpenProtocol(OpenProtocol::AcpRest, Scope::Approve);
 const BODY: Payload = Payload::Any(Size::Prompt);
 
-/// Where the caller found us.
-struct RequestBaseUrl(BaseUrl);
+/// Who asks, and where the server was found: what every handler begins with.
+pub(crate) struct AcpRestCaller {
+    state: Arc<AcpRestState>,
+    caller: Caller,
+    base: BaseUrl,
+}
 
-impl<S: Send + Sync> FromRequestParts<S> for RequestBaseUrl {
-    type Rejection = Infallible;
+/// The run that an address names.
+pub(crate) struct RunInPath(RunId);
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self(BaseUrl(origin_check::request_base_url(parts))))
+impl FromRequestParts<Arc<AcpRestState>> for AcpRestCaller {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<AcpRestState>) -> Result<Self, Response> {
+        let caller = Extension::<Caller>::from_request_parts(parts, state).await;
+        let Extension(caller) = caller.map_err(IntoResponse::into_response)?;
+        let base = BaseUrl(origin_check::request_base_url(parts));
+        Ok(Self { state: Arc::clone(state), caller, base })
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for RunInPath {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let Path(id) = Path::<String>::from_request_parts(parts, state).await.map_err(IntoResponse::into_response)?;
+        let bad = |_| Rejection::from(AcpRestRefusal::unreadable("a run's id is a UUID")).into_response();
+        id.parse().map(Self).map_err(bad)
     }
 }
 

@@ -1,10 +1,8 @@
 //! Runs over HTTP: in one answer, later, or as a stream.
 
-use std::sync::Arc;
-
-use axum::extract::{Path, Request, State};
+use axum::Json;
+use axum::extract::Request;
 use axum::response::IntoResponse;
-use axum::{Extension, Json};
 use bytes::Bytes;
 use gander_domain::caller::Caller;
 use gander_domain::{RunId, Seq};
@@ -14,7 +12,7 @@ use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal, ResumeRequest, RunMode
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Extensions, StatusCode};
 
-use super::{HandlerResult, Rejection, RequestBaseUrl, error_rejection, unavailable};
+use super::{AcpRestCaller, HandlerResult, Rejection, RunInPath, error_rejection, unavailable};
 use crate::http::accept_header::{accepts_event_stream, names_event_stream};
 use crate::http::body::{self, BodyError};
 use crate::http::sse_response::{SsePermit, last_event_id};
@@ -26,9 +24,7 @@ const RUN_ID: HeaderName = HeaderName::from_static("run-id");
 
 /// `POST /runs`. A `Run-ID` header, or `run_id` in the body, makes a repeated request the same run.
 pub(crate) async fn create_run(
-    State(state): State<Arc<AcpRestState>>,
-    Extension(caller): Extension<Caller>,
-    RequestBaseUrl(base): RequestBaseUrl,
+    AcpRestCaller { state, caller, base }: AcpRestCaller,
     request: Request,
 ) -> HandlerResult {
     let (headers, extensions, body) = read_utf8_body(request).await?;
@@ -52,13 +48,10 @@ pub(crate) async fn create_run(
 
 /// `POST /runs/{id}`.
 pub(crate) async fn resume_run(
-    State(state): State<Arc<AcpRestState>>,
-    Extension(caller): Extension<Caller>,
-    RequestBaseUrl(base): RequestBaseUrl,
-    Path(id): Path<String>,
+    AcpRestCaller { state, caller, base }: AcpRestCaller,
+    RunInPath(run): RunInPath,
     request: Request,
 ) -> HandlerResult {
-    let run = parse_run_id(&id)?;
     let (headers, extensions, body) = read_utf8_body(request).await?;
     check_run_id_header(run, &headers)?;
     let resume = ResumeRequest::from_body(run, &body)?;
@@ -69,25 +62,20 @@ pub(crate) async fn resume_run(
 
 /// `GET /runs/{id}`.
 pub(crate) async fn get_run(
-    State(state): State<Arc<AcpRestState>>,
-    Extension(caller): Extension<Caller>,
-    RequestBaseUrl(base): RequestBaseUrl,
-    Path(id): Path<String>,
+    AcpRestCaller { state, caller, base }: AcpRestCaller,
+    RunInPath(run): RunInPath,
 ) -> HandlerResult {
     let _whole = state.whole_response_permit().await.map_err(unavailable)?;
-    let found = state.acp_rest.find_run(&caller, &base, parse_run_id(&id)?).await?;
+    let found = state.acp_rest.find_run(&caller, &base, run).await?;
     Ok(Json(found.run()).into_response())
 }
 
 /// `POST /runs/{id}/cancel`.
 pub(crate) async fn cancel_run(
-    State(state): State<Arc<AcpRestState>>,
-    Extension(caller): Extension<Caller>,
-    RequestBaseUrl(base): RequestBaseUrl,
-    Path(id): Path<String>,
+    AcpRestCaller { state, caller, base }: AcpRestCaller,
+    RunInPath(run): RunInPath,
     request: Request,
 ) -> HandlerResult {
-    let run = parse_run_id(&id)?;
     let (headers, _, body) = read_utf8_body(request).await?;
     check_run_id_header(run, &headers)?;
     check_cancel_body(run, &body)?;
@@ -98,13 +86,10 @@ pub(crate) async fn cancel_run(
 
 /// `GET /runs/{id}/events`: all so far; or, for a client that wants a stream, from the beginning or its place on.
 pub(crate) async fn list_run_events(
-    State(state): State<Arc<AcpRestState>>,
-    Extension(caller): Extension<Caller>,
-    RequestBaseUrl(base): RequestBaseUrl,
-    Path(id): Path<String>,
+    AcpRestCaller { state, caller, base }: AcpRestCaller,
+    RunInPath(run): RunInPath,
     request: Request,
 ) -> HandlerResult {
-    let run = parse_run_id(&id)?;
     let permit = SsePermit::new(&state, &caller, request.extensions())?;
     if !names_event_stream(request.headers()) {
         let (subscription, end) = state.acp_rest.run_events(&caller, &base, run).await?;
@@ -193,10 +178,6 @@ fn check_run_id_header(run: RunId, headers: &HeaderMap) -> Result<(), AcpRestRef
         }
         Some(_) | None => Ok(()),
     }
-}
-
-fn parse_run_id(id: &str) -> Result<RunId, AcpRestRefusal> {
-    id.parse().map_err(|_| AcpRestRefusal::unreadable("a run's id is a UUID"))
 }
 
 /// A body of any type or none, but in UTF-8.

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::response::IntoResponse;
-use axum::{Extension, Json};
 use gander_domain::SessionId;
 use gander_domain::caller::Caller;
 use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal};
 use http::Uri;
 use serde_json::json;
 
-use super::{HandlerResult, Rejection, RequestBaseUrl, unavailable};
+use super::{AcpRestCaller, HandlerResult, Rejection, unavailable};
 use crate::http::artifact_download::{self, DownloadError};
 use crate::http::json_stream::{JsonStream, JsonStyle};
 use crate::http::sse_response::SsePermit;
@@ -21,9 +21,7 @@ use crate::protocols::goose;
 
 /// A session, where this protocol is alone: what is no id of a session is a wrong request.
 pub(crate) async fn get_session(
-    State(state): State<Arc<AcpRestState>>,
-    Extension(caller): Extension<Caller>,
-    RequestBaseUrl(base): RequestBaseUrl,
+    AcpRestCaller { state, caller, base }: AcpRestCaller,
     Path(id): Path<String>,
 ) -> HandlerResult {
     let id = id.parse().map_err(|_| AcpRestRefusal::unreadable("a session's id is a UUID"))?;
@@ -32,9 +30,7 @@ pub(crate) async fn get_session(
 
 /// A session, where other protocols have ids of their own form.
 pub(crate) async fn get_session_at_root(
-    State(state): State<Arc<AcpRestState>>,
-    Extension(caller): Extension<Caller>,
-    RequestBaseUrl(base): RequestBaseUrl,
+    AcpRestCaller { state, caller, base }: AcpRestCaller,
     Path(id): Path<String>,
     request: Request,
 ) -> HandlerResult {
@@ -69,8 +65,7 @@ pub(crate) async fn get_resource(State(state): State<Arc<AcpRestState>>, Path(id
 
 /// Something that a session keeps under a name.
 pub(crate) async fn get_artifact(
-    State(state): State<Arc<AcpRestState>>,
-    Extension(caller): Extension<Caller>,
+    AcpRestCaller { state, caller, .. }: AcpRestCaller,
     Path(id): Path<String>,
     uri: Uri,
 ) -> HandlerResult {
