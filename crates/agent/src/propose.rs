@@ -68,6 +68,7 @@ pub(crate) fn approval_question(id: QuestionId, call: &ToolCall, then: Option<St
         origin: QuestionOrigin::Parked,
         fingerprint: Some(fingerprint(call)),
         plan: Some(Box::new(PlanProposal { plan, then })),
+        subagent: None,
     })
 }
 

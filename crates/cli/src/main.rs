@@ -2,6 +2,7 @@
 
 mod commands;
 mod output;
+mod terminal;
 mod trace;
 
 use std::process::ExitCode;

@@ -23,7 +23,7 @@ pub enum Style {
 }
 
 /// How a piece of text looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tone {
     /// Beside the point.
     Dim,
@@ -58,6 +58,13 @@ impl Output {
         self.err
     }
 
+    /// How many columns the terminal has; where there is none, as many as people like to read.
+    pub fn columns(self) -> usize {
+        const USUAL: usize = 100;
+        let size = rustix::termios::tcgetwinsize(io::stderr()).or_else(|_| rustix::termios::tcgetwinsize(io::stdout()));
+        size.map(|size| usize::from(size.ws_col)).ok().filter(|columns| *columns > 0).unwrap_or(USUAL)
+    }
+
     /// A piece of a result, at once.
     pub fn piece(self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
@@ -82,8 +89,8 @@ impl Output {
     }
 
     /// Why the command failed.
-    pub fn failure(self, error: &anyhow::Error) {
-        self.note(&format!("{} {error:#}", self.err.paint(Tone::Bad, "gander:")));
+    pub fn failure(self, message: &str) {
+        self.note(&format!("{} {message}", self.err.paint(Tone::Bad, "gander:")));
     }
 }
 

@@ -172,6 +172,7 @@ async fn ask_form(turn: &mut Turn, title: &str, schema: Value) -> Result<String,
     Ok(match reply {
         gander_domain::Reply::Filled { content } => content["text"].as_str().unwrap_or_default().to_owned(),
         gander_domain::Reply::Chosen { .. }
+        | gander_domain::Reply::Rejected { .. }
         | gander_domain::Reply::Declined
         | gander_domain::Reply::Cancelled
         | gander_domain::Reply::Interrupted
@@ -189,6 +190,7 @@ fn question(title: &str, ask: QuestionKind) -> Question {
         origin: QuestionOrigin::Parked,
         fingerprint: None,
         plan: None,
+        subagent: None,
     }
 }
 

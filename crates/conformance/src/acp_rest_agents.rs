@@ -77,7 +77,9 @@ impl Handler for Approve {
         let said = match turn.ask(free_form_question("May I?")).await? {
             Reply::Filled { content } => content["text"].as_str().map_or_else(|| content.to_string(), str::to_owned),
             Reply::Chosen { choice, .. } => choice,
-            Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => "no".to_owned(),
+            Reply::Rejected { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
+                "no".to_owned()
+            }
         };
         turn.say(format!("you said: {said}")).await?;
         turn.finish(Vec::new()).await
@@ -204,6 +206,7 @@ fn free_form_question(title: &str) -> Question {
         origin: QuestionOrigin::Parked,
         fingerprint: None,
         plan: None,
+        subagent: None,
     }
 }
 

@@ -209,9 +209,12 @@ impl ScriptedRun {
         };
         let result = match reply {
             Reply::Filled { content } => completed_with(content),
-            Reply::Chosen { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
-                ToolResult::text(ToolEnd::Rejected, "no")
-            }
+            Reply::Chosen { .. }
+            | Reply::Rejected { .. }
+            | Reply::Declined
+            | Reply::Cancelled
+            | Reply::Interrupted
+            | Reply::Superseded => ToolResult::text(ToolEnd::Rejected, "no"),
         };
         self.report(Report::ToolDone { call: id, result: result.clone() }).await?;
         self.report_tool_result("book_table", &result).await
@@ -346,6 +349,7 @@ fn question(title: String) -> Question {
         origin: QuestionOrigin::Parked,
         fingerprint: None,
         plan: None,
+        subagent: None,
     }
 }
 

@@ -43,7 +43,9 @@ pub use id::{IdGenerator, MessageId, Principal, QuestionId, RunId, SessionId, Ti
 pub use logged_message::LoggedMessage;
 pub use message::{Delta, Message, ProviderPayload, Role};
 pub use plan::{Plan, PlanItem, PlanStatus, Priority};
-pub use question::{Answer, Choice, ChoiceKind, PlanProposal, Question, QuestionKind, QuestionOrigin, Reply};
+pub use question::{
+    Answer, Choice, ChoiceKind, PlanProposal, Question, QuestionKind, QuestionOrigin, RejectReason, Reply, SubagentCall,
+};
 pub use roster::{AgentMode, Roster};
 pub use routing::{Route, Routing};
 pub use service_error::ServiceError;

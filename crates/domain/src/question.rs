@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Plan, Principal, QuestionId, ToolCallId};
+use crate::{Plan, Principal, QuestionId, ToolCall, ToolCallId};
 
 /// Something a person is asked. It is answered exactly once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,18 @@ pub struct Question {
     /// The plan that is to be approved: it can be answered with a changed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Box<PlanProposal>>,
+    /// The call of a sub-agent that it is about, for this session knows no call of theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagent: Option<Box<SubagentCall>>,
+}
+
+/// What a sub-agent asks about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SubagentCall {
+    /// The name of its task.
+    pub agent: String,
+    /// What it wants to do.
+    pub call: ToolCall,
 }
 
 /// A plan that a person is to approve.
@@ -121,6 +133,8 @@ pub enum Reply {
         /// The content.
         content: Value,
     },
+    /// No, this once, and why: the model is told.
+    Rejected { reason: RejectReason },
     /// The person does not want to answer.
     Declined,
     /// The run was cancelled, or the only client attached said so.
@@ -129,6 +143,16 @@ pub enum Reply {
     Interrupted,
     /// A new prompt took its place.
     Superseded,
+}
+
+/// Why somebody said no.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RejectReason {
+    /// In the person's own words.
+    Said(String),
+    /// A client without a person answered: nobody could be asked.
+    Unattended,
 }
 
 impl Question {
@@ -142,9 +166,12 @@ impl Question {
         let proposal = self.plan.as_ref().filter(|_| reply.allows())?;
         match reply {
             Reply::Filled { content } => Plan::parse_edited(content).ok(),
-            Reply::Chosen { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
-                Some(proposal.plan.clone())
-            }
+            Reply::Chosen { .. }
+            | Reply::Rejected { .. }
+            | Reply::Declined
+            | Reply::Cancelled
+            | Reply::Interrupted
+            | Reply::Superseded => Some(proposal.plan.clone()),
         }
     }
 
@@ -163,6 +190,7 @@ impl Reply {
         match self {
             Self::Chosen { kind: ChoiceKind::AllowOnce | ChoiceKind::AllowAlways, .. } | Self::Filled { .. } => true,
             Self::Chosen { kind: ChoiceKind::RejectOnce | ChoiceKind::RejectAlways, .. }
+            | Self::Rejected { .. }
             | Self::Declined
             | Self::Cancelled
             | Self::Interrupted

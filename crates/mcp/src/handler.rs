@@ -90,7 +90,7 @@ impl Handler {
         let _thinking = self.calls.open_question();
         match session.ask(&format!("{} asks: {message}", self.name), ask, self.calls.question_origin()).await {
             Reply::Filled { content } => ElicitResult::new(ElicitationAction::Accept).with_content(content),
-            Reply::Declined => ElicitResult::new(ElicitationAction::Decline),
+            Reply::Rejected { .. } | Reply::Declined => ElicitResult::new(ElicitationAction::Decline),
             Reply::Chosen { .. } | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
                 ElicitResult::new(ElicitationAction::Cancel)
             }

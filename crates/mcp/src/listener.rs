@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_domain::sanitize;
-use gander_domain::{Notice, QuestionKind, QuestionOrigin, Reply, Severity, Usage};
+use gander_domain::{Notice, QuestionKind, QuestionOrigin, Reply, Severity, SubagentCall, Usage};
 use gander_models::Model;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -36,6 +36,8 @@ pub enum ServerEvent {
         ask: QuestionKind,
         /// Who waits for it: a call that is under way, or nobody in the run.
         origin: QuestionOrigin,
+        /// What a sub-agent wants to do, if one asks.
+        subagent: Option<Box<SubagentCall>>,
         /// Where the answer goes.
         reply: oneshot::Sender<Reply>,
     },
@@ -118,9 +120,21 @@ impl SessionHandle {
 
     /// Asks a person; with nobody there the answer is `Cancelled`.
     pub(super) async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply {
+        self.ask_for_subagent(title, ask, origin, None).await
+    }
+
+    /// The same for a sub-agent, with what it wants to do.
+    pub(super) async fn ask_for_subagent(
+        &self,
+        title: &str,
+        ask: QuestionKind,
+        origin: QuestionOrigin,
+        subagent: Option<Box<SubagentCall>>,
+    ) -> Reply {
         let Some(listener) = self.listener() else { return Reply::Cancelled };
         let (reply, answer) = oneshot::channel();
-        if listener.events.send(ServerEvent::Asked { title: visible_line(title), ask, origin, reply }).await.is_err() {
+        let asked = ServerEvent::Asked { title: visible_line(title), ask, origin, subagent, reply };
+        if listener.events.send(asked).await.is_err() {
             return Reply::Cancelled;
         }
         answer.await.unwrap_or(Reply::Cancelled)

@@ -31,7 +31,11 @@ async fn ask_to_visit(env: &ServerEnv, server: &Server, mut pending: PendingLogi
         end = wait_for_end(&mut pending) => return Some(end),
         reply = ask => match reply {
             Reply::Filled { .. } | Reply::Chosen { .. } => {}
-            Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => return None,
+            Reply::Rejected { .. }
+            | Reply::Declined
+            | Reply::Cancelled
+            | Reply::Interrupted
+            | Reply::Superseded => return None,
         },
     }
     Some(wait_for_end(&mut pending).await)

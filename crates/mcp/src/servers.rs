@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use gander_domain::sanitize;
 use gander_domain::{
-    Choice, ChoiceKind, Part, QuestionKind, QuestionOrigin, Reply, ToolCall, ToolCallId, ToolContent, ToolEnd,
-    ToolKind, ToolResult, ToolSpec,
+    Choice, ChoiceKind, Part, QuestionKind, QuestionOrigin, Reply, SubagentCall, ToolCall, ToolCallId, ToolContent,
+    ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
 use gander_tools::sandbox::{Network, Sandbox};
 use gander_tools::{BuiltIns, Environment, Limits, Redactor, ToolEvent};
@@ -243,6 +243,17 @@ impl Servers {
     /// Asks the people behind the run that listens; with nobody there the answer is `Cancelled`.
     pub async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply {
         self.env.session.ask(title, ask, origin).await
+    }
+
+    /// The same for a sub-agent, with what it wants to do.
+    pub async fn ask_for_subagent(
+        &self,
+        title: &str,
+        ask: QuestionKind,
+        origin: QuestionOrigin,
+        subagent: Option<Box<SubagentCall>>,
+    ) -> Reply {
+        self.env.session.ask_for_subagent(title, ask, origin, subagent).await
     }
 
     /// Asks about tools that are not what they were, for logins and for the network. Each is asked about once in a run.

@@ -32,8 +32,14 @@ pub fn error_from_status(hints: &ErrorHints, status: u16, body: &[u8], retry_aft
             ModelError::ContextTooLong(tell("says the conversation does not fit into the model's window"))
         }
         404 | 405 => ModelError::NotFound(tell(&format!("does not know this model or address, asked {url}"))),
-        429 => ModelError::RateLimited { message: tell("limits how often it is asked"), retry_after },
-        408 | 409 | 425 | 500.. => ModelError::Overloaded { message: tell("has trouble"), retry_after },
+        429 => ModelError::RateLimited {
+            message: format!("rate limited by {provider} (HTTP {status}): {}", said.message),
+            retry_after,
+        },
+        408 | 409 | 425 | 500.. => ModelError::Overloaded {
+            message: format!("{provider} returned HTTP {status}: {}", said.message),
+            retry_after,
+        },
         300..=399 => ModelError::NotFound(tell(&format!("points elsewhere, check the base URL, asked {url}"))),
         _ if said.is_about_policy() => ModelError::Refused(tell("refused by its content policy")),
         _ => ModelError::BadRequest(tell("did not accept the request")),

@@ -13,8 +13,8 @@ use gander_domain::caller::Caller;
 use gander_domain::sanitize;
 use gander_domain::{
     Budget, Choice, ChoiceKind, Command, Event, IfBusy, Outcome, Part, Question, QuestionId, QuestionKind,
-    QuestionOrigin, Reply, Role, Roster, Routing, RunId, RunOrigin, Seq, SessionId, SessionView, Settings, ToolCallId,
-    ToolEnd, ToolResult, Usage,
+    QuestionOrigin, Reply, Role, Roster, Routing, RunId, RunOrigin, Seq, SessionId, SessionView, Settings, SubagentCall,
+    ToolCall, ToolCallId, ToolEnd, ToolResult, Usage,
 };
 use gander_mcp::{Reach, Spec};
 use gander_runtime::backend::ClientResources;
@@ -49,6 +49,8 @@ struct Sub<'a> {
     session: SessionId,
     run: RunId,
     origin: RunOrigin,
+    /// The name of its task: people are told who asks.
+    name: &'a str,
     parent: Parent<'a>,
 }
 
@@ -78,7 +80,7 @@ impl SubagentRunner for Desk {
         };
         let run = RunId::new(derived(call, &task.name, "run"));
         let origin = RunOrigin { by: self.parent.owner.clone(), door: DOOR.to_owned() };
-        let sub = Sub { hub: &hub, session, run, origin, parent };
+        let sub = Sub { hub: &hub, session, run, origin, name: &task.name, parent };
         let brought = match self.equip(&sub, task).await {
             Ok(brought) => brought,
             Err(why) => return failed(why),
@@ -208,6 +210,8 @@ impl Sub<'_> {
     async fn follow(&self, watched: Watched) -> Result<SubResult, HubError> {
         let Watched { mut follower, mut paid } = watched;
         let (mut said, mut open): (String, Vec<Question>) = (String::new(), Vec::new());
+        // Calls that have not ended, for questions show what they are about.
+        let mut calls: Vec<ToolCall> = Vec::new();
         // The call that hands over a result of a given form, and what it gave.
         let (mut output, mut given): (Option<ToolCallId>, Option<String>) = (None, None);
         let mut asking: Option<Asking<'_>> = None;
@@ -216,7 +220,7 @@ impl Sub<'_> {
             // One at a time: what holds the sub-agent up goes before what does not.
             let next = open.iter().min_by_key(|question| question.is_non_blocking());
             asking = asking.filter(|asking| next.is_some_and(|question| question.id == asking.question));
-            asking = asking.or_else(|| next.map(|question| self.ask(question.clone())));
+            asking = asking.or_else(|| next.map(|question| self.ask(question.clone(), &calls)));
             let asked = async {
                 match &mut asking {
                     Some(asking) => (asking.question, (&mut asking.reply).await),
@@ -240,8 +244,10 @@ impl Sub<'_> {
                     said = if message.role == Role::Agent { message.plain_text() } else { said };
                 } else if let Event::ToolCalled { call } = &entry.event {
                     output = (call.name == OUTPUT).then_some(call.id).or(output);
+                    calls.push(call.clone());
                 } else if let Event::ToolDone { call, result } = &entry.event {
                     given = delivered(result).filter(|_| output == Some(*call)).or(given);
+                    calls.retain(|known| known.id != *call);
                 } else if let Event::QuestionAsked { question } = &entry.event {
                     open.push(question.clone());
                 } else if let Event::QuestionAnswered { question, .. } = &entry.event {
@@ -265,10 +271,15 @@ impl Sub<'_> {
     }
 
     /// Asks its parent's people.
-    fn ask(&self, question: Question) -> Asking<'_> {
+    fn ask(&self, question: Question, calls: &[ToolCall]) -> Asking<'_> {
         let origin = if question.is_non_blocking() { QuestionOrigin::NonBlocking } else { QuestionOrigin::Held };
-        let Question { id, title, ask, .. } = question;
-        Asking { question: id, reply: Box::pin(async move { self.parent.people.ask(&title, ask, origin).await }) }
+        let Question { id, call, title, ask, .. } = question;
+        let call = calls.iter().find(|known| Some(known.id) == call).cloned();
+        let agent = sanitize::visible_line(self.name);
+        let title = format!("{agent}: {title}");
+        let subagent = call.map(|call| Box::new(SubagentCall { agent, call }));
+        let reply = async move { self.parent.people.ask_for_subagent(&title, ask, origin, subagent).await };
+        Asking { question: id, reply: Box::pin(reply) }
     }
 
     /// Whatever the parent's people answer was authorised there.

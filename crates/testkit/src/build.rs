@@ -88,6 +88,7 @@ pub fn permission(id: QuestionId, call: ToolCallId) -> Question {
         origin: QuestionOrigin::Parked,
         fingerprint: None,
         plan: None,
+        subagent: None,
     }
 }
 

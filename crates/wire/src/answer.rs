@@ -85,7 +85,12 @@ mod tests {
     fn chosen(answer: ChoiceAnswer<'_>) -> Option<ChoiceKind> {
         match read_choice(&choices(), answer)? {
             Reply::Chosen { kind, .. } => Some(kind),
-            Reply::Filled { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => None,
+            Reply::Rejected { .. }
+            | Reply::Filled { .. }
+            | Reply::Declined
+            | Reply::Cancelled
+            | Reply::Interrupted
+            | Reply::Superseded => None,
         }
     }
 

@@ -6,7 +6,9 @@ mod subtasks;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Plan, QuestionKind, QuestionOrigin, Reply, ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec};
+use gander_domain::{
+    Plan, QuestionKind, QuestionOrigin, Reply, SubagentCall, ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec,
+};
 use gander_tools::ToolEvent;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -47,6 +49,15 @@ pub struct Parent<'a> {
 pub trait UserPrompter: Send + Sync {
     /// Asks them; with nobody there the answer is `Cancelled`.
     async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply;
+
+    /// Asks them what a sub-agent asks, with what it wants to do.
+    async fn ask_for_subagent(
+        &self,
+        title: &str,
+        ask: QuestionKind,
+        origin: QuestionOrigin,
+        subagent: Option<Box<SubagentCall>>,
+    ) -> Reply;
 }
 
 /// How a sub-task ended.

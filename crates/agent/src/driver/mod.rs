@@ -182,9 +182,9 @@ fn handle_server_event(questions: &mut PendingQuestions, deps: &mut RunDeps, eve
             Input::Tools(deps.executor.tools())
         }
         ServerEvent::Notice(notice) => Input::Noticed(notice),
-        ServerEvent::Asked { title, ask, origin, reply } => {
+        ServerEvent::Asked { title, ask, origin, subagent, reply } => {
             let id = QuestionId::make(&mut *deps.ids);
-            Input::Held(questions.add(NewQuestion { id, title, ask, origin }, reply))
+            Input::Held(questions.add(NewQuestion { id, title, ask, origin, subagent }, reply))
         }
         ServerEvent::Spent(usage) => Input::Spent(usage),
     }

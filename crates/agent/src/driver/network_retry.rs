@@ -27,10 +27,10 @@ pub(super) async fn is_granted(people: &dyn UserPrompter, again: &ToolCall, canc
     }
     let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
     let choices = vec![
-        choice("allow_once", "Run it again with the network", ChoiceKind::AllowOnce),
+        choice("allow_once", "Retry with network access", ChoiceKind::AllowOnce),
         choice("reject_once", "No", ChoiceKind::RejectOnce),
     ];
-    let title = format!("It failed without the network. Run it again with the network: {line}");
+    let title = format!("The command failed without network access. Retry with network? {line}");
     tokio::select! {
         biased;
         () = cancel.cancelled() => false,

@@ -2,7 +2,7 @@
 
 use std::task::Poll;
 
-use gander_domain::{Answer, Question, QuestionId, QuestionKind, QuestionOrigin, Reply};
+use gander_domain::{Answer, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, SubagentCall};
 use tokio::sync::oneshot;
 
 /// Questions of live children that are open.
@@ -15,14 +15,15 @@ pub(super) struct NewQuestion {
     pub(super) title: String,
     pub(super) ask: QuestionKind,
     pub(super) origin: QuestionOrigin,
+    pub(super) subagent: Option<Box<SubagentCall>>,
 }
 
 impl PendingQuestions {
     /// Keeps the asker's place, and gives the question as people see it.
     pub(super) fn add(&mut self, question: NewQuestion, reply: oneshot::Sender<Reply>) -> Question {
-        let NewQuestion { id, title, ask, origin } = question;
+        let NewQuestion { id, title, ask, origin, subagent } = question;
         self.0.push((id, reply));
-        Question { id, call: None, title, ask, origin, fingerprint: None, plan: None }
+        Question { id, call: None, title, ask, origin, fingerprint: None, plan: None, subagent }
     }
 
     /// Hands an answer to whoever asked; an answer to any other question is none of ours.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use gander_domain::{
-    Answer, ChoiceKind, IdGenerator, Plan, Policy, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, ToolCall,
-    ToolCallId, ToolEnd, ToolResult, ToolSpec,
+    Answer, ChoiceKind, IdGenerator, Plan, Policy, Question, QuestionId, QuestionKind, QuestionOrigin, Reply,
+    SubagentCall, ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec,
 };
 use gander_mcp::Servers;
 use gander_tools::permission::{self, Grant, Place, Rule, Verdict};
@@ -146,6 +146,16 @@ impl ToolExecutor for SessionTools {
 impl UserPrompter for Servers {
     async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply {
         Servers::ask(self, title, ask, origin).await
+    }
+
+    async fn ask_for_subagent(
+        &self,
+        title: &str,
+        ask: QuestionKind,
+        origin: QuestionOrigin,
+        subagent: Option<Box<SubagentCall>>,
+    ) -> Reply {
+        Servers::ask_for_subagent(self, title, ask, origin, subagent).await
     }
 }
 

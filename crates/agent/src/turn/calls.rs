@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use gander_domain::context::{CallStage, PendingCall};
 use gander_domain::{
-    Answer, Event, IdGenerator, Message, MessageId, Part, Plan, ProviderPayload, Question, QuestionId, Report, Role,
-    ToolCall, ToolCallId, ToolEnd, ToolGate, ToolKind, ToolResult,
+    Answer, Event, IdGenerator, Message, MessageId, Part, Plan, ProviderPayload, Question, QuestionId, RejectReason,
+    Reply, Report, Role, ToolCall, ToolCallId, ToolEnd, ToolGate, ToolKind, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -156,7 +156,7 @@ impl Turn {
             self.setup.judge.record_answer(call, question, answer);
         }
         if !answer.reply.allows() {
-            return self.reject_call(pending.id);
+            return self.reject_call(pending.id, &answer.reply);
         }
         if let Some(plan) = question.approved_plan(&answer.reply) {
             return self.approve_plan(pending, plan, ids);
@@ -186,8 +186,8 @@ impl Turn {
         }
     }
 
-    fn reject_call(&mut self, call: ToolCallId) {
-        let result = ToolResult::text(ToolEnd::Rejected, "the user said no: it did not run");
+    fn reject_call(&mut self, call: ToolCallId, reply: &Reply) {
+        let result = ToolResult::text(ToolEnd::Rejected, rejection(reply));
         self.push_report(Report::ToolDone { call, result: result.clone() });
         self.apply_event(Event::ToolDone { call, result });
     }
@@ -260,6 +260,21 @@ impl Turn {
 /// Marks in the log what the model did wrong, so that a count of it survives a restart.
 fn bad_call_mark() -> Option<serde_json::Value> {
     Some(json!({"error": "bad_call"}))
+}
+
+/// What the model is told about a call that nobody allowed. Only a person's no is called one: a model that is told
+/// otherwise gives up what it may well try again once somebody is there.
+fn rejection(reply: &Reply) -> String {
+    match reply {
+        Reply::Rejected { reason: RejectReason::Said(why) } => {
+            format!("the user said no: it did not run. They say: {why}")
+        }
+        Reply::Rejected { reason: RejectReason::Unattended } => {
+            "nobody could be asked: it did not run. Go on without it, or say what you would have done".to_owned()
+        }
+        Reply::Chosen { .. } | Reply::Filled { .. } | Reply::Declined => "the user said no: it did not run".to_owned(),
+        Reply::Cancelled | Reply::Interrupted | Reply::Superseded => "nobody answered: it did not run".to_owned(),
+    }
 }
 
 /// A call that no tool could describe.

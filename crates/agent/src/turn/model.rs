@@ -8,9 +8,6 @@ use gander_models::{Finish, ModelError, ModelEvent, ModelStop, Tokens};
 use super::draft::{Draft, agent_message};
 use super::{Effect, Phase, RetryStep, Turn};
 
-/// A pause that people would otherwise take for a hang.
-const NOTICE_WAIT_FROM: Duration = Duration::from_secs(5);
-
 impl Turn {
     pub(super) fn handle_model_events(&mut self, events: Vec<ModelEvent>, ids: &mut dyn IdGenerator) {
         match &mut self.phase {
@@ -172,10 +169,9 @@ impl Turn {
     }
 
     pub(super) fn wait_and_retry(&mut self, pause: Duration, again: RetryStep, error: &ModelError) {
-        if pause >= NOTICE_WAIT_FROM {
-            let title = format!("the model call failed, next try in {} s", pause.as_secs());
-            self.push_notice(Severity::Warning, title, Some(error.to_string()));
-        }
+        let (attempt, attempts) = (self.failures + 1, self.setup.settings.retries + 1);
+        let detail = format!("retrying in {:.1} s (attempt {attempt} of {attempts})", pause.as_secs_f64());
+        self.push_notice(Severity::Warning, error.to_string(), Some(detail));
         self.phase = Phase::Waiting(again);
         self.effects.push_back(Effect::Wait(pause));
     }

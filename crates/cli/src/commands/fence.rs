@@ -15,6 +15,6 @@ pub(super) fn run(options: &FenceOptions, output: Output) -> Exit {
         None if options.supervise => sandbox::supervise(&options.command),
         None => sandbox::enter(&options.plan, &options.command),
     };
-    output.failure(&anyhow::Error::new(failure).context("the command cannot be started in its sandbox"));
+    output.failure(&format!("the command cannot be started in its sandbox: {failure}"));
     Exit::Failed
 }

@@ -2,11 +2,12 @@
 
 mod acp;
 mod apps;
-mod ask;
+mod cancel;
+mod catalog;
 mod client;
 mod config;
 mod doctor;
-mod events;
+mod errors;
 mod extensions;
 mod fence;
 mod goose;
@@ -20,10 +21,11 @@ mod run;
 mod schedule;
 mod serve;
 mod server;
+mod session_id;
 mod sessions;
-mod terminal_view;
 mod token;
 mod trust;
+mod watch;
 
 use std::io;
 use std::process::ExitCode;
@@ -36,10 +38,12 @@ use gander::config::{Config, ConfigError, Environment, FlagValue, Flags, Origin,
 use crate::output::Output;
 use crate::trace;
 
+pub(crate) use errors::UsageError;
 pub(crate) use idle_memory::Allocator;
 use idle_memory::IdleMemory;
 pub use options::Cli;
-use options::{Command, MannerOptions, RunOptions};
+use options::{Command, MannerOptions};
+use run::options::RunOptions;
 
 /// How a command ended, as a script sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +83,8 @@ pub fn main(allocator: Allocator) -> ExitCode {
         Ok(exit) => exit,
         Err(error) if is_broken_pipe(&error) => Exit::Done,
         Err(error) => {
-            output.failure(&error);
-            let usage = error.is::<ConfigError>() || error.is::<ProxyError>();
+            output.failure(&errors::message(&error));
+            let usage = error.is::<ConfigError>() || error.is::<ProxyError>() || error.is::<UsageError>();
             if usage { Exit::Usage } else { Exit::Failed }
         }
     };
@@ -132,6 +136,11 @@ fn dispatch(command: Command, context: Context, allocator: Allocator) -> anyhow:
         Command::Open(options) => block_on(open::run(context, options)),
         Command::Acp { standalone, .. } => acp::run(context, standalone),
         Command::Run(options) => block_on(run::run(context, options)),
+        Command::Watch(options) => block_on(watch::run(context, options)),
+        Command::Cancel(options) => block_on(cancel::run(context, options)),
+        Command::Models { json } => block_on(catalog::models(context, json)),
+        Command::Modes { json } => block_on(catalog::modes(context, json)),
+        Command::Agents { json } => block_on(catalog::agents(context, json)),
         Command::Sessions { command } => block_on(sessions::run(context, command)),
         Command::Apps { command } => block_on(apps::run(context, command)),
         Command::Recipes { command } => block_on(recipes::run(context, command)),
@@ -174,6 +183,11 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
         Command::Open(_)
         | Command::Server { .. }
         | Command::Sessions { .. }
+        | Command::Watch(_)
+        | Command::Cancel(_)
+        | Command::Models { .. }
+        | Command::Modes { .. }
+        | Command::Agents { .. }
         | Command::Apps { .. }
         | Command::Recipes { .. }
         | Command::Schedule { .. }

@@ -10,19 +10,24 @@ use gander_domain::caller::Scope;
 use gander_tools::sandbox::HELPER;
 
 use super::apps::AppsCommand;
+use super::cancel::CancelOptions;
 use super::extensions::ExtensionsCommand;
 use super::open::OpenOptions;
 use super::recipes::RecipesCommand;
+use super::run::options::RunOptions;
 use super::schedule::ScheduleCommand;
 use super::server::ServerCommand;
+use super::sessions::SessionsCommand;
+use super::watch::WatchOptions;
 
 const EXAMPLES: &str = "\
 Examples:
   gander run \"what is in this folder?\"       ask once, in the terminal
   gander run --continue \"and in French\"      go on, also in a session from an editor
+  gander watch                               follow what waits for your answer
   gander acp                                 what an editor starts (Zed, JetBrains, VS Code, …)
   gander serve                               for everything else: http://127.0.0.1:4747
-  gander doctor                              what is in force, and where it came from
+  gander doctor                              active settings and their sources
 
 One server per data directory: `run` and `acp` attach to it, and start it in the
 background if none runs. So closing the editor does not stop a turn.";
@@ -46,10 +51,10 @@ pub struct Cli {
 /// Options of every command.
 #[derive(Debug, Args)]
 pub(super) struct Shared {
-    /// Where sessions, token and socket lie [environment: GANDER_DATA; default: ~/.local/share/gander]
+    /// Data directory [environment: GANDER_DATA; default: ~/.local/share/gander]
     #[arg(long, global = true, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
-    /// The settings file [environment: GANDER_CONFIG; default: ~/.config/gander/gander.toml]
+    /// Settings file [environment: GANDER_CONFIG; default: ~/.config/gander/gander.toml]
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
 }
@@ -72,10 +77,10 @@ or --insecure-plain.")]
         /// Listen on other than loopback addresses without TLS
         #[arg(long)]
         insecure_plain: bool,
-        /// Doors that need no token on this machine: acp-rest, a2a, adk
-        #[arg(long, value_name = "DOORS", value_delimiter = ',')]
+        /// Interfaces that need no token on this machine: acp-rest, a2a, adk
+        #[arg(long, value_name = "NAMES", value_delimiter = ',')]
         open: Vec<String>,
-        /// At the doors of --open, also let callers without a token answer questions
+        /// At the interfaces of --open, also let callers without a token answer questions
         #[arg(long, requires = "open")]
         open_approve: bool,
         /// Encrypt with a certificate of our own, and print its fingerprint for goose's clients to pin
@@ -125,19 +130,50 @@ can join it. With --standalone it parks instead, and goes on at the next start."
     #[command(after_help = "\
 Examples:
   gander run \"explain src/main.rs\"
-  git diff | gander run -                     the prompt from stdin
+  git diff | gander run \"review this\"         stdin is appended to the prompt
+  gander run --image shot.png \"what is wrong here?\"
+  gander run --session 0199c2f4               follow a turn that runs already
   gander run --continue \"go on\"               the last session of this folder
   gander run --policy auto_edit \"fix the tests\"
   gander run --recipe release.yaml --param version=1.2
   gander run --json \"hi\" | jq -r 'select(.type == \"text\").text'
 
 The answer goes to stdout; thoughts, tools and questions go to stderr.
-ctrl-c cancels, twice it leaves at once. Without a terminal nobody can be asked:
-what needs permission is refused.
+Questions take y, n, a (always), a number, ? for help, or words that tell the model why not.
+ctrl-c cancels, twice it leaves at once; the turn of another client is left running.
+Without a terminal nobody can be asked: what needs permission is rejected.
 
 Exit status: 0 done, 1 failed, 2 wrong usage or settings,
 3 stopped early (tokens, turns, refusal), 130 cancelled.")]
     Run(RunOptions),
+    /// Follow a session, or everything that waits for an answer
+    #[command(after_help = "\
+Examples:
+  gander watch                               every open question of every session
+  gander watch 0199c2f4                      one session, turn after turn
+
+ctrl-c leaves; turns go on.")]
+    Watch(WatchOptions),
+    /// Stop a turn
+    Cancel(CancelOptions),
+    /// List the models that can be chosen
+    Models {
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the modes that can be chosen in this folder
+    Modes {
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the agents and what they are for
+    Agents {
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
     /// List, show, move and delete sessions
     Sessions {
         #[command(subcommand)]
@@ -153,7 +189,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage or settings,
         #[command(subcommand)]
         command: AppsCommand,
     },
-    /// Run recipes by the clock
+    /// Run recipes on a schedule
     #[command(after_help = "\
 Examples:
   gander schedule add morning --cron \"0 7 * * 1-5\" --zone Europe/Berlin --recipe news.yaml --param topic=rust
@@ -174,7 +210,7 @@ Schedules run in the server, which stays in the background while there are any."
         #[command(subcommand)]
         command: GrantsCommand,
     },
-    /// Let a folder's own settings (.gander) count
+    /// Trust a project's .gander settings
     #[command(after_help = "\
 Examples:
   gander trust                               this folder, after you have read its .gander
@@ -193,9 +229,9 @@ Until then a project's agents, extensions and rules are only text.")]
         #[command(subcommand)]
         command: ProxyCommand,
     },
-    /// Explain what is in force and where it came from
+    /// Show active settings and their sources
     Doctor {
-        /// Make the side tables of the session log again (no server may run)
+        /// Rebuild indexes (no server may run)
         #[arg(long)]
         rebuild: bool,
     },
@@ -240,119 +276,6 @@ pub(super) struct MannerOptions {
     /// Speak version 2 of ACP, a draft, with clients that ask for it
     #[arg(long)]
     pub(super) acp_v2: bool,
-}
-
-/// Options of `gander run`.
-#[derive(Debug, Args)]
-pub(super) struct RunOptions {
-    /// What to ask; `-` reads it from stdin
-    #[arg(required_unless_present = "recipe")]
-    pub(super) prompt: Option<String>,
-    /// Follow this recipe: a file, a name from `gander recipes list`, or a link
-    #[arg(long, value_name = "RECIPE")]
-    pub(super) recipe: Option<String>,
-    /// Fills in a parameter of the recipe
-    #[arg(long = "param", value_name = "KEY=VALUE", requires = "recipe")]
-    pub(super) params: Vec<String>,
-    /// Go on in this session, wherever it began
-    #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
-    pub(super) session: Option<String>,
-    /// Go on in the last session of this folder
-    #[arg(long = "continue", short = 'c')]
-    pub(super) continue_last: bool,
-    /// Print one event per line, as JSON
-    #[arg(long)]
-    pub(super) json: bool,
-    /// The model, as provider/model
-    #[arg(long, short, value_name = "MODEL")]
-    pub(super) model: Option<String>,
-    /// The mode, such as backend or app_maker: see docs/agents.md
-    #[arg(long, value_name = "MODE")]
-    pub(super) mode: Option<String>,
-    /// What may run unasked
-    #[arg(long, value_enum)]
-    pub(super) policy: Option<PolicyName>,
-    /// The folder to work in [default: this one]
-    #[arg(long, value_name = "DIR")]
-    pub(super) cwd: Option<PathBuf>,
-    /// Run everything in this process, without any socket
-    #[arg(long)]
-    pub(super) standalone: bool,
-}
-
-/// What may run unasked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(super) enum PolicyName {
-    /// Only looking; everything else is refused
-    ReadOnly,
-    /// Looking is free, everything else asks
-    Ask,
-    /// Editing inside the workspace is free too
-    AutoEdit,
-    /// Everything that no rule forbids
-    Auto,
-}
-
-impl PolicyName {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::ReadOnly => "read_only",
-            Self::Ask => "ask",
-            Self::AutoEdit => "auto_edit",
-            Self::Auto => "auto",
-        }
-    }
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum SessionsCommand {
-    /// Sessions, the latest first
-    List {
-        /// Only those of this folder
-        #[arg(long, value_name = "DIR")]
-        cwd: Option<PathBuf>,
-        /// One JSON object per line
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print what was said
-    Show {
-        /// Which
-        id: String,
-        /// One event per line, as JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print a session's log, one entry per line
-    Export {
-        /// Which
-        id: String,
-        /// Into this file, for its owner alone
-        #[arg(long, short, value_name = "FILE")]
-        output: Option<PathBuf>,
-    },
-    /// Read a log that was exported; it becomes a new session with the policy of this server
-    Import {
-        /// The file; `-` reads stdin
-        file: PathBuf,
-        /// The folder to work in [default: a private one]
-        #[arg(long, value_name = "DIR")]
-        cwd: Option<PathBuf>,
-    },
-    /// Give a session a title
-    Rename {
-        /// Which
-        id: String,
-        /// The title
-        title: String,
-    },
-    /// Delete sessions for ever
-    Delete {
-        /// Which
-        #[arg(required = true)]
-        ids: Vec<String>,
-    },
 }
 
 /// Scopes by name, each with its line of help.
@@ -403,7 +326,7 @@ pub(super) enum GrantsCommand {
 /// Options of `gander trust`.
 #[derive(Debug, Args)]
 pub(super) struct TrustOptions {
-    /// Which [default: this one]
+    /// The folder [default: this one]
     pub(super) folder: Option<PathBuf>,
     /// Show the trusted folders
     #[arg(long, conflicts_with = "folder")]

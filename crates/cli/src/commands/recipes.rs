@@ -10,10 +10,10 @@ use gander_client::AgentConnection;
 use gander_tools::absence_reason;
 use serde_json::{Map, Value, json};
 
-use super::ask::Person;
 use super::client;
 use crate::commands::{Context, Exit};
 use crate::output::{Output, clean, reveal};
+use crate::terminal::person::Person;
 
 /// Where a project keeps its recipes.
 const FOLDERS: [&str; 2] = [".gander/recipes", ".goose/recipes"];
@@ -115,7 +115,7 @@ async fn validate(context: &Context, here: &Path, recipes: &[String]) -> anyhow:
     let mut exit = Exit::Done;
     for name in recipes {
         let told = match find(&context.config, here, name).await {
-            Ok(found) => format!("{name}: in order, \"{}\"", clean(&found.recipe.title)),
+            Ok(found) => format!("{name}: valid, \"{}\"", clean(&found.recipe.title)),
             Err(error) => {
                 exit = Exit::Failed;
                 format!("{name}: {}", reveal(&format!("{error:#}")))
@@ -250,8 +250,12 @@ impl At<'_> {
             let line = std::iter::once(extension.cmd.as_deref().unwrap_or_default())
                 .chain(extension.args.iter().map(String::as_str));
             let line = line.collect::<Vec<_>>().join(" ");
-            output.note(&format!("? the recipe starts a program, {}: {}", reveal(&extension.name), reveal(&line)));
-            output.aside("  yes or no > ");
+            output.note(&format!(
+                "? The recipe wants to start a program, {}: {}",
+                reveal(&extension.name),
+                reveal(&line)
+            ));
+            output.aside("Start it? [y/n] > ");
             match person.line().await.as_deref().map(str::trim) {
                 Some("yes" | "y") => approved.push(extension.name.clone()),
                 Some(_) | None => bail!("not started: {}", reveal(&extension.name)),

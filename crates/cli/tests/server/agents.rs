@@ -40,7 +40,9 @@ impl Handler for Asking {
         turn.send(vec![Part::text("one moment")]).await?;
         let ask = QuestionKind::Form { schema: json!({ "type": "object" }) };
         let (id, title, origin) = (build::question_id(99), "which?".to_owned(), QuestionOrigin::Parked);
-        let reply = turn.ask(Question { id, call: None, title, ask, origin, fingerprint: None, plan: None }).await?;
+        let reply = turn
+            .ask(Question { id, call: None, title, ask, origin, fingerprint: None, plan: None, subagent: None })
+            .await?;
         let Reply::Filled { content } = reply else { return Err(Stop::Failed("reply".into(), "no content".into())) };
         turn.send(vec![Part::text(content.to_string())]).await
     }

@@ -257,6 +257,7 @@ fn validate_reply(question: &Question, reply: Reply) -> Result<Reply, CommandErr
             None => Err(CommandError::BadAnswer(format!("no such choice: {choice}"))),
         },
         (QuestionKind::Form { .. } | QuestionKind::Visit { .. }, filled @ Reply::Filled { .. }) => Ok(filled),
+        (QuestionKind::Choose { .. }, rejected @ Reply::Rejected { .. }) => Ok(rejected),
         (_, reply @ (Reply::Declined | Reply::Cancelled)) => Ok(reply),
         (QuestionKind::Choose { .. }, Reply::Filled { content }) if question.plan.is_some() => {
             let plan = Plan::parse_edited(&content).map_err(CommandError::BadAnswer)?;
@@ -265,7 +266,7 @@ fn validate_reply(question: &Question, reply: Reply) -> Result<Reply, CommandErr
         (QuestionKind::Choose { .. }, Reply::Filled { .. }) => {
             Err(CommandError::BadAnswer("choose an option".to_owned()))
         }
-        (QuestionKind::Form { .. } | QuestionKind::Visit { .. }, Reply::Chosen { .. }) => {
+        (QuestionKind::Form { .. } | QuestionKind::Visit { .. }, Reply::Chosen { .. } | Reply::Rejected { .. }) => {
             Err(CommandError::BadAnswer("send the content asked for".to_owned()))
         }
         (_, Reply::Interrupted | Reply::Superseded) => {

@@ -14,7 +14,7 @@ async fn a_form_is_filled_in_by_a_person() {
     let call = server.described("script__ask", json!({}));
     let (signals, _heard) = tokio::sync::mpsc::channel(8);
     let answer = async {
-        let ServerEvent::Asked { title, ask, origin, reply } = server.events.recv().await.unwrap() else {
+        let ServerEvent::Asked { title, ask, origin, reply, .. } = server.events.recv().await.unwrap() else {
             panic!("a question")
         };
         assert_eq!((title.as_str(), origin), ("script asks: How old?", QuestionOrigin::Held));

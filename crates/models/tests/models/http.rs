@@ -124,13 +124,13 @@ async fn trouble_is_tried_again_as_the_provider_asks() {
 #[tokio::test]
 async fn attempts_have_an_end_and_a_long_wait_is_reported_instead() {
     let server = Server::start((0..5).map(|_| status("500 X", "", "oops")).collect()).await;
-    let message = "openai has trouble (HTTP 500): oops".to_owned();
+    let message = "openai returned HTTP 500: oops".to_owned();
     let error = ModelError::Overloaded { message, retry_after: None };
     assert_eq!(answer(model(&server).as_ref()).await, (String::new(), None, Some(error)));
     assert_eq!(server.requests().len(), 3);
 
     let server = Server::start(vec![status("429 X", "retry-after: 3600\r\n", "")]).await;
-    let message = "openai limits how often it is asked (HTTP 429): no explanation given".to_owned();
+    let message = "rate limited by openai (HTTP 429): no explanation given".to_owned();
     let error = ModelError::RateLimited { message, retry_after: Some(Duration::from_secs(3600)) };
     assert_eq!(answer(model(&server).as_ref()).await, (String::new(), None, Some(error)));
 }

@@ -116,7 +116,7 @@ impl Story {
         let id = QuestionId::new(self.id());
         let ask = QuestionKind::Visit { url: "http://localhost/".into() };
         let title = "May I?".to_owned();
-        let question = Question { id, call: None, title, ask, origin, fingerprint: None, plan: None };
+        let question = Question { id, call: None, title, ask, origin, fingerprint: None, plan: None, subagent: None };
         self.push(Event::QuestionAsked { question });
         id
     }

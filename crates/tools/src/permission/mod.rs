@@ -114,6 +114,7 @@ pub fn question(id: QuestionId, call: &ToolCall, asked: &Asked) -> Question {
         origin: QuestionOrigin::Parked,
         fingerprint: Some(fingerprint(call)),
         plan: None,
+        subagent: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Questions as messages, and messages as answers.
 
-use gander_domain::{Answer, Question, QuestionKind, Reply};
+use gander_domain::{Answer, Question, QuestionKind, RejectReason, Reply};
 use serde_json::{Map, Value, json};
 
 use super::error::A2aError;
@@ -98,6 +98,8 @@ pub(super) fn answer_parts(answer: &Answer) -> Vec<Part> {
             Some(text) => vec![Part::text(text)],
             None => vec![Part::data(content.clone())],
         },
+        Reply::Rejected { reason: RejectReason::Said(why) } => vec![Part::text(why.clone())],
+        Reply::Rejected { reason: RejectReason::Unattended } => vec![Part::text("reject_once")],
         Reply::Declined => vec![Part::text("decline")],
         Reply::Cancelled | Reply::Interrupted | Reply::Superseded => Vec::new(),
     }

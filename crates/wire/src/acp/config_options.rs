@@ -8,6 +8,12 @@ use super::schema::{SessionConfigOption, SessionConfigOptionCategory, SessionMod
 use crate::goose;
 use crate::jsonrpc::Error;
 
+/// Choices that an error lists.
+const MAX_NAMED_CHOICES: usize = 40;
+
+/// Of a value that is not known no more than this is told back.
+const MAX_QUOTED: usize = 64;
+
 const MODE: &str = "mode";
 const MODEL: &str = "model";
 const EFFORT: &str = "thought_level";
@@ -80,7 +86,19 @@ pub fn option_patch(
             .find(|policy| policy_choice(**policy).0 == value)
             .map(|policy| SettingsPatch { policy: Some(*policy), ..unchanged.clone() }),
     };
-    known.ok_or_else(|| Error::invalid_params(format!("no such value for {option}: {value}")))
+    known.ok_or_else(|| Error::invalid_params(unknown_value(&options, option, value)))
+}
+
+/// What was asked for, and what there is.
+fn unknown_value(options: &[SessionConfigOption], option: &str, value: &str) -> String {
+    let known = serde_json::to_value(options.iter().find(|known| *known.id.0 == *option)).unwrap_or_default();
+    let choices = known["options"].as_array().into_iter().flatten();
+    let names: Vec<&str> = choices.filter_map(|choice| choice["value"].as_str()).take(MAX_NAMED_CHOICES).collect();
+    let value = &value[..value.floor_char_boundary(MAX_QUOTED)];
+    match names.is_empty() {
+        true => format!("unknown {option}: {value}"),
+        false => format!("unknown {option} '{value}', available: {}", names.join(", ")),
+    }
 }
 
 /// The change of settings that a mode means.

@@ -1,13 +1,16 @@
 //! Questions as requests to a client, and its answers as replies.
 
-use gander_domain::{Choice, ChoiceKind, Plan, Question, QuestionId, QuestionKind, Reply, SessionId, SessionView};
+use gander_domain::{
+    Choice, ChoiceKind, Plan, Question, QuestionId, QuestionKind, RejectReason, Reply, SessionId, SessionView,
+    SubagentCall,
+};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::abilities::ClientAbilities;
 use super::output::permission_tool_call;
 use super::schema::{
-    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    Meta, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, ToolCallUpdate, ToolCallUpdateFields,
 };
 use super::types::Withdrawal;
@@ -16,6 +19,18 @@ use crate::jsonrpc::{Error, Peer, RequestId};
 
 /// Where in `_meta` of an approval a changed plan stands.
 const PLAN_META: &str = "gander/plan";
+
+/// Where in `_meta` of a rejection stands why, in a person's words.
+const REASON_META: &str = "gander/reason";
+
+/// Where in `_meta` of a rejection a client says that it has nobody to ask.
+const UNATTENDED_META: &str = "gander/unattended";
+
+/// Where in `_meta` of a tool call stands the sub-agent that wants it.
+const SUBAGENT_META: &str = "gander/subagent";
+
+/// A reason is a sentence or two: longer ones are cut.
+const MAX_REASON: usize = 2_000;
 
 /// Where in `_meta` of a question that is asked again stands why the last answer was none.
 const REFUSED_META: &str = "gander/refused";
@@ -110,8 +125,19 @@ fn permission_subject(view: &SessionView, question: &Question) -> ToolCallUpdate
     match (tool, question.call) {
         (Some(tool), _) => permission_tool_call(&tool.call),
         (None, Some(call)) => titled_tool_call(&call.to_string(), &question.title),
-        (None, None) => titled_tool_call(&question.id.to_string(), &question.title),
+        (None, None) => match &question.subagent {
+            Some(asked) => subagent_tool_call(question, asked),
+            None => titled_tool_call(&question.id.to_string(), &question.title),
+        },
     }
+}
+
+/// What a sub-agent wants to do. The id is the question's: no client was told of the sub-agent's call.
+fn subagent_tool_call(question: &Question, asked: &SubagentCall) -> ToolCallUpdate {
+    let mut shown = permission_tool_call(&asked.call);
+    shown.fields.title = Some(question.title.clone());
+    let meta = json!({ SUBAGENT_META: asked.agent });
+    ToolCallUpdate::new(question.id.to_string(), shown.fields).meta(meta.as_object().cloned())
 }
 
 fn titled_tool_call(id: &str, title: &str) -> ToolCallUpdate {
@@ -163,11 +189,24 @@ fn read_permission(question: &Question, choices: &[Choice], json: &str) -> Resul
                 Plan::parse_edited(plan).map_err(NoReply::Unfit)?;
                 return Ok(Reply::Filled { content: plan.clone() });
             }
-            Ok(reply)
+            let reason = response.meta.as_ref().and_then(reject_reason);
+            match (&reply, reason) {
+                (Reply::Chosen { kind: ChoiceKind::RejectOnce, .. }, Some(reason)) => Ok(Reply::Rejected { reason }),
+                (_, Some(_) | None) => Ok(reply),
+            }
         }
         // Open in the schema crate: an unknown outcome is never approval.
         _ => Err(NoReply::Unfit("no such outcome".to_owned())),
     }
+}
+
+/// Why a client rejects, if it says so. "Never" is a grant: it is stored as it was offered, without a reason.
+fn reject_reason(meta: &Meta) -> Option<RejectReason> {
+    if meta.get(UNATTENDED_META) == Some(&Value::Bool(true)) {
+        return Some(RejectReason::Unattended);
+    }
+    let said = meta.get(REASON_META)?.as_str()?.trim();
+    (!said.is_empty()).then(|| RejectReason::Said(said[..said.floor_char_boundary(MAX_REASON)].to_owned()))
 }
 
 fn unfit_answer(what: &str, said: &str) -> NoReply {

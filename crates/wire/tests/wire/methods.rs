@@ -283,6 +283,7 @@ fn an_address_that_was_visited_is_told_to_be_complete() {
         origin: QuestionOrigin::Held,
         fingerprint: None,
         plan: None,
+        subagent: None,
     };
     script.report(build::run(5), Report::Asked(question));
     let mut test_connection = TestConnection::open(&script.log);

@@ -127,6 +127,7 @@ impl PermissionEvaluator for TestHands {
             origin: QuestionOrigin::Parked,
             fingerprint: Some(self.fingerprint(&call)),
             plan: None,
+            subagent: None,
         };
         ToolDecision::Ask(call, question)
     }

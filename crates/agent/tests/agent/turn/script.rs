@@ -95,6 +95,7 @@ pub fn question(id: QuestionId, call: &ToolCall, fingerprint: String) -> Questio
         origin: QuestionOrigin::Parked,
         fingerprint: Some(fingerprint),
         plan: None,
+        subagent: None,
     }
 }
 

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::session_overview;
 use super::sessions::find_own_session;
 use crate::ClientPeer;
 
@@ -33,6 +34,9 @@ pub(super) async fn handle_gander_method(
         "_gander/session/export" => export_session(services, peer, &params).await,
         "_gander/session/import" => import_session(services, peer, params).await,
         "_gander/session/rename" => rename_session(services, peer, params).await,
+        "_gander/sessions/list" => session_overview::list_overview(services, peer, read_params(params)?).await,
+        "_gander/session/find" => session_overview::find_by_prefix(services, peer, read_params(params)?).await,
+        "_gander/catalog" => Ok(session_overview::show_catalog(services, read_params(params)?).await),
         "_gander/session/show" => show_session(services, peer, &params).await,
         "_gander/extensions/list" => list_extensions(services, peer, params).await,
         "_gander/extensions/add" => add_extension(services, peer, params).await,

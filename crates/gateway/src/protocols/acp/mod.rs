@@ -8,6 +8,7 @@ mod linked_files;
 mod mcp_servers;
 pub(crate) mod routes;
 mod session_list;
+mod session_overview;
 mod sessions;
 mod state;
 mod streamable_http;

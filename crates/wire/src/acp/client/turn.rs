@@ -102,7 +102,16 @@ impl AgentTurn {
         let ask = QuestionKind::Choose { choices: choices.collect() };
         let call = Some(known.call.id);
         let title = sanitize::describe_call(&known.call.name, &known.call.arguments, &known.call.title);
-        let question = Question { id, call, title, ask, origin: QuestionOrigin::Held, fingerprint: None, plan: None };
+        let question = Question {
+            id,
+            call,
+            title,
+            ask,
+            origin: QuestionOrigin::Held,
+            fingerprint: None,
+            plan: None,
+            subagent: None,
+        };
         reports.push(match known.stage {
             CallStage::Fresh => Report::ToolWanted { call: known.call.clone(), gate: ToolGate::Ask(question) },
             CallStage::Asked(_) | CallStage::Started | CallStage::Done => Report::Asked(question),
@@ -124,6 +133,7 @@ impl AgentTurn {
                 origin,
                 fingerprint: None,
                 plan: None,
+                subagent: None,
             }),
         )
     }
@@ -143,9 +153,12 @@ impl AgentTurn {
             Reply::Chosen { choice, .. } => {
                 RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(choice.clone()))
             }
-            Reply::Filled { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
-                RequestPermissionOutcome::Cancelled
-            }
+            Reply::Rejected { .. }
+            | Reply::Filled { .. }
+            | Reply::Declined
+            | Reply::Cancelled
+            | Reply::Interrupted
+            | Reply::Superseded => RequestPermissionOutcome::Cancelled,
         };
         (outcome, ready)
     }

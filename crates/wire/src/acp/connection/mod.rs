@@ -92,6 +92,11 @@ impl ActivePrompt {
     fn new(responder: Responder, session: SessionId) -> Self {
         Self { responder, session, echoed: false }
     }
+
+    /// Somebody else's prompt, whose end this client waits for.
+    fn of_others(responder: Responder, session: SessionId) -> Self {
+        Self { responder, session, echoed: true }
+    }
 }
 
 impl Connection {

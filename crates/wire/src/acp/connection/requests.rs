@@ -240,14 +240,15 @@ impl Connection {
     fn run_queued(&mut self, session: SessionId, held: QueuedRequest) {
         let QueuedRequest { responder, run, request } = held;
         match request {
-            SessionRequest::Prompt { parts, meta } => {
+            SessionRequest::Prompt { parts, meta, if_busy } => {
                 let meta = self.mark_prompt_meta(meta, responder.id());
                 self.prompts.insert(run, ActivePrompt::new(responder, session));
                 let origin = self.origin.clone();
-                let command = Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta };
+                let command = Command::Prompt { run, origin, parts, if_busy, meta };
                 let ticket = Some(self.issue_ticket(PendingRequest::Prompt(run)));
                 self.intents.push_back(Intent::Command { session, command, ticket });
             }
+            SessionRequest::Wait => self.wait_for_run(session, responder),
             SessionRequest::Slash(slash) => {
                 let ticket = Some(self.issue_ticket(PendingRequest::Slash { responder, session, run }));
                 self.intents.push_back(Intent::Command { session, command: slash.into_command(), ticket });
@@ -263,6 +264,23 @@ impl Connection {
                     config_options::option_patch(catalog, settings, &option, &value)
                 });
                 self.configure_session(session, responder, patch, ConfigureReply::Options);
+            }
+        }
+    }
+
+    /// Answered as the prompt of the run under way is, after all its updates; at once if none is.
+    fn wait_for_run(&mut self, session: SessionId, responder: Responder) {
+        let view = self.sessions.get(&session).and_then(|attachment| attachment.view());
+        let run = view.and_then(|view| view.run.as_ref()).map(|run| run.id);
+        match run {
+            Some(run) if self.prompts.contains_key(&run) => {
+                let error = Error::new(Code::InvalidRequest, "this connection waits for the run already");
+                self.peer.respond_error(responder, &error);
+            }
+            Some(run) => drop(self.prompts.insert(run, ActivePrompt::of_others(responder, session))),
+            None => {
+                let last = view.and_then(|view| view.ended.last()).map(|(_, outcome)| outcome);
+                self.peer.respond_result(responder, &json!({ "stopReason": null, "lastOutcome": last }));
             }
         }
     }

@@ -272,6 +272,7 @@ impl Connection {
                     self.peer.respond_result(held.responder, &PromptResponse::new(StopReason::Cancelled));
                 }
                 SessionRequest::Slash(_)
+                | SessionRequest::Wait
                 | SessionRequest::Steer { .. }
                 | SessionRequest::SetMode { .. }
                 | SessionRequest::SetOption { .. } => {

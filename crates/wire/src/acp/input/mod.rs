@@ -2,7 +2,7 @@
 
 mod params;
 
-use gander_domain::{Part, SessionId};
+use gander_domain::{IfBusy, Part, SessionId};
 use serde_json::{Value, json};
 
 use self::params::{
@@ -18,6 +18,9 @@ use crate::jsonrpc::Error;
 
 /// The longest path in bytes.
 const MAX_PATH: usize = 4096;
+/// Where in `_meta` of a prompt stands what it does if a run is under way.
+const IF_BUSY_META: &str = "gander/ifBusy";
+
 /// Methods of ours and of goose that the server handles itself.
 const EXTENSIONS: [&str; 2] = ["_gander/", "_goose/"];
 
@@ -64,7 +67,9 @@ pub enum ClientRequest {
 #[derive(Debug, PartialEq)]
 pub enum SessionRequest {
     /// Begin a run.
-    Prompt { parts: Vec<Part>, meta: Option<Value> },
+    Prompt { parts: Vec<Part>, meta: Option<Value>, if_busy: IfBusy },
+    /// Be told when the run under way has ended.
+    Wait,
     /// Do this instead of asking the model.
     Slash(SessionCommand),
     /// Say this into the running turn.
@@ -120,6 +125,9 @@ pub fn request(method: &str, params: Value, profile: &AgentProfile) -> Result<Cl
         "session/status" => read_session_id(params).map(ClientRequest::Status),
         "session/cancel" => read_session_id(params).map(ClientRequest::Cancel),
         "session/prompt" => read_prompt(params, profile),
+        "_gander/session/wait" => {
+            read_session_id(params).map(|session| ClientRequest::Session(session, SessionRequest::Wait))
+        }
         "_session/steering" => read_steer(params, profile),
         "session/set_mode" => read_set_mode(params),
         "session/set_config_option" => read_set_option(params),
@@ -197,8 +205,19 @@ fn read_prompt(params: Value, profile: &AgentProfile) -> Result<ClientRequest, E
         return Ok(ClientRequest::Session(session, SessionRequest::Slash(slash)));
     }
     let parts = content::prompt_parts(prompt, profile)?;
+    let if_busy = read_if_busy(meta.as_ref())?;
     let meta = meta.map(|meta| json!({ "acp": { "_meta": meta } }));
-    Ok(ClientRequest::Session(session, SessionRequest::Prompt { parts, meta }))
+    Ok(ClientRequest::Session(session, SessionRequest::Prompt { parts, meta, if_busy }))
+}
+
+/// What the prompt does if a run is under way, in `_meta` under [`IF_BUSY_META`]: the protocol refuses it.
+fn read_if_busy(meta: Option<&Value>) -> Result<IfBusy, Error> {
+    match meta.and_then(|meta| meta.get(IF_BUSY_META)) {
+        None => Ok(IfBusy::Refuse),
+        Some(said) if said == "refuse" => Ok(IfBusy::Refuse),
+        Some(said) if said == "queue" => Ok(IfBusy::Queue),
+        Some(said) => Err(Error::invalid_params(format!("{IF_BUSY_META} is refuse or queue, not: {said}"))),
+    }
 }
 
 /// The extension that adapters of Claude, Codex and others answer.

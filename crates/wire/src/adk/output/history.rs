@@ -123,7 +123,12 @@ impl HistoryProjection {
             entry.meta.as_ref().and_then(|meta| meta.get(PROTOCOL_NAME)?.get("name")?.as_str().map(str::to_owned));
         let response = note.unwrap_or_else(|| match reply {
             Reply::Filled { content } => content.clone(),
-            Reply::Chosen { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
+            Reply::Chosen { .. }
+            | Reply::Rejected { .. }
+            | Reply::Declined
+            | Reply::Cancelled
+            | Reply::Interrupted
+            | Reply::Superseded => {
                 json!({ "confirmed": reply.allows() })
             }
         });

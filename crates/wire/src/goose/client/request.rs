@@ -104,7 +104,7 @@ pub fn confirmation_action(reply: &Reply) -> &'static str {
     match reply {
         Reply::Chosen { kind: ChoiceKind::AllowOnce, .. } | Reply::Filled { .. } => "allow_once",
         Reply::Chosen { kind: ChoiceKind::AllowAlways, .. } => "always_allow",
-        Reply::Chosen { kind: ChoiceKind::RejectOnce, .. } | Reply::Declined => "deny_once",
+        Reply::Chosen { kind: ChoiceKind::RejectOnce, .. } | Reply::Rejected { .. } | Reply::Declined => "deny_once",
         Reply::Chosen { kind: ChoiceKind::RejectAlways, .. } => "always_deny",
         Reply::Cancelled | Reply::Interrupted | Reply::Superseded => "cancel",
     }

@@ -138,9 +138,12 @@ impl GoosedTurn {
         if form {
             let data = match &answer.reply {
                 Reply::Filled { content } => content.clone(),
-                Reply::Chosen { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
-                    Value::Null
-                }
+                Reply::Chosen { .. }
+                | Reply::Rejected { .. }
+                | Reply::Declined
+                | Reply::Cancelled
+                | Reply::Interrupted
+                | Reply::Superseded => Value::Null,
             };
             return Some((GoosedRequest::Elicited { id, data }, None));
         }
@@ -308,7 +311,16 @@ impl GoosedTurn {
         };
         let id = QuestionId::make(ids);
         let call = call.filter(|_| !form);
-        let question = Question { id, call, title, ask, origin: QuestionOrigin::Held, fingerprint: None, plan: None };
+        let question = Question {
+            id,
+            call,
+            title,
+            ask,
+            origin: QuestionOrigin::Held,
+            fingerprint: None,
+            plan: None,
+            subagent: None,
+        };
         let place = self.fresh.iter().position(|(fresh, _)| *fresh == theirs && !form);
         match place.map(|place| self.fresh.remove(place)) {
             Some((_, call)) => reports.push(Report::ToolWanted { call, gate: ToolGate::Ask(question) }),

@@ -1,105 +1,105 @@
 //! `gander sessions`: what there is, and what becomes of it.
 
+mod list;
+mod show;
+
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use gander_client::{AgentConnection, AgentEvent, ShownUpdate};
+use clap::Subcommand;
+use gander_client::AgentConnection;
 use gander_services::paths::write_private;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::options::SessionsCommand;
-use super::terminal_view::{Piece, TerminalView};
-use super::{client, events};
+use super::client;
+use super::session_id::resolve_session;
 use crate::commands::{Context, Exit};
-use crate::output::{Tone, clean};
+use crate::output::clean;
+
+#[derive(Debug, Subcommand)]
+pub(in crate::commands) enum SessionsCommand {
+    /// List sessions, the latest first
+    List {
+        /// Only those of this folder
+        #[arg(long, value_name = "DIR", alias = "folder")]
+        cwd: Option<PathBuf>,
+        /// Also those of sub-agents
+        #[arg(long, short)]
+        all: bool,
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a session: messages, tool calls and their output, what it cost
+    Show {
+        /// Session ID, or its beginning
+        id: String,
+        /// One event per line, as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a session's log, one entry per line
+    Export {
+        /// Session ID, or its beginning
+        id: String,
+        /// Write to FILE (mode 600)
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Read a log that was exported; it becomes a new session with the policy of this server
+    Import {
+        /// The file; `-` reads stdin
+        file: PathBuf,
+        /// The folder to work in [default: a private one]
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+    },
+    /// Give a session a title
+    Rename {
+        /// Session ID, or its beginning
+        id: String,
+        /// The title
+        title: String,
+    },
+    /// Delete sessions for ever
+    Delete {
+        /// Session IDs, or their beginnings
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+}
 
 pub(super) async fn run(context: Context, command: SessionsCommand) -> anyhow::Result<Exit> {
     let here = std::env::current_dir()?;
     let mut connection = client::connect(&context.config, &here).await?;
     match command {
-        SessionsCommand::List { cwd, json } => list(&context, &mut connection, cwd.as_deref(), json).await?,
-        SessionsCommand::Show { id, json } => show(&context, &mut connection, &id, &here, json).await?,
-        SessionsCommand::Export { id, output } => export(&context, &mut connection, &id, output.as_deref()).await?,
+        SessionsCommand::List { cwd, all, json } => {
+            let wanted = list::Wanted { folder: cwd, all };
+            list::list(&context, &mut connection, wanted, json).await?;
+        }
+        SessionsCommand::Show { id, json } => {
+            let id = resolve_session(&mut connection, &id).await?;
+            show::show(&context, &mut connection, &id, &here, json).await?;
+        }
+        SessionsCommand::Export { id, output } => {
+            let id = resolve_session(&mut connection, &id).await?;
+            export(&context, &mut connection, &id, output.as_deref()).await?;
+        }
         SessionsCommand::Import { file, cwd } => import(&context, &mut connection, &file, cwd.as_deref()).await?,
         SessionsCommand::Rename { id, title } => {
+            let id = resolve_session(&mut connection, &id).await?;
             connection.call_method("_gander/session/rename", &json!({ "sessionId": id, "title": title })).await?;
         }
         SessionsCommand::Delete { ids } => {
             for id in ids {
+                let id = resolve_session(&mut connection, &id).await?;
                 let deleted = connection.call_method("session/delete", &json!({ "sessionId": id })).await;
                 deleted.with_context(|| format!("cannot delete {id}"))?;
             }
         }
     }
     Ok(Exit::Done)
-}
-
-async fn list(
-    context: &Context,
-    connection: &mut AgentConnection,
-    cwd: Option<&Path>,
-    json: bool,
-) -> anyhow::Result<()> {
-    let mut params = Map::new();
-    if let Some(cwd) = cwd {
-        let folder = cwd.canonicalize().with_context(|| format!("no such folder: {}", cwd.display()))?;
-        params.insert("cwd".to_owned(), json!(folder));
-    }
-    loop {
-        let page = connection.call_method("session/list", &Value::Object(params.clone())).await?;
-        for session in page["sessions"].as_array().into_iter().flatten() {
-            let line = if json { session.to_string() } else { row(context, session) };
-            context.output.line(&line)?;
-        }
-        let Some(cursor) = page["nextCursor"].as_str() else { return Ok(()) };
-        params.insert("cursor".to_owned(), json!(cursor));
-    }
-}
-
-fn row(context: &Context, session: &Value) -> String {
-    let style = context.output.style();
-    let text = |name: &str| clean(session[name].as_str().unwrap_or_default());
-    let when: String = text("updatedAt").replace('T', " ").chars().take(16).collect();
-    let title = Some(text("title")).filter(|title| !title.is_empty()).unwrap_or_else(|| "(no title)".to_owned());
-    let folder = style.paint(Tone::Dim, &text("cwd"));
-    format!("{}  {}  {title}  {folder}", text("sessionId"), style.paint(Tone::Dim, &when))
-}
-
-async fn show(
-    context: &Context,
-    connection: &mut AgentConnection,
-    id: &str,
-    here: &Path,
-    json: bool,
-) -> anyhow::Result<()> {
-    let output = context.output;
-    let call = connection.client.load_session(id, here.to_str().unwrap_or("/"));
-    let mut history = Vec::new();
-    connection
-        .wait_for_answer(call, |told| {
-            if let AgentEvent::Updated(update) = told {
-                history.push(ShownUpdate::from(update.update));
-            }
-        })
-        .await?;
-    let mut screen = TerminalView::new(output.style(), output.error_style());
-    for heard in &history {
-        if json {
-            output.line(&events::update_json(heard).to_string())?;
-            continue;
-        }
-        for piece in screen.show_update(heard) {
-            // Here everything is the result.
-            let (Piece::Out(text) | Piece::Err(text)) = piece;
-            output.piece(&text)?;
-        }
-    }
-    for piece in screen.close() {
-        let (Piece::Out(text) | Piece::Err(text)) = piece;
-        output.piece(&text)?;
-    }
-    Ok(())
 }
 
 /// One line that says what it is, then one entry per line: every tool that knows lines can read it.

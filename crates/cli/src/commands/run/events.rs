@@ -1,16 +1,16 @@
 //! What is heard of a session, as one JSON object per line: for scripts.
 
 use gander_wire::acp::client::ShownUpdate;
-use gander_wire::acp::schema::{PermissionOption, StopReason, ToolCallUpdate};
+use gander_wire::acp::schema::{PermissionOption, ToolCallUpdate};
 use serde_json::{Value, json};
 
 /// The session that speaks.
-pub(super) fn session(id: &str) -> Value {
+pub(crate) fn session(id: &str) -> Value {
     json!({ "type": "session", "session": id })
 }
 
 /// Something that happened in it.
-pub(super) fn update_json(heard: &ShownUpdate) -> Value {
+pub(crate) fn update_json(heard: &ShownUpdate) -> Value {
     match heard {
         ShownUpdate::User(text) => json!({ "type": "user", "text": text }),
         ShownUpdate::Agent(text) => json!({ "type": "text", "text": text }),
@@ -27,16 +27,19 @@ pub(super) fn update_json(heard: &ShownUpdate) -> Value {
 }
 
 /// A question, and what it is answered with.
-pub(super) fn question(tool: &ToolCallUpdate, options: &[PermissionOption], answer: Option<&str>) -> Value {
+pub(crate) fn question(tool: &ToolCallUpdate, options: &[PermissionOption], answer: Option<&str>) -> Value {
     json!({ "type": "question", "tool": tool, "options": options, "answer": answer })
 }
 
-/// The end of the turn.
-pub(super) fn end(stop: &StopReason) -> Value {
-    json!({ "type": "end", "stop": stop })
+/// The end of the turn, and what it used if anybody counted.
+pub(crate) fn end(stop: &Value, usage: Option<&Value>) -> Value {
+    match usage {
+        Some(usage) => json!({ "type": "end", "stop": stop, "usage": usage }),
+        None => json!({ "type": "end", "stop": stop }),
+    }
 }
 
 /// The turn failed.
-pub(super) fn failed(message: &str) -> Value {
+pub(crate) fn failed(message: &str) -> Value {
     json!({ "type": "error", "message": message })
 }

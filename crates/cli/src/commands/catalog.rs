@@ -1,0 +1,63 @@
+//! `gander models`, `gander modes` and `gander agents`: what a session can be set to.
+
+use serde_json::{Value, json};
+
+use super::client;
+use crate::commands::{Context, Exit};
+use crate::terminal::table::print_table;
+
+pub(super) async fn models(context: Context, json: bool) -> anyhow::Result<Exit> {
+    let catalog = fetch_catalog(&context).await?;
+    if json {
+        return print_json(&context, &catalog["models"]);
+    }
+    let row = |model: &Value| vec![if model["default"] == true { "*" } else { "" }.to_owned(), text(&model["id"])];
+    print_table(context.output, &["", "MODEL"], &rows(&catalog["models"], row))?;
+    let reason = catalog["defaultModelReason"].as_str().unwrap_or_default();
+    context.output.note(&format!("\n* used by default: {reason}"));
+    context.output.note("Others: gander run --model provider/model. To add a provider: gander setup");
+    Ok(Exit::Done)
+}
+
+pub(super) async fn modes(context: Context, json: bool) -> anyhow::Result<Exit> {
+    let catalog = fetch_catalog(&context).await?;
+    if json {
+        return print_json(&context, &catalog["modes"]);
+    }
+    let row = |mode: &Value| vec![text(&mode["name"]), text(&mode["agent"]), text(&mode["description"])];
+    print_table(context.output, &["MODE", "AGENT", "DESCRIPTION"], &rows(&catalog["modes"], row))?;
+    context.output.note("\nUse one: gander run --mode NAME \"…\"");
+    Ok(Exit::Done)
+}
+
+pub(super) async fn agents(context: Context, json: bool) -> anyhow::Result<Exit> {
+    let catalog = fetch_catalog(&context).await?;
+    if json {
+        return print_json(&context, &catalog["agents"]);
+    }
+    let row = |agent: &Value| vec![text(&agent["name"]), agent["modes"].to_string(), text(&agent["description"])];
+    print_table(context.output, &["AGENT", "MODES", "DESCRIPTION"], &rows(&catalog["agents"], row))?;
+    Ok(Exit::Done)
+}
+
+/// What sessions of this folder can be set to.
+pub(super) async fn fetch_catalog(context: &Context) -> anyhow::Result<Value> {
+    let here = std::env::current_dir()?;
+    let mut connection = client::connect(&context.config, &here).await?;
+    Ok(connection.call_method("_gander/catalog", &json!({ "cwd": here })).await?)
+}
+
+fn rows(list: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
+    list.as_array().into_iter().flatten().map(row).collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().replace('\n', " ")
+}
+
+fn print_json(context: &Context, list: &Value) -> anyhow::Result<Exit> {
+    for item in list.as_array().into_iter().flatten() {
+        context.output.line(&item.to_string())?;
+    }
+    Ok(Exit::Done)
+}

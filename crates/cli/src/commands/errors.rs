@@ -1,0 +1,50 @@
+//! Why a command failed, as people read it: what and what to do, without the protocol's numbers.
+
+use gander_client::CallError;
+
+/// The command line asks for something that there is not: exit status 2.
+#[derive(Debug)]
+pub(crate) struct UsageError(pub(crate) String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// An error and its causes in one line.
+pub(super) fn message(error: &anyhow::Error) -> String {
+    let mut texts: Vec<String> = error.chain().map(cause).collect();
+    texts.dedup();
+    texts.join(": ")
+}
+
+/// What the server refused is told in its words alone.
+fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+    match error.downcast_ref::<CallError>() {
+        Some(CallError::Refused(refused)) => {
+            let message = refused.message.strip_prefix("invalid params: ").unwrap_or(&refused.message);
+            message.to_owned()
+        }
+        Some(CallError::Gone(_)) => "lost the server".to_owned(),
+        Some(CallError::Late { .. } | CallError::Unreadable { .. } | CallError::Version(_)) | None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+    use gander_wire::jsonrpc::{Code, Error};
+
+    use super::*;
+
+    #[test]
+    fn the_codes_of_the_protocol_are_not_for_people() {
+        let refused = CallError::Refused(Error::new(Code::InvalidParams, "invalid params: no such grant: 7"));
+        let error = Err::<(), _>(refused).context("cannot revoke it").unwrap_err();
+        assert_eq!(message(&error), "cannot revoke it: no such grant: 7");
+        assert_eq!(message(&UsageError("say what to do".to_owned()).into()), "say what to do");
+    }
+}

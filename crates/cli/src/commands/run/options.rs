@@ -1,0 +1,81 @@
+//! What can be said to `gander run`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::busy::IfBusy;
+
+/// Options of `gander run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunOptions {
+    /// What to ask. What comes on stdin is appended; `-` reads stdin alone
+    pub(crate) prompt: Option<String>,
+    /// Follow this recipe: a file, a name from `gander recipes list`, or a link
+    #[arg(long, value_name = "RECIPE")]
+    pub(crate) recipe: Option<String>,
+    /// Fills in a parameter of the recipe
+    #[arg(long = "param", value_name = "KEY=VALUE", requires = "recipe")]
+    pub(crate) params: Vec<String>,
+    /// Session ID, or its beginning; without a prompt, follow the turn that runs there
+    #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
+    pub(crate) session: Option<String>,
+    /// Go on in the last session of this folder
+    #[arg(long = "continue", short = 'c')]
+    pub(crate) continue_last: bool,
+    /// What to do if a turn is running in the session [default: ask, or fail without a terminal]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) if_busy: Option<IfBusy>,
+    /// Attach a text file; can be given several times
+    #[arg(long = "file", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Attach a picture; can be given several times
+    #[arg(long = "image", value_name = "FILE")]
+    pub(crate) images: Vec<PathBuf>,
+    /// Wait for stdin, however long it takes, and append it to the prompt
+    #[arg(long)]
+    pub(crate) stdin: bool,
+    /// Print one event per line, as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The model, as provider/model: see `gander models`
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// The mode, such as backend or app_maker: see `gander modes`
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<String>,
+    /// What may run without asking
+    #[arg(long, value_enum)]
+    pub(crate) policy: Option<PolicyName>,
+    /// The folder to work in [default: this one]
+    #[arg(long, value_name = "DIR", alias = "cwd")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Run everything in this process, without any socket
+    #[arg(long)]
+    pub(crate) standalone: bool,
+}
+
+/// What may run unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum PolicyName {
+    /// Only looking; everything else is refused
+    ReadOnly,
+    /// Looking is free, everything else asks
+    Ask,
+    /// Editing inside the workspace is free too
+    AutoEdit,
+    /// Everything that no rule forbids
+    Auto,
+}
+
+impl PolicyName {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read_only",
+            Self::Ask => "ask",
+            Self::AutoEdit => "auto_edit",
+            Self::Auto => "auto",
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! A sign of life while nothing else is printed: what is waited for, and for how long. On a terminal only.
+
+use std::time::{Duration, Instant};
+
+use super::row_limit::cut_line;
+use crate::output::{Output, Tone, clean};
+
+/// How often it turns.
+pub(crate) const TICK: Duration = Duration::from_millis(120);
+
+/// Nothing is drawn before it has been quiet for so long: quick answers do not flicker.
+const QUIET: Duration = Duration::from_millis(400);
+
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// Draws over its own line and takes it away before anything else is printed.
+#[derive(Debug)]
+pub(crate) struct Spinner {
+    output: Output,
+    since: Instant,
+    turn: usize,
+    drawn: bool,
+}
+
+impl Spinner {
+    pub(crate) fn new(output: Output) -> Self {
+        Self { output, since: Instant::now(), turn: 0, drawn: false }
+    }
+
+    /// True if there is a terminal to draw on.
+    pub(crate) fn can_draw(&self) -> bool {
+        self.output.error_style().is_terminal()
+    }
+
+    /// Shows what is waited for, if it has been quiet.
+    pub(crate) fn draw(&mut self, waits_for: &str) {
+        let waited = self.since.elapsed();
+        if !self.can_draw() || waited < QUIET {
+            return;
+        }
+        self.turn = (self.turn + 1) % FRAMES.len();
+        let text = format!("{} {} · {}", FRAMES[self.turn], clean(waits_for), elapsed(waited));
+        let text = cut_line(&text, self.output.columns().saturating_sub(1));
+        self.output.aside(&format!("\r\x1b[K{}", self.output.error_style().paint(Tone::Dim, &text)));
+        self.drawn = true;
+    }
+
+    /// Takes it away: something else is printed.
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            self.output.aside("\r\x1b[K");
+        }
+    }
+
+    /// Something happened: it is quiet from now on.
+    pub(crate) fn restart(&mut self) {
+        self.clear();
+        self.since = Instant::now();
+    }
+}
+
+/// A span of time for people.
+pub(crate) fn elapsed(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_short() {
+        let spans = [3, 75, 3_720].map(|seconds| elapsed(Duration::from_secs(seconds)));
+        assert_eq!(spans, ["3 s", "1 min 15 s", "1 h 2 min"]);
+    }
+}

@@ -1,0 +1,31 @@
+//! Lists as columns with a header, cut to the terminal's width; one record per line where nobody looks.
+
+use super::row_limit::cut_line;
+use crate::output::{Output, Tone, clean};
+
+/// Between two columns.
+const GAP: usize = 2;
+
+/// Prints rows under their header. The last column takes what room is left.
+pub(crate) fn print_table(output: Output, header: &[&str], rows: &[Vec<String>]) -> std::io::Result<()> {
+    let cells: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| clean(cell)).collect()).collect();
+    let width = |column: usize| {
+        let widest = cells.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+        widest.unwrap_or(0).max(header.get(column).map_or(0, |name| name.chars().count()))
+    };
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let line = |row: &[String]| {
+        let (last, first) = row.split_last().map_or(("", &[][..]), |(last, first)| (last.as_str(), first));
+        let mut text = String::new();
+        for (cell, width) in first.iter().zip(&widths) {
+            text.push_str(cell);
+            text.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.chars().count()) + GAP));
+        }
+        text.push_str(last);
+        let text = text.trim_end();
+        if output.style().is_terminal() { cut_line(text, output.columns()) } else { text.to_owned() }
+    };
+    let names: Vec<String> = header.iter().map(|name| (*name).to_owned()).collect();
+    output.line(&output.style().paint(Tone::Dim, &line(&names)))?;
+    cells.iter().try_for_each(|row| output.line(&line(row)))
+}
