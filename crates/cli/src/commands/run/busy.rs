@@ -16,8 +16,7 @@ pub(crate) enum IfBusy {
 }
 
 /// What a person can do about it.
-pub(crate) const CHOICES: &str = "\
-  s) steer: hand your prompt to the running turn
+pub(crate) const CHOICES: &str = "  s) steer: hand your prompt to the running turn
   q) queue: run your prompt when the turn has ended
   w) wait: follow the turn, then send your prompt
   l) leave";

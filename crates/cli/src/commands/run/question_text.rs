@@ -19,8 +19,7 @@ const DETAIL_LINES: usize = 40;
 const MAX_COMPARED: u64 = 4 << 20;
 
 /// What can be typed.
-pub(crate) const HELP: &str = "\
-  y        allow it, this once
+pub(crate) const HELP: &str = "  y        allow it, this once
   n        reject it
   a        allow it always: what is covered stands beside the number
   1, 2, …  the option with this number

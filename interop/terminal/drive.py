@@ -1,0 +1,29 @@
+"""Drives gander in tmux, step by step, and says of each whether it passed."""
+
+import sys
+import traceback
+
+import model
+import steps
+from house import House
+
+GANDER, CAPTURES, *ONLY = sys.argv[1:]
+
+
+def main():
+    port, requests = model.start()
+    for name, step in steps.STEPS.items():
+        if ONLY and name not in ONLY:
+            continue
+        house = House(GANDER, CAPTURES, port)
+        try:
+            step(house, requests)
+            print(f"pass {name}", flush=True)
+        except Exception as error:  # each step says for itself what went wrong
+            traceback.print_exc()
+            print(f"fail {name} {str(error).splitlines()[0] if str(error) else type(error).__name__}", flush=True)
+        finally:
+            house.close()
+
+
+main()

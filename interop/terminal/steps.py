@@ -1,0 +1,273 @@
+"""What a person does in the first hour, and what they must see."""
+
+import json
+import os
+import re
+import signal
+import time
+
+STEPS = {}
+
+
+def step(function):
+    STEPS[function.__name__.replace("_", "-")] = function
+    return function
+
+
+@step
+def parallel_questions_one_at_a_time(house, _):
+    one = house.terminal("one")
+    one.run("gander run parallel")
+    one.wait(r"\? Run this command\?\n\s+\$ touch one.txt")
+    one.wait(r"\[y/n/a/\?\] >$")
+    one.keep("01-parallel-first")
+    assert "touch two.txt" not in one.screen().split("Run this command?")[1]
+    one.type("y")
+    one.wait(r"\? Run this command\?\n\s+\$ touch two.txt")
+    one.type("n")
+    shown = one.ended()
+    one.keep("01-parallel")
+    assert (house.work / "one.txt").exists() and not (house.work / "two.txt").exists()
+    assert "both are done" in shown
+
+
+@step
+def sub_agents_say_their_name(house, _):
+    one = house.terminal("one")
+    one.run("gander run delegate")
+    one.wait(r"\? tests: Run this command\?\n\s+\$ touch made.txt")
+    one.keep("01-sub-agent")
+    one.type("y")
+    one.ended()
+    assert (house.work / "made.txt").exists()
+
+
+@step
+def an_edit_shows_its_diff_first(house, _):
+    one = house.terminal("one", columns=60)
+    one.run("gander run edit")
+    one.wait(r"\? Allow edit of calc.py\?\n\s+calc.py\n\s+- +return a - b\n\s+\+ +return a \+ b")
+    one.keep("09-edit-60-columns")
+    one.type("x")
+    one.wait(r"Enter y, n, 1–\d, or \? for help:")
+    one.type("?")
+    one.wait("words +reject it, and tell the model why")
+    one.type("yes")
+    shown = one.ended()
+    one.keep("09-edit-done")
+    assert "return a + b" in (house.work / "calc.py").read_text()
+    assert re.search(r"✓ changed calc.py: \+1 -1 lines", shown), shown
+
+
+@step
+def words_reject_and_the_model_is_told(house, _):
+    one = house.terminal("one")
+    one.run("gander run shell")
+    one.wait(r"\] >$")
+    one.type("not on main, please")
+    shown = one.ended()
+    one.keep("09-reason")
+    assert "They say: not on main, please" in shown and not (house.work / "made.txt").exists()
+
+
+@step
+def nobody_at_the_terminal_is_not_a_no(house, _):
+    done = house.gander_run("run", "shell")
+    assert "nobody could be asked" in done.stderr, done
+    assert "the tool said: nobody could be asked" in done.stdout, done
+
+
+@step
+def output_exit_code_and_time(house, _):
+    one = house.terminal("one")
+    one.run("gander run output")
+    one.wait(r"\] >$")
+    one.type("y")
+    one.wait(r"│ line 10\n")
+    one.wait(r"running for n in .* · \d s")
+    one.keep("07-output-live")
+    shown = one.ended()
+    one.keep("07-output")
+    assert re.search(r"│ … 20 more lines\n.*│ line 31\n", shown), shown
+    assert "│ line 40" in shown and "✗ exit code 3" in shown
+    session = re.search(r"session ([0-9a-f-]{36})", shown).group(1)
+    replayed = house.gander_run("sessions", "show", session).stdout
+    assert "✗ exit code 3" in replayed and "│ line 40" in replayed, replayed
+
+
+@step
+def a_spinner_says_what_it_waits_for(house, _):
+    one = house.terminal("one")
+    one.run("gander run slow")
+    one.wait(r". waiting for .* · [2-9] s")
+    one.keep("08-spinner")
+    shown = one.ended()
+    assert "waiting for" not in shown, "the spinner is gone"
+    piped = house.gander_run("run", "slow again")
+    assert "waiting" not in piped.stderr and "\r" not in piped.stderr, piped
+
+
+@step
+def retries_are_told(house, _):
+    one = house.terminal("one")
+    one.run("gander run retry")
+    one.wait(r"! mock returned HTTP 500: .*: retrying in [\d.]+ s \(attempt 2 of \d\)")
+    one.wait(r"! rate limited by mock \(HTTP 429\): .*: retrying in")
+    shown = one.ended()
+    one.keep("08-retries")
+    assert "at last" in shown
+    one.run("gander run broken")
+    shown = one.ended(1, patience=60)
+    assert "failed: mock returned HTTP 500" in shown, shown
+
+
+@step
+def back_into_a_running_turn(house, _):
+    one, two = house.terminal("one"), house.terminal("two")
+    one.run("gander run slow")
+    one.wait("waiting for")
+    listed = house.gander_run("sessions", "list").stdout
+    assert re.search(r"ID +STATE +UPDATED +TITLE +FOLDER\n[0-9a-f-]{8,} +running ", listed), listed
+    short = listed.splitlines()[1].split()[0]
+    two.run(f"gander run --session {short}")
+    two.wait("› slow")
+    two.keep("04-attached")
+    both = one.ended(), two.ended()
+    assert all("a slow" in shown for shown in both), both
+    two.run(f"gander run --session {short}")
+    assert "No turn is running" in two.ended()
+
+
+@step
+def a_prompt_for_a_busy_session(house, _):
+    one, two = house.terminal("one"), house.terminal("two")
+    one.run("gander run slow")
+    one.wait("waiting for")
+    short = json.loads(house.gander_run("sessions", "list", "--json").stdout.splitlines()[0])["sessionId"][:18]
+    refused = house.gander_run("run", "--session", short, "and then?")
+    assert refused.returncode == 1 and "--if-busy steer, queue or wait" in refused.stderr, refused
+    two.run(f"gander run --session {short} 'hello there'")
+    two.wait(r"\? A turn is running in this session.\n\s+s\) steer")
+    two.keep("04-busy")
+    two.type("q")
+    shown = two.ended()
+    two.keep("04-queued")
+    assert "you said: hello there" in shown, shown
+    one.ended()
+
+
+@step
+def watch_and_cancel(house, _):
+    one, two = house.terminal("one"), house.terminal("two")
+    two.run("gander watch")
+    two.wait("Waiting for questions")
+    one.run("gander run shell")
+    one.wait(r"\] >$")
+    assert "waiting for you" in house.gander_run("sessions", "list").stdout
+    two.wait(r"\? Run this command\?\n\s+\$ touch made.txt")
+    two.keep("04-watch")
+    two.type("y")
+    shown = one.ended()
+    assert "answered by another client" in shown and (house.work / "made.txt").exists(), shown
+    two.press("C-c")
+    two.ended()
+    one.run("gander run slow")
+    one.wait("waiting for")
+    cancelled = house.gander_run("cancel")
+    assert cancelled.returncode == 0 and "cancelled the turn" in cancelled.stderr, cancelled
+    one.ended(130)
+    one.keep("04-cancelled")
+
+
+@step
+def always_is_shown_listed_and_revoked(house, _):
+    one = house.terminal("one")
+    one.run("gander run shell")
+    one.wait(r"2\) Always allow `touch made.txt`")
+    one.keep("09-always")
+    one.type("2")
+    one.ended()
+    listed = house.gander_run("grants", "list").stdout
+    assert "touch made.txt" in listed and str(house.work) in listed, listed
+    one.run("gander run shell")
+    assert "Run this command?" not in one.ended()
+    number = listed.splitlines()[1].split()[0]
+    assert house.gander_run("grants", "revoke", number).returncode == 0
+    one.run("gander run shell")
+    one.wait(r"\] >$")
+    one.type("n")
+    one.ended()
+
+
+@step
+def stdin_files_and_pictures(house, requests):
+    (house.work / "notes.txt").write_text("remember the milk\n")
+    (house.work / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 40)
+    piped = house.gander_run("run", "review this", stdin="def f(): pass\n")
+    assert "you said: review this" in piped.stdout and "def f(): pass" in piped.stdout, piped
+    alone = house.gander_run("run", stdin="only stdin\n")
+    assert "you said: only stdin" in alone.stdout, alone
+    house.gander_run("run", "--file", "notes.txt", "what is in it?")
+    assert "remember the milk" in json.dumps(requests[-2:]), requests[-1]
+    bad = house.gander_run("run", "--image", "notes.txt", "look")
+    assert bad.returncode == 1 and "not a picture of a known kind" in bad.stderr, bad
+    folder = house.root / "other"
+    folder.mkdir()
+    house.gander_run("run", "--folder", str(folder), "hello")
+    assert str(folder) in house.gander_run("sessions", "list").stdout
+
+
+@step
+def a_server_that_dies(house, _):
+    one = house.terminal("one")
+    one.run("gander run slow")
+    one.wait("waiting for")
+    for pid in house.server_pids():
+        os.kill(pid, signal.SIGKILL)
+    one.wait(r"! Lost the server. The turn is saved and resumes; reconnecting")
+    one.wait("reconnected")
+    shown = one.ended(patience=60)
+    one.keep("11-reconnected")
+    assert "a slow" in shown, shown
+
+
+@step
+def errors_in_plain_words(house, _):
+    unknown = house.gander_run("run", "--mode", "nosuch", "hi")
+    assert unknown.returncode == 2 and "unknown mode 'nosuch', available: " in unknown.stderr, unknown
+    nothing = house.gander_run("run")
+    assert nothing.returncode == 2 and "say what to do" in nothing.stderr, nothing
+    wrong = house.gander_run("sessions", "show", "0000000000")
+    assert wrong.returncode == 1 and "-32" not in wrong.stderr, wrong
+    events = [json.loads(line) for line in house.gander_run("run", "--json", "hi").stdout.splitlines()]
+    assert events[-1]["usage"]["inputTokens"] == 1200, events[-1]
+    one = house.terminal("one")
+    one.run("gander run hello")
+    shown = one.ended()
+    one.keep("12-usage")
+    assert re.search(r"1,200 tokens in, 34 out · session cost \$0.0013 · \d s · session", shown), shown
+    session = re.search(r"session ([0-9a-f-]{36})", shown).group(1)
+    assert "tokens in" in house.gander_run("sessions", "show", session).stderr
+
+
+@step
+def what_can_be_chosen(house, _):
+    for command, expected in (("models", r"\* +mock/mock"), ("modes", r"(?m)^backend +"), ("agents", r"(?m)^AGENT +MODES")):
+        done = house.gander_run(command)
+        assert done.returncode == 0 and re.search(expected, done.stdout), done
+    one = house.terminal("one", columns=60)
+    one.run("gander modes")
+    one.ended()
+    one.keep("14-modes-60-columns")
+
+
+@step
+def colours_can_be_switched_off(house, _):
+    one = house.terminal("one", environment={"NO_COLOR": "1"})
+    one.run("gander run edit")
+    one.wait(r"\] >$")
+    shown = one.colours()
+    one.keep("00-no-color")
+    assert "\x1b[3" not in shown.split("gander run edit")[-1], shown
+    one.type("n")
+    one.ended()
