@@ -100,7 +100,7 @@ pub(super) async fn find_by_prefix(
 
 /// What sessions in a folder can be set to.
 pub(super) async fn show_catalog(services: &Services, params: CatalogParams) -> Value {
-    let default = services.models.default().await;
+    let default = services.models.default_model().await;
     let catalog: std::sync::Arc<SessionCatalog> = (services.catalog)(params.cwd.as_deref().unwrap_or("/"));
     let modes = catalog.roster.agent_modes().iter().map(|way| {
         json!({ "name": way.name, "agent": way.agent.name, "title": way.mode.name, "description": way.mode.description })
