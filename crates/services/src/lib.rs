@@ -24,6 +24,7 @@ pub mod scheduler;
 pub mod schedules;
 mod services;
 pub mod sessions;
+pub mod session_watch;
 pub mod state;
 mod times;
 pub mod token;

@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gander_domain::{Entry, Seq, SessionId};
-use tokio::sync::Notify;
+use gander_domain::{Entry, Event, Seq, SessionId};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 /// A session's ring keeps about so many bytes; older entries are in the log.
@@ -93,6 +93,8 @@ impl Drop for Tail {
 pub(super) struct Feeds {
     map: Mutex<HashMap<SessionId, Arc<Feed>>>,
     settled: Mutex<Option<Instant>>,
+    /// How often facts of any session were published.
+    changes: watch::Sender<u64>,
 }
 
 impl Feeds {
@@ -103,6 +105,10 @@ impl Feeds {
 
     /// Shows a committed batch to whoever follows; `bytes` is about its size.
     pub(super) fn publish(&self, session: SessionId, entries: Vec<Entry>, bytes: usize) {
+        // Deltas change nothing that a list shows: a stream must not wake everybody who watches one.
+        if entries.iter().any(|entry| !matches!(entry.event, Event::PartDelta { .. })) {
+            self.count_change();
+        }
         let feed = lock(&self.map).get(&session).cloned();
         let Some((feed, head)) = feed.zip(entries.last().map(|entry| entry.seq)) else { return };
         let cost = bytes + entries.len() * size_of::<Entry>();
@@ -110,8 +116,18 @@ impl Feeds {
         feed.wake.notify_waiters();
     }
 
+    /// Told whenever facts of any session were published.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn count_change(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
     /// The session is no more.
     pub(super) fn end_session(&self, session: SessionId) {
+        self.count_change();
         if let Some(feed) = lock(&self.map).get(&session) {
             feed.end();
         }

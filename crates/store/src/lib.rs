@@ -20,6 +20,7 @@ use async_trait::async_trait;
 use gander_domain::{Entry, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::watch;
 
 pub use error::StoreError;
 pub use fact_log::{FactEntry, FactLog, FactState, FoldedFacts};
@@ -84,6 +85,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// A live tail. Subscribe first, read the log until it is dry, then wait on the tail.
     fn subscribe(&self, session: SessionId) -> Tail;
+
+    /// Wakes when facts of any session were committed or a session was deleted. Deltas do not count.
+    fn changes(&self) -> watch::Receiver<u64>;
 
     /// The newest snapshot of this version that is not beyond a place.
     async fn snapshot(&self, session: SessionId, version: u32, upto: Seq) -> Result<Option<Snapshot>, StoreError>;

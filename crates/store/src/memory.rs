@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use gander_domain::{Entry, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
 use serde_json::Value;
+use tokio::sync::watch;
 
 use self::state::MemoryState;
 use super::feed::Feeds;
@@ -93,6 +94,10 @@ impl Store for MemoryStore {
 
     fn subscribe(&self, session: SessionId) -> Tail {
         self.feeds.subscribe(session)
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.feeds.changes()
     }
 
     async fn snapshot(&self, session: SessionId, version: u32, upto: Seq) -> Result<Option<Snapshot>, StoreError> {

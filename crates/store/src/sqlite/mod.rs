@@ -23,7 +23,7 @@ use async_trait::async_trait;
 use gander_domain::{Entry, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
 use serde_json::Value;
 use sqlx::sqlite::{SqlitePool, SqlitePoolOptions};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use self::script::Script;
 use self::shared::StoreShared;
@@ -168,6 +168,10 @@ impl Store for SqliteStore {
 
     fn subscribe(&self, session: SessionId) -> Tail {
         self.shared.feeds.subscribe(session)
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.feeds.changes()
     }
 
     async fn snapshot(&self, session: SessionId, version: u32, upto: Seq) -> Result<Option<Snapshot>, StoreError> {

@@ -1,6 +1,7 @@
 //! The confined file opener: what of a workspace may be read and written, and how.
 
 pub(crate) mod access;
+pub mod complete;
 pub(crate) mod opener;
 pub(crate) mod secret_files;
 pub(crate) mod walk;

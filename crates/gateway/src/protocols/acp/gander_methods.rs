@@ -258,6 +258,6 @@ async fn distrust_folder(services: &Services, peer: &ClientPeer, params: Value) 
     }
 }
 
-fn read_params<T: DeserializeOwned>(params: Value) -> Result<T, ServiceError> {
+pub(super) fn read_params<T: DeserializeOwned>(params: Value) -> Result<T, ServiceError> {
     serde_json::from_value(params).map_err(|error| ServiceError::BadParams(error.to_string()))
 }

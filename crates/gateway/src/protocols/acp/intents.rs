@@ -16,7 +16,7 @@ use tokio::task::JoinError;
 
 use super::session_list::list_sessions;
 use super::sessions::{FollowFrom, create_session, find_own_session, fork_session, initial_session, open_session};
-use super::{AcpClient, gander_methods, linked_files, mcp_servers};
+use super::{AcpClient, client_methods, gander_methods, linked_files, mcp_servers};
 use crate::ClientPeer;
 use crate::protocols::goose;
 
@@ -215,7 +215,7 @@ impl AcpClient {
     }
 }
 
-/// Methods of goose are for everybody, those of our own command line for local clients.
+/// Methods of goose and those for pages are for everybody, those of our own command line for local clients.
 async fn call_extension_method(
     services: Arc<Services>,
     peer: ClientPeer,
@@ -224,7 +224,10 @@ async fn call_extension_method(
 ) -> Result<Value, ServiceError> {
     match method.strip_prefix("_goose/") {
         Some(name) => goose::handle_goose_method(&services, &peer, name, params).await,
-        None => gander_methods::handle_gander_method(&services, &peer, &method, params).await,
+        None => match client_methods::handle_client_method(&services, &peer, &method, &params).await {
+            Some(result) => result,
+            None => gander_methods::handle_gander_method(&services, &peer, &method, params).await,
+        },
     }
 }
 

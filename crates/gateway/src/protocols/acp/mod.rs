@@ -1,5 +1,6 @@
 //! The Agent Client Protocol: one client, whatever carries its messages.
 
+mod client_methods;
 mod driver;
 mod gander_methods;
 mod host_calls;

@@ -1,0 +1,102 @@
+//! Methods of our own (`_gander/…`) for every client: what pages need and the protocol lacks.
+
+use std::path::PathBuf;
+
+use gander_domain::{ServiceError, SessionId};
+use gander_services::Services;
+use gander_services::errors::{refusal, unavailable};
+use gander_services::session_watch::{WatchQuery, WatchedSessions, status_word, watch_sessions};
+use gander_store::SessionSummary;
+use gander_tools::files::complete::complete_paths;
+use gander_wire::goose::session::time_text;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::gander_methods::read_params;
+use crate::ClientPeer;
+
+/// Sessions in one answer at most, and unless the client says how many.
+const MAX_SESSIONS: u32 = 500;
+const DEFAULT_SESSIONS: u32 = 50;
+/// Paths in one answer.
+const MAX_PATHS: usize = 20;
+/// A longer beginning of a path is none.
+const MAX_QUERY: usize = 1024;
+
+/// Carries out a method that every client may call; `None` if there is none of this name.
+pub(super) async fn handle_client_method(
+    services: &Services,
+    peer: &ClientPeer,
+    method: &str,
+    params: &Value,
+) -> Option<Result<Value, ServiceError>> {
+    Some(match method {
+        "_gander/sessions/watch" => watch(services, peer, params.clone()).await,
+        "_gander/workspace/files" => complete_files(services, peer, params.clone()).await,
+        _ => return None,
+    })
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Watch {
+    after: Option<String>,
+    text: Option<String>,
+    archived: bool,
+    limit: Option<u32>,
+}
+
+async fn watch(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Watch { after, text, archived, limit } = read_params(params)?;
+    let text = text.filter(|text| !text.trim().is_empty());
+    let query = WatchQuery { text, archived, limit: limit.unwrap_or(DEFAULT_SESSIONS).clamp(1, MAX_SESSIONS) };
+    let now = watch_sessions(services, &peer.caller.principal, &query, after.as_deref()).await;
+    now.map(|now| watched_sessions(&now)).map_err(|error| unavailable(&error))
+}
+
+fn watched_sessions(now: &WatchedSessions) -> Value {
+    let sessions: Vec<Value> =
+        now.sessions.iter().map(|(summary, clients)| watched_session(summary, *clients)).collect();
+    json!({ "cursor": now.cursor(), "sessions": sessions, "more": now.more, "waiting": now.waiting })
+}
+
+fn watched_session(summary: &SessionSummary, clients: usize) -> Value {
+    json!({
+        "sessionId": summary.session,
+        "cwd": summary.workspace,
+        "title": Some(&summary.title).filter(|title| !title.is_empty()),
+        "agent": summary.agent,
+        "state": status_word(summary.state),
+        "createdAt": time_text(summary.created_at),
+        "updatedAt": time_text(summary.updated_at),
+        "archived": summary.archived,
+        "messages": summary.messages,
+        "parent": summary.parent,
+        "clients": clients,
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Files {
+    session_id: SessionId,
+    #[serde(default)]
+    query: String,
+}
+
+/// Files of a session's workspace, as its agent may list them.
+async fn complete_files(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Files { session_id, query } = read_params(params)?;
+    let view = services.hub.view_for(session_id, &peer.caller.principal).await;
+    let view = view.map_err(|error| refusal(session_id, &error))?;
+    if query.len() > MAX_QUERY {
+        return Err(ServiceError::BadParams(format!("query is longer than this many bytes: {MAX_QUERY}")));
+    }
+    let (files, root) = (services.files.clone(), PathBuf::from(&view.workspace));
+    let folders: Vec<PathBuf> = view.folders.iter().map(PathBuf::from).collect();
+    let paths = tokio::task::spawn_blocking(move || {
+        files.open(&root, &folders).map(|workspace| complete_paths(&workspace, &query, MAX_PATHS)).unwrap_or_default()
+    });
+    let paths = paths.await.map_err(|error| ServiceError::Internal(error.to_string()))?;
+    Ok(json!({ "paths": paths }))
+}
