@@ -48,6 +48,10 @@ export class ChatSession implements ChatStore {
 
   constructor(readonly id: string, readonly cwd: string, private caller: Caller) {}
 
+  get isLoading(): boolean {
+    return this.#loading !== null;
+  }
+
   get state(): ChatState {
     return this.#state;
   }
@@ -66,10 +70,9 @@ export class ChatSession implements ChatStore {
 
   /** Reads the whole session, on a new connection if one is given. Until it is read the old state stays. */
   async load(caller: Caller = this.caller): Promise<void> {
-    this.caller = caller;
     this.#frames.flushNow();
     this.#loading = [];
-    this.#answers.clear();
+    this.caller = caller;
     try {
       const opened = await caller.request<SessionOpened>('session/load', {
         sessionId: this.id, cwd: this.cwd, mcpServers: [],
@@ -79,7 +82,10 @@ export class ChatSession implements ChatStore {
       const isKnown = told.some((action) => action.type === 'started' || action.type === 'ended');
       const rest: Action[] = isKnown ? [] : [{ type: 'ended', stopReason: null }];
       this.#loading = null;
-      this.#set(reduce(emptyChat(), [...told, ...rest, { type: 'opened', opened }]));
+      // A question that this connection has asked already is not asked again.
+      const asked = this.#state.requests.filter((open) => this.#answers.has(open.id));
+      const still = asked.map((request): Action => ({ type: 'asked', request }));
+      this.#set(reduce(emptyChat(), [...still, ...told, ...rest, { type: 'opened', opened }]));
       this.#returnUnsent();
     } finally {
       this.#loading = null;
@@ -112,6 +118,12 @@ export class ChatSession implements ChatStore {
   handleWithdrawn(id: Id): void {
     this.#answers.delete(String(id));
     this.#push({ type: 'settled', id: String(id) });
+  }
+
+  /** The connection is gone: its questions cannot be answered any more. The next reading asks them again. */
+  handleDisconnected(): void {
+    for (const id of this.#answers.keys()) this.#push({ type: 'settled', id });
+    this.#answers.clear();
   }
 
   /** Sends a prompt, or says it into the running turn. */

@@ -1,0 +1,70 @@
+// A browser whose every page is watched: errors, violations of the content security policy, foreign requests.
+
+import { chromium } from 'playwright-core';
+
+const ARGUMENTS = [
+  '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run',
+];
+
+export class Browser {
+  /** What no page may do: each a line. */
+  problems = [];
+
+  static async start(server, executablePath) {
+    const browser = new Browser();
+    browser.server = server;
+    browser.browser = await chromium.launch({ executablePath, args: ARGUMENTS });
+    return browser;
+  }
+
+  /** Another person's browser, or another device: logged in by a link of its own. */
+  async device(options = {}) {
+    const context = await this.browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+    await context.addInitScript(() => {
+      document.addEventListener('securitypolicyviolation', (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
+    });
+    const page = await context.newPage();
+    this.#watch(page);
+    await page.goto(await this.server.link());
+    await page.getByText('Connected', { exact: true }).first().waitFor({ state: 'attached' });
+    return page;
+  }
+
+  #watch(page) {
+    page.on('pageerror', (error) => this.problems.push(`error: ${error.message}`));
+    page.on('console', (message) => {
+      if (message.type() !== 'error') return;
+      // A server that is down cannot be reached: the browser says so itself, whatever the page does.
+      if (page.mayBeCutOff && /ERR_CONNECTION|WebSocket connection|Failed to load resource/.test(message.text())) return;
+      this.problems.push(`console: ${message.text()}`);
+    });
+    page.on('request', (request) => {
+      const { protocol, host } = new URL(request.url());
+      if (protocol.startsWith('http') && host !== `127.0.0.1:${this.server.port}`) this.problems.push(`request: ${request.url()}`);
+    });
+  }
+
+  async stop() {
+    await this.browser.close();
+  }
+}
+
+/** The person types a message and sends it. */
+export async function send(page, text) {
+  await page.getByRole('combobox', { name: 'Message' }).fill(text);
+  await page.keyboard.press('Enter');
+}
+
+/** Waits until no turn runs in the session in view. */
+export async function idle(page, timeout = 60_000) {
+  await page.getByRole('button', { name: 'Send', exact: true }).waitFor({ timeout });
+}
+
+/** All that the agent said, as text. Only for conversations that fit into the document. */
+export function answers(page) {
+  return page.locator('article.agent').allInnerTexts();
+}
+
+export function sessionId(page) {
+  return /#\/session\/([^/]+)/.exec(page.url())?.[1];
+}

@@ -1,0 +1,11 @@
+// Gives something to the person as a file.
+
+export function download(name: string, content: unknown): void {
+  const text = typeof content === 'string' ? content : JSON.stringify(content, null, 2);
+  const address = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
+  const link = document.createElement('a');
+  link.href = address;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(address);
+}
