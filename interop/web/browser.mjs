@@ -23,6 +23,7 @@ export class Browser {
     await context.addInitScript(() => {
       document.addEventListener('securitypolicyviolation', (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
     });
+    context.setDefaultTimeout(20_000);
     const page = await context.newPage();
     this.#watch(page);
     await page.goto(await this.server.link());
@@ -60,9 +61,25 @@ export async function idle(page, timeout = 60_000) {
   await page.getByRole('button', { name: 'Send', exact: true }).waitFor({ timeout });
 }
 
-/** All that the agent said, as text. Only for conversations that fit into the document. */
+/** All that the agent said, as text. Only what is near the view is in the document, so the whole is scrolled through. */
 export function answers(page) {
-  return page.locator('article.agent').allInnerTexts();
+  return page.evaluate(async () => {
+    const scroller = document.querySelector('[role="log"]');
+    const found = new Map();
+    const frame = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+    scroller.scrollTop = 0;
+    for (;;) {
+      await frame();
+      for (const row of document.querySelectorAll('[data-id]')) {
+        const answer = row.querySelector('article.agent');
+        if (answer) found.set(Number(row.dataset.id.slice(1)), answer.innerText);
+      }
+      const before = scroller.scrollTop;
+      scroller.scrollTop += scroller.clientHeight;
+      if (scroller.scrollTop === before) break;
+    }
+    return [...found].toSorted(([a], [b]) => a - b).map(([, text]) => text);
+  });
 }
 
 export function sessionId(page) {

@@ -109,7 +109,7 @@ async fn read_sessions(
     };
     let (page, awaiting) = futures::try_join!(store.sessions(asked), store.sessions(awaiting))?;
     let clients = |summary: SessionSummary| {
-        let attached = services.clients.attached_to(summary.session);
+        let attached = services.clients.attached_count(summary.session);
         (summary, attached)
     };
     Ok(WatchedSessions {

@@ -7,6 +7,7 @@ pub mod adk;
 pub mod answer;
 pub mod check;
 pub mod goose;
+pub mod inspect;
 pub mod json_check;
 pub mod jsonrpc;
 mod key_case;

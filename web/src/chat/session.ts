@@ -79,13 +79,14 @@ export class ChatSession implements ChatStore {
       });
       const told = this.#loading ?? [];
       // The history does not say whether a turn runs. A server that tells has told by now; else none is known of.
-      const isKnown = told.some((action) => action.type === 'started' || action.type === 'ended');
-      const rest: Action[] = isKnown ? [] : [{ type: 'ended', stopReason: null }];
+      // It counts after the history, whenever it came: what was said last may still grow.
+      const isState = (action: Action) => action.type === 'started' || action.type === 'ended';
+      const state = told.findLast(isState) ?? { type: 'ended', stopReason: null };
       this.#loading = null;
       // A question that this connection has asked already is not asked again.
       const asked = this.#state.requests.filter((open) => this.#answers.has(open.id));
       const still = asked.map((request): Action => ({ type: 'asked', request }));
-      this.#set(reduce(emptyChat(), [...still, ...told, ...rest, { type: 'opened', opened }]));
+      this.#set(reduce(emptyChat(), [...still, ...told.filter((action) => !isState(action)), state, { type: 'opened', opened }]));
       this.#returnUnsent();
     } finally {
       this.#loading = null;

@@ -31,7 +31,8 @@ export class ServerConnection {
   }
 
   open(): void {
-    this.events.state('connecting');
+    // Later attempts leave the page as lost as it is: it is back when everything was read again.
+    if (!this.#socket) this.events.state('connecting');
     const socket = new WebSocket(this.address);
     const peer = new RpcPeer((message) => socket.send(JSON.stringify(message)), this.events);
     this.#socket = socket;

@@ -16,6 +16,7 @@ mod binary;
 mod browser;
 mod cli;
 mod client;
+mod client_methods;
 mod config;
 mod daemon;
 mod default_settings;

@@ -16,6 +16,7 @@ pub mod error;
 pub mod host_calls;
 mod initialize;
 pub mod input;
+pub(crate) mod inspect;
 mod limit_options;
 pub mod output;
 mod question;

@@ -82,7 +82,7 @@ pub(super) fn resend_question<C>(
     }
 }
 
-fn question_request(
+pub(super) fn question_request(
     abilities: ClientAbilities,
     view: &SessionView,
     question: &Question,

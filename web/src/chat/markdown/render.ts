@@ -4,7 +4,8 @@ import MarkdownIt from 'markdown-it';
 
 import { safeImage, safeLink } from './links';
 
-const markdown = new MarkdownIt({ html: false, linkify: true, breaks: false });
+// Line ends are kept, as they are while the text grows: it must not jump when it is complete.
+const markdown = new MarkdownIt({ html: false, linkify: true, breaks: true });
 markdown.validateLink = (address) => safeLink(address) !== null || safeImage(address) !== null;
 
 markdown.renderer.rules.link_open = (tokens, at, options, _env, self) => {

@@ -10,7 +10,7 @@ mod owned;
 mod policy;
 mod routes;
 mod rows;
-mod socket;
+pub(crate) mod socket;
 mod tenant_agents;
 mod tenant_methods;
 mod tenant_streams;

@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
-use gander_domain::{ServiceError, SessionId};
+use gander_domain::{Seq, ServiceError, SessionId};
 use gander_services::Services;
 use gander_services::errors::{refusal, unavailable};
 use gander_services::session_watch::{WatchQuery, WatchedSessions, status_word, watch_sessions};
-use gander_store::SessionSummary;
+use gander_store::{DeltaForm, Limit, SessionSummary};
+use gander_tools::BuiltIn;
 use gander_tools::files::complete::complete_paths;
 use gander_wire::goose::session::time_text;
+use gander_wire::inspect::Inspection;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -20,6 +22,9 @@ const MAX_SESSIONS: u32 = 500;
 const DEFAULT_SESSIONS: u32 = 50;
 /// Paths in one answer.
 const MAX_PATHS: usize = 20;
+/// Entries in one answer at most, and unless the client says how many.
+const MAX_ENTRIES: usize = 500;
+const DEFAULT_ENTRIES: usize = 200;
 /// A longer beginning of a path is none.
 const MAX_QUERY: usize = 1024;
 
@@ -33,6 +38,8 @@ pub(super) async fn handle_client_method(
     Some(match method {
         "_gander/sessions/watch" => watch(services, peer, params.clone()).await,
         "_gander/workspace/files" => complete_files(services, peer, params.clone()).await,
+        "_gander/extensions/status" => extension_status(services, peer, params.clone()).await,
+        "_gander/session/inspect" => inspect_session(services, peer, params.clone()).await,
         _ => return None,
     })
 }
@@ -99,4 +106,74 @@ async fn complete_files(services: &Services, peer: &ClientPeer, params: Value) -
     });
     let paths = paths.await.map_err(|error| ServiceError::Internal(error.to_string()))?;
     Ok(json!({ "paths": paths }))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    session_id: Option<SessionId>,
+}
+
+/// The built-in tools and the MCP servers, and how these are in a session. Programs and addresses are the owner's alone.
+async fn extension_status(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Status { session_id } = read_params(params)?;
+    let on = match session_id {
+        Some(session) => {
+            let view = services.hub.view_for(session, &peer.caller.principal).await;
+            services.extensions.built_ins(&view.map_err(|error| refusal(session, &error))?)
+        }
+        None => services.extensions.built_ins_everywhere(),
+    };
+    let built_in = |known: BuiltIn| {
+        let state = if on.has(known) { "on" } else { "off" };
+        json!({ "name": known.name(), "kind": "built_in", "state": state, "description": known.description() })
+    };
+    let server = |listed: &Value| {
+        let mut shown = json!({ "name": listed["name"], "kind": "mcp", "state": "configured" });
+        for field in ["state", "tools"].iter().filter(|field| !listed[**field].is_null()) {
+            shown[*field] = listed[*field].clone();
+        }
+        for field in ["place", "reason"].iter().filter(|field| peer.caller.is_owner() && !listed[**field].is_null()) {
+            shown[*field] = listed[*field].clone();
+        }
+        shown
+    };
+    let servers = services.extensions.list_json(session_id);
+    let servers = servers.as_array().map(|servers| servers.iter().map(server).collect::<Vec<_>>()).unwrap_or_default();
+    Ok(json!({ "extensions": BuiltIn::ALL.map(built_in).into_iter().chain(servers).collect::<Vec<_>>() }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Inspect {
+    session_id: SessionId,
+    #[serde(default)]
+    after: u64,
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+/// A page of a session's log with what every protocol says of each entry. The log is folded from its beginning: this is
+/// for people who look, not for programs that follow.
+async fn inspect_session(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Inspect { session_id, after, limit } = read_params(params)?;
+    let limit = limit.unwrap_or(DEFAULT_ENTRIES).clamp(1, MAX_ENTRIES);
+    let view = services.hub.view_for(session_id, &peer.caller.principal).await;
+    let view = view.map_err(|error| refusal(session_id, &error))?;
+    let (store, catalog) = (services.hub.store(), (services.catalog)(&view.workspace));
+    let (mut inspection, mut place, mut shown) = (Inspection::default(), Seq::ZERO, Vec::new());
+    while shown.len() < limit {
+        let page = store.read(session_id, place, Limit::default(), DeltaForm::Joined).await;
+        let page = page.map_err(|error| refusal(session_id, &error.into()))?;
+        let Some(last) = page.last() else { break };
+        place = last.seq;
+        for entry in page {
+            let projections = inspection.project_entry(&catalog, &entry);
+            if entry.seq > Seq(after) && shown.len() < limit {
+                shown.push(json!({ "entry": entry, "projections": projections }));
+            }
+        }
+    }
+    let head = store.head(session_id).await.map_err(|error| refusal(session_id, &error.into()))?;
+    Ok(json!({ "entries": shown, "head": head, "clients": services.clients.attached_count(session_id) }))
 }

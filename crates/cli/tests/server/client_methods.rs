@@ -1,0 +1,101 @@
+//! Our own methods for every client: sessions as they change, files to complete, the log beside every protocol.
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+
+use crate::scopes::TestServer;
+use crate::scopes::socket::Socket;
+
+async fn new_session(socket: &mut Socket, cwd: Option<&str>) -> Value {
+    let params = match cwd {
+        Some(cwd) => json!({ "cwd": cwd, "mcpServers": [] }),
+        None => json!({ "mcpServers": [] }),
+    };
+    socket.call("session/new", params).await["result"]["sessionId"].clone()
+}
+
+async fn prompt(socket: &mut Socket, session: &Value, text: &str) -> Value {
+    let blocks = json!([{ "type": "text", "text": text }]);
+    socket.call("session/prompt", json!({ "sessionId": session, "prompt": blocks })).await
+}
+
+#[tokio::test]
+async fn who_watches_is_told_what_another_client_does() {
+    let server = TestServer::open().await;
+    let (mut page, mut editor) =
+        (server.socket(&server.token).await.ok().unwrap(), server.socket(&server.token).await.ok().unwrap());
+    let before = page.call("_gander/sessions/watch", json!({})).await["result"].clone();
+    assert_eq!(before["sessions"], json!([]));
+    let session = new_session(&mut editor, None).await;
+    prompt(&mut editor, &session, "hello").await;
+    // What changed before it is asked for is told at once; else the answer waits for it.
+    let now = page.call("_gander/sessions/watch", json!({ "after": before["cursor"] })).await["result"].clone();
+    assert_eq!(now["sessions"][0]["sessionId"], session, "{now}");
+    assert_eq!(now["sessions"][0]["state"], "idle", "{now}");
+    assert_ne!(now["cursor"], before["cursor"]);
+    let title = json!({ "sessionId": session, "title": "Geese of the meadow" });
+    let (told, _) = tokio::join!(
+        page.call("_gander/sessions/watch", json!({ "after": now["cursor"] })),
+        editor.call("session/set_title", title),
+    );
+    assert_eq!(told["result"]["sessions"][0]["title"], "Geese of the meadow", "{told}");
+}
+
+#[tokio::test]
+async fn words_of_a_title_find_a_session() {
+    let server = TestServer::open().await;
+    let mut page = server.socket(&server.token).await.ok().unwrap();
+    let session = new_session(&mut page, None).await;
+    page.call("session/set_title", json!({ "sessionId": session, "title": "Geese of the meadow" })).await;
+    for (text, found) in [("meadow GEESE", 1), ("swans", 0), (" ", 1)] {
+        let answer = page.call("_gander/sessions/watch", json!({ "text": text })).await;
+        assert_eq!(answer["result"]["sessions"].as_array().unwrap().len(), found, "{text}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn files_of_the_workspace_are_completed_and_no_others() {
+    let server = TestServer::open().await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("notes")).unwrap();
+    std::fs::write(folder.path().join("notes/meadow.md"), "grass").unwrap();
+    let mut page = server.socket(&server.token).await.ok().unwrap();
+    let session = new_session(&mut page, folder.path().to_str()).await;
+    let mut complete = async |query: &str| {
+        page.call("_gander/workspace/files", json!({ "sessionId": session, "query": query })).await["result"]["paths"]
+            .clone()
+    };
+    assert_eq!(complete("mead").await, json!(["notes/meadow.md"]));
+    assert_eq!(complete("").await, json!(["notes/"]));
+    assert_eq!(complete("../").await, json!([]));
+    assert_eq!(complete("/etc/pass").await, json!([]));
+}
+
+#[tokio::test]
+async fn the_log_is_shown_beside_what_every_protocol_says() {
+    let server = TestServer::open().await;
+    let mut page = server.socket(&server.token).await.ok().unwrap();
+    let session = new_session(&mut page, None).await;
+    prompt(&mut page, &session, "hello").await;
+    let all = page.call("_gander/session/inspect", json!({ "sessionId": session })).await["result"].clone();
+    let entries = all["entries"].as_array().unwrap();
+    assert_eq!(entries[0]["entry"]["event"]["kind"], "session_created");
+    assert_eq!(entries.last().unwrap()["entry"]["seq"], all["head"]);
+    for protocol in ["acp", "acp_rest", "a2a", "adk", "goose"] {
+        let told = entries.iter().filter(|entry| entry["projections"][protocol] != json!([])).count();
+        assert!(told > 0, "{protocol} is told nothing: {all}");
+    }
+    // A page in the middle is what it is in the whole.
+    let params = json!({ "sessionId": session, "after": entries[1]["entry"]["seq"], "limit": 2 });
+    let page = page.call("_gander/session/inspect", params).await["result"].clone();
+    assert_eq!(page["entries"].as_array().unwrap()[..], entries[2..4]);
+}
+
+#[tokio::test]
+async fn extensions_are_listed_without_what_is_the_owners() {
+    let server = TestServer::open().await;
+    let mut page = server.socket(&server.token).await.ok().unwrap();
+    let answer = page.call("_gander/extensions/status", json!({})).await;
+    let listed = answer["result"]["extensions"].as_array().unwrap();
+    assert!(listed.iter().any(|one| one["kind"] == "built_in" && one["state"] == "on"), "{answer}");
+}
