@@ -69,9 +69,10 @@ export class Editor {
   /** Runs a command by its title. The extension registers its commands some seconds after the window is there. */
   async command(title) {
     await poll(async () => {
-      await this.page.keyboard.press("Escape");
-      await this.page.keyboard.press("F1");
       const input = this.page.locator(".quick-input-widget input.input").first();
+      // No Escape before it: in the chat that stops the answer, in a text it takes the selection away.
+      if (await input.isVisible()) await input.press("Escape");
+      await this.page.keyboard.press("F1");
       await input.waitFor({ timeout: 5_000 });
       await input.fill(`>${title}`);
       const row = this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first();
@@ -108,6 +109,16 @@ export class Editor {
       const shown = await chat.locator("#app").innerText();
       return shown.split(text).length > times ? chat : undefined;
     }, async () => `not seen: ${text}; the chat says: ${(await (await this.chat()).locator("#app").innerText()).slice(-700)}`, timeout);
+  }
+
+  /** Waits until a text stands at the beginning of the conversation, of which only what is near the view is in the document. */
+  async seesAtTop(text) {
+    return poll(async () => {
+      const chat = await this.chat();
+      const log = chat.locator("[role=log]");
+      await log.evaluate((scroller) => (scroller.scrollTop = 0));
+      return (await log.innerText()).includes(text);
+    }, async () => `not at the top: ${text}; the chat says: ${(await (await this.chat()).locator("[role=log]").innerText()).slice(0, 500)}`, 30_000);
   }
 
   async answered({ timeout = 30_000 } = {}) {

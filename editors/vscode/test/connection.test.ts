@@ -151,11 +151,14 @@ describe("AgentConnection", () => {
 });
 
 describe("attaching to a server", () => {
-  async function serve(expectedToken: string) {
+  /** Takes one header, and refuses two of them as gander does. */
+  async function serve(expectedToken: string, header: "authorization" | "x-secret-key" = "authorization") {
+    const expected = header === "authorization" ? `Bearer ${expectedToken}` : expectedToken;
+    const other = header === "authorization" ? "x-secret-key" : "authorization";
     const http = createServer((_request, response) => response.writeHead(404).end());
     const sockets = new WebSocketServer({ noServer: true });
     http.on("upgrade", (request, socket, head) => {
-      if (request.headers.authorization !== `Bearer ${expectedToken}` || request.url !== "/acp") {
+      if (request.headers[header] !== expected || request.headers[other] !== undefined || request.url !== "/acp") {
         socket.end("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
         return;
       }
@@ -185,6 +188,15 @@ describe("attaching to a server", () => {
     server.sockets.clients.forEach((client) => client.close());
     await vi.waitFor(() => expect(lost).toHaveLength(1));
     expect(seen.at(-1)).toBe("error SubprocessSpawnError");
+    server.close();
+  });
+
+  it("gives the token as goose wants it where a bearer token is refused", async () => {
+    const server = await serve("secret", "x-secret-key");
+    const { connection, ready } = harness({ settings: { serverUrl: server.url }, token: "secret" });
+    await connection.connect();
+    expect(ready).toHaveLength(1);
+    await connection.stop();
     server.close();
   });
 

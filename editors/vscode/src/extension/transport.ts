@@ -2,7 +2,7 @@
 import type { Readable, Writable } from "node:stream";
 import { WebSocket } from "ws";
 import { type JsonRpcParseError, jsonRpcParse } from "../shared/errors";
-import { type JsonRpcObject, LineSplitter, encodeMessage, parseMessage } from "./ndjson";
+import { type JsonRpcObject, LineSplitter, MAX_LINE_BYTES, encodeMessage, parseMessage } from "./ndjson";
 
 export interface TransportEvents {
   message(message: JsonRpcObject): void;
@@ -64,25 +64,20 @@ export class StdioTransport implements Transport {
 export class WebSocketTransport implements Transport {
   #closed = false;
 
-  private constructor(private readonly socket: WebSocket) {}
+  constructor(private readonly socket: WebSocket) {}
 
-  /** Connects, or rejects with what the server said. The token goes into a header, never into the address. */
-  static connect(url: string, token: string | undefined, timeoutMs: number): Promise<WebSocketTransport> {
-    const headers = token === undefined || token === "" ? {} : { authorization: `Bearer ${token}`, "x-secret-key": token };
-    return new Promise((resolve, reject) => {
-      const socket = new WebSocket(url, { headers, handshakeTimeout: timeoutMs, maxPayload: 64 * 1024 * 1024, followRedirects: false });
-      // Frames that arrive before `listen` would be lost, so nothing is read until then.
-      socket.once("open", () => {
-        socket.pause();
-        resolve(new WebSocketTransport(socket));
-      });
-      socket.once("unexpected-response", (_request, response) => {
-        const status = response.statusCode ?? 0;
-        socket.terminate();
-        reject(new Error(status === 401 || status === 403 ? `the server refuses the token: ${status}` : `the server answers ${status}`));
-      });
-      socket.once("error", (error) => reject(error));
-    });
+  /**
+   * Connects, or rejects with what the server said. The token goes into a header, never into the address: as a bearer token, and if
+   * that is refused as goose wants it. Both at once are refused by servers that take either.
+   */
+  static async connect(url: string, token: string | undefined, timeoutMs: number): Promise<WebSocketTransport> {
+    if (token === undefined || token === "") return open(url, {}, timeoutMs);
+    try {
+      return await open(url, { authorization: `Bearer ${token}` }, timeoutMs);
+    } catch (error) {
+      if (!(error instanceof TokenRefused)) throw error;
+      return open(url, { "x-secret-key": token }, timeoutMs);
+    }
   }
 
   listen(events: TransportEvents): void {
@@ -109,6 +104,26 @@ export class WebSocketTransport implements Transport {
     this.#closed = true;
     this.socket.close();
   }
+}
+
+class TokenRefused extends Error {}
+
+function open(url: string, headers: Record<string, string>, timeoutMs: number): Promise<WebSocketTransport> {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(url, { headers, handshakeTimeout: timeoutMs, maxPayload: MAX_LINE_BYTES, followRedirects: false });
+    // Frames that arrive before `listen` would be lost, so nothing is read until then.
+    socket.once("open", () => {
+      socket.pause();
+      resolve(new WebSocketTransport(socket));
+    });
+    socket.once("unexpected-response", (_request, response) => {
+      const status = response.statusCode ?? 0;
+      const refused = status === 401 || status === 403;
+      reject(refused ? new TokenRefused(`the server refuses the token: ${status}`) : new Error(`the server answers ${status}`));
+      socket.terminate();
+    });
+    socket.on("error", (error) => reject(error));
+  });
 }
 
 function deliver(line: string, events: TransportEvents): void {

@@ -21,6 +21,9 @@ export class Uri {
     const match = /^([a-z-]+):(?:\/\/[^/]*)?(.*)$/i.exec(text);
     return new Uri(match?.[1] ?? "file", decodeURIComponent(match?.[2] ?? text));
   }
+  static from(parts: { scheme: string; path: string; query: string; authority: string }): Uri {
+    return new Uri(parts.scheme, parts.path, parts.query, parts.authority);
+  }
   static joinPath(base: Uri, ...parts: string[]): Uri {
     return new Uri(base.scheme, [base.path, ...parts].join("/"));
   }
@@ -28,7 +31,7 @@ export class Uri {
     return this.path;
   }
   toString(): string {
-    return `${this.scheme}://${this.path}`;
+    return `${this.scheme}://${this.authority}${this.path}${this.query === "" ? "" : `?${this.query}`}`;
   }
 }
 
