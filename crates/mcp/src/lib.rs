@@ -7,6 +7,7 @@
 // The newest revision of MCP drops sampling, roots and logging; servers of all others go on using them.
 #![allow(deprecated)]
 
+mod call_title;
 mod call_tool;
 mod calls;
 mod catalogue;

@@ -5,21 +5,21 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gander_domain::sanitize;
 use gander_domain::{
     Choice, ChoiceKind, Part, QuestionKind, QuestionOrigin, Reply, SubagentCall, ToolCall, ToolCallId, ToolContent,
     ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
 use gander_tools::sandbox::{Network, Sandbox};
 use gander_tools::{BuiltIns, Environment, Limits, Redactor, ToolEvent};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::call_title::{argument_fields, call_title};
 use super::calls::ToolUse;
 use super::catalogue::{OfferedTool, PromptSpec};
 use super::connection::ServerEnv;
-use super::listener::{ListenGuard, RunListener, ServerEvent, SessionHandle, visible_line};
+use super::listener::{ListenGuard, RunListener, ServerEvent, SessionHandle};
 use super::login::Keyring;
 use super::network_store::{MemoryNetworkGrantStore, NetworkGrantStore};
 use super::pins::{self, MemoryToolPinStore, ToolPinStore};
@@ -483,24 +483,4 @@ fn result_text(result: &ToolResult) -> String {
         ToolContent::Part { .. } | ToolContent::Diff { .. } | ToolContent::Terminal { .. } => None,
     });
     texts.collect::<Vec<_>>().join("\n")
-}
-
-/// What will run, in one line.
-///
-/// The tool's own name and its arguments come first: a title that its server gives it says what the server likes.
-fn call_title(server: &str, offered: &OfferedTool, arguments: &Map<String, Value>) -> String {
-    let given = if arguments.is_empty() { String::new() } else { format!(" {}", Value::Object(arguments.clone())) };
-    let what = visible_line(&format!("{server}: {}{given}", offered.tool));
-    match offered.title == offered.tool {
-        true => what,
-        false => format!("{what} ({})", sanitize::truncate_chars(&sanitize::visible_line(&offered.title), 120)),
-    }
-}
-
-fn argument_fields(arguments: &Value) -> Option<Map<String, Value>> {
-    match arguments {
-        Value::Object(fields) => Some(fields.clone()),
-        Value::Null => Some(Map::new()),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
-    }
 }

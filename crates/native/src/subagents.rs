@@ -13,8 +13,8 @@ use gander_domain::caller::Caller;
 use gander_domain::sanitize;
 use gander_domain::{
     Budget, Choice, ChoiceKind, Command, Event, IfBusy, Outcome, Part, Question, QuestionId, QuestionKind,
-    QuestionOrigin, Reply, Role, Roster, Routing, RunId, RunOrigin, Seq, SessionId, SessionView, Settings, SubagentCall,
-    ToolCall, ToolCallId, ToolEnd, ToolResult, Usage,
+    QuestionOrigin, Reply, Role, Roster, Routing, RunId, RunOrigin, Seq, SessionId, SessionView, Settings,
+    SubagentCall, ToolCall, ToolCallId, ToolEnd, ToolResult, Usage,
 };
 use gander_mcp::{Reach, Spec};
 use gander_runtime::backend::ClientResources;
@@ -52,6 +52,54 @@ struct Sub<'a> {
     /// The name of its task: people are told who asks.
     name: &'a str,
     parent: Parent<'a>,
+}
+
+/// What the log of a sub-agent's run has told so far.
+#[derive(Default)]
+struct ChildProgress {
+    /// The agent's last message.
+    text: String,
+    /// Questions without an answer.
+    open: Vec<Question>,
+    /// Calls that have not ended: a question shows which of them it is about.
+    calls: Vec<ToolCall>,
+    /// The call that hands over a result in the form that was asked for, and what it gave.
+    output: Option<ToolCallId>,
+    result: Option<String>,
+    /// Usage entries that the parent paid for before a restart.
+    paid: usize,
+    due: Vec<Usage>,
+    outcome: Option<Outcome>,
+}
+
+impl ChildProgress {
+    /// Takes in what matters to the parent. The rest is for whoever reads the sub-agent's session.
+    fn handle_event(&mut self, event: &Event) {
+        if let Event::MessageDone { message } = event {
+            if message.role == Role::Agent {
+                self.text = message.plain_text();
+            }
+        } else if let Event::ToolCalled { call } = event {
+            self.output = (call.name == OUTPUT).then_some(call.id).or(self.output);
+            self.calls.push(call.clone());
+        } else if let Event::ToolDone { call, result } = event {
+            if self.output == Some(*call) {
+                self.result = delivered(result).or(self.result.take());
+            }
+            self.calls.retain(|known| known.id != *call);
+        } else if let Event::QuestionAsked { question } = event {
+            self.open.push(question.clone());
+        } else if let Event::QuestionAnswered { question, .. } = event {
+            self.open.retain(|known| known.id != *question);
+        } else if let Event::UsageAdded { usage } = event {
+            match self.paid.checked_sub(1) {
+                Some(fewer) => self.paid = fewer,
+                None => self.due.push(usage.clone()),
+            }
+        } else if let Event::RunEnded { outcome } = event {
+            self.outcome = Some(outcome.clone());
+        }
+    }
 }
 
 /// A sub-agent's log from its start, and how many of its model calls its parent has paid for already.
@@ -208,19 +256,15 @@ impl Desk {
 impl Sub<'_> {
     /// Until its run has ended. Its questions are asked where its parent's people are.
     async fn follow(&self, watched: Watched) -> Result<SubResult, HubError> {
-        let Watched { mut follower, mut paid } = watched;
-        let (mut said, mut open): (String, Vec<Question>) = (String::new(), Vec::new());
-        // Calls that have not ended, for questions show what they are about.
-        let mut calls: Vec<ToolCall> = Vec::new();
-        // The call that hands over a result of a given form, and what it gave.
-        let (mut output, mut given): (Option<ToolCallId>, Option<String>) = (None, None);
+        let Watched { mut follower, paid } = watched;
+        let mut progress = ChildProgress { paid, ..ChildProgress::default() };
         let mut asking: Option<Asking<'_>> = None;
         loop {
             // Whoever is asked stays asked as long as the question is open: dropping it withdraws it.
             // One at a time: what holds the sub-agent up goes before what does not.
-            let next = open.iter().min_by_key(|question| question.is_non_blocking());
+            let next = progress.open.iter().min_by_key(|question| question.is_non_blocking());
             asking = asking.filter(|asking| next.is_some_and(|question| question.id == asking.question));
-            asking = asking.or_else(|| next.map(|question| self.ask(question.clone(), &calls)));
+            asking = asking.or_else(|| next.map(|question| self.ask(question.clone(), &progress.calls)));
             let asked = async {
                 match &mut asking {
                     Some(asking) => (asking.question, (&mut asking.reply).await),
@@ -228,44 +272,24 @@ impl Sub<'_> {
                 }
             };
             let batch = tokio::select! {
-            biased;
-            () = self.parent.cancel.cancelled() => return self.cancel(follower).await,
-            batch = follower.next() => batch.map_err(HubError::from)?.ok_or(HubError::Gone(self.session))?,
-            (question, reply) = asked => {
-            open.retain(|known| known.id != question);
-            self.answer(question, reply).await;
-            continue;
-            }
-            };
-            let (mut due, mut outcome) = (Vec::new(), None);
-            for entry in batch.iter().filter(|entry| entry.run == Some(self.run)) {
-                // The rest is for whoever reads its session.
-                if let Event::MessageDone { message } = &entry.event {
-                    said = if message.role == Role::Agent { message.plain_text() } else { said };
-                } else if let Event::ToolCalled { call } = &entry.event {
-                    output = (call.name == OUTPUT).then_some(call.id).or(output);
-                    calls.push(call.clone());
-                } else if let Event::ToolDone { call, result } = &entry.event {
-                    given = delivered(result).filter(|_| output == Some(*call)).or(given);
-                    calls.retain(|known| known.id != *call);
-                } else if let Event::QuestionAsked { question } = &entry.event {
-                    open.push(question.clone());
-                } else if let Event::QuestionAnswered { question, .. } = &entry.event {
-                    open.retain(|known| known.id != *question);
-                } else if let Event::UsageAdded { usage } = &entry.event {
-                    match paid.checked_sub(1) {
-                        Some(fewer) => paid = fewer,
-                        None => due.push(usage.clone()),
-                    }
-                } else if let Event::RunEnded { outcome: how } = &entry.event {
-                    outcome = Some(how.clone());
+                biased;
+                () = self.parent.cancel.cancelled() => return self.cancel(follower).await,
+                batch = follower.next() => batch.map_err(HubError::from)?.ok_or(HubError::Gone(self.session))?,
+                (question, reply) = asked => {
+                    progress.open.retain(|known| known.id != question);
+                    self.answer(question, reply).await;
+                    continue;
                 }
-            }
-            for usage in due {
+            };
+            batch
+                .iter()
+                .filter(|entry| entry.run == Some(self.run))
+                .for_each(|entry| progress.handle_event(&entry.event));
+            for usage in std::mem::take(&mut progress.due) {
                 self.pay(usage).await;
             }
-            if let Some(outcome) = outcome {
-                return Ok(self.ended(&outcome, given.unwrap_or(said)));
+            if let Some(outcome) = &progress.outcome {
+                return Ok(self.ended(outcome, progress.result.unwrap_or(progress.text)));
             }
         }
     }

@@ -94,8 +94,7 @@ struct Files {
 /// Files of a session's workspace, as its agent may list them.
 async fn complete_files(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     let Files { session_id, query } = read_params(params)?;
-    let view = services.hub.view_for(session_id, &peer.caller.principal).await;
-    let view = view.map_err(|error| refusal(session_id, &error))?;
+    let view = services.sessions.view(&peer.caller, session_id).await?;
     if query.len() > MAX_QUERY {
         return Err(ServiceError::BadParams(format!("query is longer than this many bytes: {MAX_QUERY}")));
     }
@@ -119,8 +118,8 @@ async fn extension_status(services: &Services, peer: &ClientPeer, params: Value)
     let Status { session_id } = read_params(params)?;
     let on = match session_id {
         Some(session) => {
-            let view = services.hub.view_for(session, &peer.caller.principal).await;
-            services.extensions.built_ins(&view.map_err(|error| refusal(session, &error))?)
+            let view = services.sessions.view(&peer.caller, session).await?;
+            services.extensions.built_ins(&view)
         }
         None => services.extensions.built_ins_everywhere(),
     };
@@ -158,8 +157,7 @@ struct Inspect {
 async fn inspect_session(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     let Inspect { session_id, after, limit } = read_params(params)?;
     let limit = limit.unwrap_or(DEFAULT_ENTRIES).clamp(1, MAX_ENTRIES);
-    let view = services.hub.view_for(session_id, &peer.caller.principal).await;
-    let view = view.map_err(|error| refusal(session_id, &error))?;
+    let view = services.sessions.view(&peer.caller, session_id).await?;
     let (store, catalog) = (services.hub.store(), (services.catalog)(&view.workspace));
     let (mut inspection, mut place, mut shown) = (Inspection::default(), Seq::ZERO, Vec::new());
     while shown.len() < limit {

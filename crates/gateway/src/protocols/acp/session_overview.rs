@@ -1,11 +1,10 @@
 //! What the terminal shows of all sessions: their states, who began them, and what a short id means.
 
-use gander_domain::{Principal, ServiceError, SessionCatalog, SessionId};
+use gander_domain::caller::Caller;
+use gander_domain::{ServiceError, SessionCatalog, SessionId};
 use gander_services::Services;
-use gander_services::errors::unavailable;
-use gander_store::{
-    PageKey, RunQuery, RunSort, RunState, SessionQuery, SessionStatus, SessionSummary, Store, StoreError,
-};
+use gander_services::sessions::{SessionError, SessionFilter};
+use gander_store::{PageKey, RunQuery, RunSort, RunState, SessionStatus, SessionSummary};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -64,11 +63,10 @@ pub(super) async fn list_overview(
         StateName::Idle => SessionStatus::Idle,
     });
     let workspace = params.cwd.map(|cwd| services.workspaces.canonical_name(cwd));
-    let query = SessionQuery { workspace, state, ..page_query(&peer.caller.principal, after) };
-    let store = services.hub.store();
-    let page = store.sessions(query).await.map_err(|error| unavailable(&error))?;
-    let rows = page.sessions.iter().map(|summary| overview_row(&**store, summary));
-    let rows = futures::future::try_join_all(rows).await.map_err(|error| unavailable(&error))?;
+    let filter = SessionFilter { workspace, state, after, limit: PAGE_SIZE, ..SessionFilter::default() };
+    let page = services.sessions.list(&peer.caller, filter).await?;
+    let rows = page.sessions.iter().map(|summary| overview_row(services, &peer.caller, summary));
+    let rows = futures::future::try_join_all(rows).await?;
     Ok(json!({ "sessions": rows, "nextCursor": page.next.map(|next| next.to_string()) }))
 }
 
@@ -79,12 +77,11 @@ pub(super) async fn find_by_prefix(
     params: FindParams,
 ) -> Result<Value, ServiceError> {
     let prefix = params.prefix.to_ascii_lowercase();
-    let store = services.hub.store();
     let (mut matches, mut after, mut searched): (Vec<SessionId>, Option<PageKey>, usize) = (Vec::new(), None, 0);
     for archived in [false, true] {
         loop {
-            let query = SessionQuery { archived, limit: 1_000, ..page_query(&peer.caller.principal, after) };
-            let page = store.sessions(query).await.map_err(|error| unavailable(&error))?;
+            let filter = SessionFilter { archived, after, limit: 1_000, ..SessionFilter::default() };
+            let page = services.sessions.list(&peer.caller, filter).await?;
             searched += page.sessions.len();
             let fitting = page.sessions.iter().map(|summary| summary.session);
             matches.extend(fitting.filter(|session| session.to_string().starts_with(&prefix)));
@@ -118,23 +115,11 @@ pub(super) async fn show_catalog(services: &Services, params: CatalogParams) -> 
     })
 }
 
-fn page_query(principal: &Principal, after: Option<PageKey>) -> SessionQuery {
-    SessionQuery {
-        principal: principal.clone(),
-        workspace: None,
-        text: None,
-        archived: false,
-        state: None,
-        after,
-        limit: PAGE_SIZE,
-    }
-}
-
-async fn overview_row(store: &dyn Store, summary: &SessionSummary) -> Result<Value, StoreError> {
+async fn overview_row(services: &Services, caller: &Caller, summary: &SessionSummary) -> Result<Value, SessionError> {
     let state = match summary.state {
         SessionStatus::Running => "running",
         SessionStatus::Awaiting => "waiting",
-        SessionStatus::Idle if has_failed(store, summary).await? => "failed",
+        SessionStatus::Idle if has_failed(services, caller, summary).await? => "failed",
         SessionStatus::Idle => "idle",
     };
     Ok(json!({
@@ -150,7 +135,7 @@ async fn overview_row(store: &dyn Store, summary: &SessionSummary) -> Result<Val
 }
 
 /// True if the last thing that happened is that a run could not go on.
-async fn has_failed(store: &dyn Store, summary: &SessionSummary) -> Result<bool, StoreError> {
+async fn has_failed(services: &Services, caller: &Caller, summary: &SessionSummary) -> Result<bool, SessionError> {
     let query = RunQuery {
         principal: summary.owner.clone(),
         agent: None,
@@ -160,6 +145,6 @@ async fn has_failed(store: &dyn Store, summary: &SessionSummary) -> Result<bool,
         after: None,
         limit: 1,
     };
-    let last = store.runs(query).await?.rows.into_iter().next();
+    let last = services.sessions.list_runs(caller, query).await?.rows.into_iter().next();
     Ok(last.is_some_and(|run| matches!(run.state, RunState::Ended(..)) && run.state.sort() == RunSort::Failed))
 }
