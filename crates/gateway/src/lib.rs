@@ -3,6 +3,7 @@
 //! `http` is what they share (guard, route table, limits, streams, TLS), `protocols` has a folder for each. Protocols ask
 //! services and read logs through projections of `wire`; none of them reaches a store by itself or authorises.
 
+pub(crate) mod framed_io;
 pub mod http;
 pub mod log_list;
 pub(crate) mod message_framing;

@@ -1,5 +1,6 @@
 //! Server-sent events: their framing, their ids, and a log followed as a stream of them.
 
+mod driver;
 mod event_id;
 mod stream;
 
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+pub(crate) use driver::{EventSource, KeepAlive, event_stream};
 pub use event_id::{EventId, InvalidEventId, StreamPosition};
 pub use stream::{Projection, SseStream, SseWriter};
 

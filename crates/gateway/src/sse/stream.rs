@@ -11,7 +11,7 @@ use gander_store::StoreError;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{EventId, KEEP_ALIVE, KEEP_ALIVE_INTERVAL, StreamPosition, append_event};
+use super::{EventId, EventSource, KeepAlive, StreamPosition, append_event, event_stream};
 
 /// What a protocol makes of a log, entry by entry.
 pub trait Projection: Send + 'static {
@@ -127,51 +127,9 @@ impl SseWriter {
 impl<R: Projection> SseStream<R> {
     /// The events, as many in one piece as there are. Comments break a long silence.
     pub fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-        let frames = SseWriter::new(SseShape::Events, self.seen, self.incarnation);
-        futures::stream::unfold((self, frames, StreamStage::New), |(mut follow, mut frames, stage)| async move {
-            let stage = follow.read_until_events(&mut frames, stage).await?;
-            let piece = if frames.bytes.is_empty() { KEEP_ALIVE } else { std::mem::take(&mut frames.bytes).into() };
-            Some((Ok(piece), (follow, frames, stage)))
-        })
-    }
-
-    /// Until there is something to send. `None` if there never will be.
-    async fn read_until_events(&mut self, frames: &mut SseWriter, stage: StreamStage) -> Option<StreamStage> {
-        match stage {
-            StreamStage::New => self.projection.write_start(frames),
-            StreamStage::Open => {}
-            StreamStage::Over => return None,
-        }
-        while frames.bytes.is_empty() && !self.projection.is_complete() {
-            tokio::select! {
-                biased;
-                () = self.stop.cancelled() => return None,
-                batch = self.follower.next() => if !self.write_batch(frames, batch).await {
-                    self.projection.write_log_lost(frames);
-                    return (!frames.bytes.is_empty()).then_some(StreamStage::Over);
-                },
-                () = tokio::time::sleep(KEEP_ALIVE_INTERVAL) => return Some(StreamStage::Open),
-            }
-        }
-        match (frames.bytes.is_empty(), self.projection.is_complete()) {
-            (true, true) => None,
-            (false, true) => Some(StreamStage::Over),
-            (_, false) => Some(StreamStage::Open),
-        }
-    }
-
-    /// False if the log can be read no further.
-    async fn write_batch(&mut self, frames: &mut SseWriter, batch: Result<Option<Batch>, StoreError>) -> bool {
-        let Ok(Some(batch)) = batch else { return false };
-        for entry in batch.iter() {
-            if restore_and_project(&mut self.projection, entry, frames).await.is_err() {
-                return false;
-            }
-            if self.projection.is_complete() {
-                break;
-            }
-        }
-        true
+        let writer = SseWriter::new(SseShape::Events, self.seen, self.incarnation);
+        let source = LogEvents { follower: self.follower, projection: self.projection, writer, is_lost: false };
+        event_stream(source, KeepAlive::comment_after_silence(), self.stop)
     }
 
     /// All events up to this entry, or so far, as one list between a head and a tail. A piece of the log is read when
@@ -190,6 +148,56 @@ impl<R: Projection> SseStream<R> {
             let piece = listing.next_piece().await?;
             Ok(piece.map(|piece| (piece, listing)))
         })
+    }
+}
+
+/// The events of a followed log.
+struct LogEvents<R> {
+    follower: Follower,
+    projection: R,
+    writer: SseWriter,
+    /// The log can be read no further.
+    is_lost: bool,
+}
+
+impl<R: Projection> LogEvents<R> {
+    /// False if the log can be read no further.
+    async fn write_batch(&mut self, batch: Result<Option<Batch>, StoreError>) -> bool {
+        let Ok(Some(batch)) = batch else { return false };
+        for entry in batch.iter() {
+            if restore_and_project(&mut self.projection, entry, &mut self.writer).await.is_err() {
+                return false;
+            }
+            if self.projection.is_complete() {
+                break;
+            }
+        }
+        true
+    }
+}
+
+impl<R: Projection> EventSource for LogEvents<R> {
+    type Input = Result<Option<Batch>, StoreError>;
+
+    fn write_start(&mut self, bytes: &mut Vec<u8>) {
+        self.projection.write_start(&mut self.writer);
+        bytes.append(&mut self.writer.bytes);
+    }
+
+    fn next_input(&mut self) -> impl Future<Output = Self::Input> + Send {
+        self.follower.next()
+    }
+
+    async fn write_input(&mut self, batch: Self::Input, bytes: &mut Vec<u8>) {
+        if !self.write_batch(batch).await {
+            self.projection.write_log_lost(&mut self.writer);
+            self.is_lost = true;
+        }
+        bytes.append(&mut self.writer.bytes);
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_lost || self.projection.is_complete()
     }
 }
 
@@ -237,11 +245,4 @@ async fn restore_and_project<R: Projection>(
     (frames.seq, frames.index) = (entry.seq, 0);
     projection.project_entry(entry, frames);
     Ok(())
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StreamStage {
-    New,
-    Open,
-    Over,
 }

@@ -3,15 +3,15 @@
 use std::io;
 use std::time::Duration;
 
-use gander_wire::jsonrpc::Outbox;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::Interval;
 
 use super::frames::{CloseCode, WebSocketFrames};
+use crate::framed_io::{OutgoingBytes, heartbeat_interval, next_heartbeat, read_into_framing};
 use crate::message_framing::{ConnectionStage, Framing, InboundMessage};
 
-/// What one read takes at most.
-const READ_SIZE: usize = 4 * 1024;
+/// What one read takes at most once nothing that arrives matters.
+const DISCARD_SIZE: usize = 4 * 1024;
 /// How long the other side may take to say goodbye too.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -27,16 +27,14 @@ pub(crate) enum SocketEvent {
 pub(crate) struct WebSocket<S> {
     stream: S,
     frames: WebSocketFrames,
-    heartbeats: Interval,
-    unsent: Vec<u8>,
+    heartbeats: Option<Interval>,
+    outgoing: OutgoingBytes,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> WebSocket<S> {
     pub(crate) fn new(stream: S) -> Self {
-        let beat = WebSocketFrames::HEARTBEAT.unwrap_or(CLOSE_TIMEOUT);
-        let mut heartbeats = tokio::time::interval_at(tokio::time::Instant::now() + beat, beat);
-        heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { stream, frames: WebSocketFrames::default(), heartbeats, unsent: Vec::new() }
+        let heartbeats = WebSocketFrames::HEARTBEAT.map(heartbeat_interval);
+        Self { stream, frames: WebSocketFrames::default(), heartbeats, outgoing: OutgoingBytes::default() }
     }
 
     /// Writes what waits, else gives the next message; `None` once the other side is gone. Nothing is lost if it is
@@ -47,8 +45,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> WebSocket<S> {
                 Some(InboundMessage::Message(message)) => return Some(SocketEvent::Message(message.to_vec())),
                 Some(InboundMessage::TooLong) | None => {}
             }
-            self.encode_pending();
-            let waited = !self.unsent.is_empty();
+            self.outgoing.load_frames(&mut self.frames);
+            let waited = !self.outgoing.is_empty();
             self.write_pending().await.ok()?;
             if self.frames.is_closed() {
                 return None;
@@ -56,13 +54,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> WebSocket<S> {
             if waited {
                 return Some(SocketEvent::Written);
             }
-            let mut read = [0; READ_SIZE];
             tokio::select! {
-                length = self.stream.read(&mut read) => match length {
+                length = read_into_framing(&mut self.stream, &mut self.frames) => match length {
                     Ok(0) | Err(_) => return None,
-                    Ok(length) => self.frames.push_bytes(&read[..length]),
+                    Ok(_) => {}
                 },
-                _ = self.heartbeats.tick() => self.frames.on_heartbeat(ConnectionStage::Known),
+                () = next_heartbeat(&mut self.heartbeats) => self.frames.on_heartbeat(ConnectionStage::Known),
             }
         }
     }
@@ -70,21 +67,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> WebSocket<S> {
     /// A message on its way out: [`next_event`](Self::next_event) writes it.
     pub(crate) fn send_text(&mut self, message: &[u8]) {
         self.frames.send_text(message);
-        self.encode_pending();
+        self.outgoing.load_frames(&mut self.frames);
     }
 
     /// True if nothing waits to be written.
     pub(crate) fn is_flushed(&self) -> bool {
-        self.unsent.is_empty()
+        self.outgoing.is_empty()
     }
 
     /// Says why it ends, and waits for the other side to hear it.
     pub(crate) async fn close(mut self, why: CloseCode, reason: &str) {
         self.frames.close_with_reason(why, reason);
-        self.encode_pending();
+        self.outgoing.load_frames(&mut self.frames);
         let goodbye = async {
             self.write_pending().await?;
-            let mut rest = [0; READ_SIZE];
+            let mut rest = [0; DISCARD_SIZE];
             while self.stream.read(&mut rest).await? > 0 {}
             self.stream.shutdown().await
         };
@@ -94,18 +91,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> WebSocket<S> {
         }
     }
 
-    fn encode_pending(&mut self) {
-        self.frames.encode_outbox(&mut Outbox::default(), &mut self.unsent);
-    }
-
     async fn write_pending(&mut self) -> io::Result<()> {
-        while !self.unsent.is_empty() {
-            let length = self.stream.write(&self.unsent).await?;
-            if length == 0 {
-                return Err(io::ErrorKind::WriteZero.into());
-            }
-            self.unsent.drain(..length);
+        while !self.outgoing.is_done() {
+            self.outgoing.advance(&mut self.stream).await?;
         }
-        self.stream.flush().await
+        Ok(())
     }
 }

@@ -1,32 +1,23 @@
 //! Drives a client over a pair of byte streams, whatever frames its messages.
 
 use std::io;
-use std::mem::MaybeUninit;
-use std::pin::Pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use gander_store::clock::SystemIds;
-use gander_wire::jsonrpc::Outbox;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{AcpClient, MAX_CONCURRENT_REQUESTS, MAX_UNSENT};
+use crate::framed_io::{OutgoingBytes, heartbeat_interval, next_heartbeat, read_into_framing};
 use crate::message_framing::{ConnectionStage, Framing, InboundMessage};
 
 /// How long answers under way are waited for when the client has said its last word.
 const FINAL_RESPONSES_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What one read takes at most.
-const READ_SIZE: usize = 8 * 1024;
-
 /// While more answers than this wait to be written, no request is read. Far more than [`MAX_UNSENT`]: a client that sends
 /// many requests before it reads the first answer must not wait for us while we wait for it.
 const MAX_UNSENT_RESPONSES: usize = 4 * 1024 * 1024;
-
-/// Above this a drained buffer is given back.
-const KEEP_CAPACITY: usize = 32 * 1024;
 
 /// How a server tells its clients that it ends.
 #[derive(Clone, Debug, Default)]
@@ -78,7 +69,7 @@ impl AcpClient {
             }
             sending.load_outbox(framing, self.connection.outbox());
             if framing.is_closed() {
-                return sending.write_all(writer).await;
+                return sending.write_all(writer, FINAL_RESPONSES_TIMEOUT).await;
             }
             let unsent = sending.len() + self.connection.outbox().bytes().len();
             let (free, listens) = (unsent < MAX_UNSENT, self.can_take_requests(unsent));
@@ -98,7 +89,7 @@ impl AcpClient {
                 () = ending.now.cancelled() => {
                     framing.shut_down();
                     sending.load_outbox(framing, self.connection.outbox());
-                    return sending.write_all(writer).await;
+                    return sending.write_all(writer, FINAL_RESPONSES_TIMEOUT).await;
                 }
                 () = next_heartbeat(&mut heartbeats) => framing.on_heartbeat(self.connection_stage()),
                 () = tokio::time::sleep_until(resume), if paused => {}
@@ -151,7 +142,7 @@ impl AcpClient {
         if let Some(piece) = framing.final_message() {
             self.handle_message(&piece);
         }
-        sending.write_all(writer).await
+        sending.write_all(writer, FINAL_RESPONSES_TIMEOUT).await
     }
 
     fn connection_stage(&self) -> ConnectionStage {
@@ -169,7 +160,7 @@ impl AcpClient {
         loop {
             self.carry_out_intents().await;
             sending.load_outbox(framing, self.connection.outbox());
-            sending.write_all(writer).await?;
+            sending.write_all(writer, FINAL_RESPONSES_TIMEOUT).await?;
             if self.work.is_empty() || framing.is_closed() {
                 return writer.shutdown().await;
             }
@@ -179,105 +170,5 @@ impl AcpClient {
                 Err(_) => return writer.shutdown().await,
             }
         }
-    }
-}
-
-/// Framed bytes on their way out.
-#[derive(Default)]
-struct OutgoingBytes {
-    bytes: Vec<u8>,
-    sent: usize,
-    /// Something was written that the writer may still hold.
-    unflushed: bool,
-}
-
-impl OutgoingBytes {
-    /// Takes what waits, once everything older is written.
-    fn load_outbox(&mut self, framing: &mut impl Framing, outbox: &mut Outbox) {
-        if self.is_empty() {
-            framing.encode_outbox(outbox, &mut self.bytes);
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
-    /// True if nothing is left to do until there is more to be sent.
-    fn is_done(&self) -> bool {
-        self.is_empty() && !self.unflushed
-    }
-
-    fn len(&self) -> usize {
-        self.bytes.len() - self.sent
-    }
-
-    /// Writes some of it; once all is written, sees to it that it leaves: a TLS stream keeps what its socket did not take,
-    /// and would send it with the next message, however late that is. Safe to drop at any time.
-    async fn advance<W: AsyncWrite + Unpin>(&mut self, writer: &mut W) -> io::Result<()> {
-        if self.is_empty() {
-            writer.flush().await?;
-            self.unflushed = false;
-            return Ok(());
-        }
-        let wrote = writer.write(self.remaining()).await?;
-        self.mark_written(wrote)
-    }
-
-    fn remaining(&self) -> &[u8] {
-        &self.bytes[self.sent..]
-    }
-
-    fn mark_written(&mut self, bytes: usize) -> io::Result<()> {
-        if bytes == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        self.sent += bytes;
-        self.unflushed = true;
-        if self.sent == self.bytes.len() {
-            self.bytes.clear();
-            self.bytes.shrink_to(KEEP_CAPACITY);
-            self.sent = 0;
-        }
-        Ok(())
-    }
-
-    /// Writes all of it, unless nobody reads.
-    async fn write_all<W: AsyncWrite + Unpin>(&mut self, writer: &mut W) -> io::Result<()> {
-        let write = async {
-            writer.write_all(self.remaining()).await?;
-            writer.flush().await
-        };
-        tokio::time::timeout(FINAL_RESPONSES_TIMEOUT, write)
-            .await
-            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
-        *self = Self::default();
-        Ok(())
-    }
-}
-
-/// Reads what is there into the framing; gives how much it was. Only while something is read is there a buffer for it:
-/// most clients are silent most of the time.
-async fn read_into_framing<F: Framing, R: AsyncRead + Unpin>(reader: &mut R, framing: &mut F) -> io::Result<usize> {
-    std::future::poll_fn(|context| {
-        let mut bytes = [MaybeUninit::uninit(); READ_SIZE];
-        let mut buffer = ReadBuf::uninit(&mut bytes);
-        std::task::ready!(Pin::new(&mut *reader).poll_read(context, &mut buffer))?;
-        framing.push_bytes(buffer.filled());
-        Poll::Ready(Ok(buffer.filled().len()))
-    })
-    .await
-}
-
-fn heartbeat_interval(every: Duration) -> Interval {
-    let mut heartbeats = tokio::time::interval_at(Instant::now() + every, every);
-    heartbeats.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    heartbeats
-}
-
-async fn next_heartbeat(heartbeats: &mut Option<Interval>) {
-    match heartbeats {
-        Some(heartbeats) => drop(heartbeats.tick().await),
-        None => std::future::pending().await,
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::protocols::adk::AdkRunSubscription;
-use crate::sse::{self, KEEP_ALIVE, KEEP_ALIVE_INTERVAL};
+use crate::sse::{self, EventSource, KeepAlive, event_stream};
 
 /// So many events at most go out in one piece.
 const MAX_EVENTS_PER_FRAME: usize = 256;
@@ -31,6 +31,17 @@ pub(crate) struct AdkRunStream {
     closes: bool,
     /// The last whole event, without what it said.
     last: Option<Event>,
+    /// Pieces that wait for more, and until when.
+    collected: Vec<Event>,
+    join_until: Option<Instant>,
+}
+
+/// What a stream waits for.
+pub(crate) enum RunInput {
+    /// Events of the run; `None` once everything is told.
+    Events(Result<Option<Vec<Event>>, AdkRefusal>),
+    /// Nothing more is joined to what was collected.
+    JoinElapsed,
 }
 
 impl AdkRunStream {
@@ -40,7 +51,17 @@ impl AdkRunStream {
         join: Duration,
         stop: CancellationToken,
     ) -> Self {
-        Self { subscription, one_event, join, stop, over: false, closes: false, last: None }
+        Self {
+            subscription,
+            one_event,
+            join,
+            stop,
+            over: false,
+            closes: false,
+            last: None,
+            collected: Vec::new(),
+            join_until: None,
+        }
     }
 
     /// A turn that went well ends with an event that says so.
@@ -50,61 +71,33 @@ impl AdkRunStream {
 
     /// The events, until the run has ended or asks.
     pub(crate) fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-        futures::stream::unfold(self, |mut listening| async move {
-            let piece = listening.next_bytes().await?;
-            Some((Ok(piece), listening))
-        })
+        let stop = self.stop.clone();
+        event_stream(self, KeepAlive::comment_after_silence(), stop)
     }
 
-    async fn next_bytes(&mut self) -> Option<Bytes> {
-        if self.over {
-            return None;
-        }
-        let silence = Instant::now() + KEEP_ALIVE_INTERVAL;
-        let (mut events, mut until) = (Vec::new(), silence);
-        let problem = loop {
-            tokio::select! {
-                biased;
-                () = self.stop.cancelled() => return None,
-                more = self.subscription.next_events() => match more {
-                    Ok(Some(more)) => events.extend(more),
-                    Ok(None) => break None,
-                    Err(problem) => break Some(problem),
-                },
-                () = tokio::time::sleep_until(until) => break None,
-            }
-            if self.subscription.is_complete() || events.len() >= MAX_EVENTS_PER_FRAME || !all_partial(&events) {
-                break None;
-            }
-            if !events.is_empty() && until == silence {
-                until = Instant::now() + self.join;
-            }
-        };
-        self.over = self.subscription.is_complete() || problem.is_some();
-        Some(self.write_events(events, problem)).filter(|bytes| !bytes.is_empty() || !self.over)
+    /// True if what was collected is sent now and waits for nothing that could be joined to it.
+    fn is_due(&self) -> bool {
+        let full = self.collected.len() >= MAX_EVENTS_PER_FRAME;
+        self.subscription.is_complete() || full || !all_partial(&self.collected)
     }
 
-    fn write_events(&mut self, events: Vec<Event>, problem: Option<AdkRefusal>) -> Bytes {
-        let mut bytes = Vec::new();
+    fn write_events(&mut self, problem: Option<AdkRefusal>, bytes: &mut Vec<u8>) {
+        self.join_until = None;
+        let events = std::mem::take(&mut self.collected);
         for event in self.join_events(events) {
             let (said, saved) = if self.one_event { (event, None) } else { split_artifact_event(event) };
-            append_event(&mut bytes, &said);
+            append_event(bytes, &said);
             self.last = Some(Event { content: None, ..said });
-            saved.iter().for_each(|saved| append_event(&mut bytes, saved));
+            saved.iter().for_each(|saved| append_event(bytes, saved));
         }
         if let RunStage::Ended(outcome) = self.subscription.stage() {
-            failure_event(outcome, clock::now()).iter().for_each(|last| append_event(&mut bytes, last));
+            failure_event(outcome, clock::now()).iter().for_each(|last| append_event(bytes, last));
             let well = self.closes && matches!(outcome, Outcome::Completed { .. });
-            self.last
-                .take()
-                .filter(|_| well)
-                .iter()
-                .for_each(|last| append_event(&mut bytes, &turn_complete_event(last)));
+            self.last.take().filter(|_| well).iter().for_each(|last| append_event(bytes, &turn_complete_event(last)));
         }
         if let Some(problem) = problem {
-            append_event(&mut bytes, &error_event("Error", &problem.error));
+            append_event(bytes, &error_event("Error", &problem.error));
         }
-        if bytes.is_empty() && !self.over { KEEP_ALIVE } else { bytes.into() }
     }
 
     fn join_events(&self, events: Vec<Event>) -> Vec<Event> {
@@ -120,6 +113,45 @@ impl AdkRunStream {
             joined.extend(rest);
         }
         joined
+    }
+}
+
+impl EventSource for AdkRunStream {
+    type Input = RunInput;
+
+    async fn next_input(&mut self) -> RunInput {
+        let elapsed = async {
+            match self.join_until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            events = self.subscription.next_events() => RunInput::Events(events),
+            () = elapsed => RunInput::JoinElapsed,
+        }
+    }
+
+    async fn write_input(&mut self, input: RunInput, bytes: &mut Vec<u8>) {
+        let (problem, is_due) = match input {
+            RunInput::Events(Ok(Some(events))) => {
+                self.collected.extend(events);
+                (None, self.is_due())
+            }
+            RunInput::Events(Ok(None)) | RunInput::JoinElapsed => (None, true),
+            RunInput::Events(Err(problem)) => (Some(problem), true),
+        };
+        if is_due {
+            self.over = self.subscription.is_complete() || problem.is_some();
+            self.write_events(problem, bytes);
+        } else if !self.collected.is_empty() && self.join_until.is_none() {
+            self.join_until = Some(Instant::now() + self.join);
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.over
     }
 }
 

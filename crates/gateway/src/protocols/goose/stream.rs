@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt as _};
+use futures::Stream;
 use gander_domain::{Event, RunId, SessionId, SessionView};
 use gander_runtime::hub::{Batch, Follower};
 use gander_services::Services;
@@ -14,11 +14,11 @@ use gander_services::sessions::SessionError;
 use gander_store::{DeltaForm, StoreError};
 use gander_wire::goose::output;
 use serde_json::Value;
-use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::protocols::goose::projection::ReplyProjection;
 use crate::protocols::goose::runs;
+use crate::sse::{EventSource, KeepAlive, event_stream};
 use crate::{ClientPeer, sse};
 
 /// How often the client hears that the server is there.
@@ -28,9 +28,8 @@ const PING_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) struct ReplyStream {
     follower: Follower,
     reply: ReplyProjection,
-    pings: Interval,
     stop: CancellationToken,
-    leaving: CancelReplyOnDrop,
+    cancel_on_drop: CancelReplyOnDrop,
 }
 
 impl ReplyStream {
@@ -43,14 +42,11 @@ impl ReplyStream {
         stop: CancellationToken,
     ) -> Self {
         let session = view.session;
-        let mut pings = tokio::time::interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
-        pings.set_missed_tick_behavior(MissedTickBehavior::Skip);
         Self {
             follower: services.hub.follow(session, view.head, DeltaForm::Joined),
             reply: ReplyProjection::new(view, run),
-            pings,
             stop,
-            leaving: CancelReplyOnDrop {
+            cancel_on_drop: CancelReplyOnDrop {
                 presence: Some(services.clients.attach(session)),
                 services: Arc::clone(services),
                 peer: peer.clone(),
@@ -61,44 +57,45 @@ impl ReplyStream {
         }
     }
 
-    /// The events, until the run has ended. A sign of life goes first: clients wait for one.
+    /// The events, until the run has ended.
     pub(crate) fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-        let greeting = futures::stream::iter([Ok(frame_sse_events(&[output::ping_event()]))]);
-        greeting.chain(futures::stream::unfold(self, |mut listening| async move {
-            let piece = listening.next_bytes().await?;
-            Some((Ok(piece), listening))
-        }))
-    }
-
-    async fn next_bytes(&mut self) -> Option<Bytes> {
-        while !self.leaving.over {
-            tokio::select! {
-                biased;
-                () = self.stop.cancelled() => return None,
-                _ = self.pings.tick() => return Some(frame_sse_events(&[output::ping_event()])),
-                batch = self.follower.next() => {
-                    let events = self.project_batch(batch);
-                    if !events.is_empty() {
-                        return Some(frame_sse_events(&events));
-                    }
-                }
-            }
-        }
-        None
+        let (stop, ping) = (self.stop.clone(), frame_sse_events(&[output::ping_event()]));
+        event_stream(self, KeepAlive::message_every(PING_INTERVAL, ping), stop)
     }
 
     fn project_batch(&mut self, batch: Result<Option<Batch>, StoreError>) -> Vec<Value> {
         let Ok(Some(batch)) = batch else {
-            self.leaving.over = true;
+            self.cancel_on_drop.over = true;
             return vec![output::error_event("the session is no more")];
         };
         let events = batch.iter().flat_map(|entry| self.reply.project_entry(entry)).collect();
-        self.leaving.over = self.reply.is_complete();
+        self.cancel_on_drop.over = self.reply.is_complete();
         events
     }
 }
 
-/// Some events that are told at once.
+impl EventSource for ReplyStream {
+    type Input = Result<Option<Batch>, StoreError>;
+
+    /// A ping goes first: clients wait for one.
+    fn write_start(&mut self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&frame_sse_events(&[output::ping_event()]));
+    }
+
+    fn next_input(&mut self) -> impl Future<Output = Self::Input> + Send {
+        self.follower.next()
+    }
+
+    async fn write_input(&mut self, batch: Self::Input, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&frame_sse_events(&self.project_batch(batch)));
+    }
+
+    fn is_complete(&self) -> bool {
+        self.cancel_on_drop.over
+    }
+}
+
+/// Some events that are sent at once.
 pub(crate) fn frame_sse_events(events: &[Value]) -> Bytes {
     let mut bytes = Vec::new();
     for event in events {

@@ -33,7 +33,7 @@ pub(crate) async fn open_event_stream(
     let from = resume_from(headers, session)?;
     match state.acp.open_stream(id, caller, OpenRequest { session, from, stop: permit.stop_token() }).await {
         Ok(events) => {
-            let mut response = permit.sse_response(events);
+            let mut response = permit.sse_response(events.into_events());
             set_id_header(&mut response, CONNECTION_ID, &id);
             if let Some(session) = session {
                 set_id_header(&mut response, SESSION_ID, &session);

@@ -1,18 +1,16 @@
 //! A stream of server-sent events between a connection and whoever reads it: bounded by the writer, counted in bytes.
 
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use futures::Stream;
 use tokio::sync::Notify;
-use tokio::time::{Instant, Sleep, sleep};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::CancellationToken;
 
 use crate::protocols::acp::MAX_UNSENT;
-use crate::sse::{self, KEEP_ALIVE, KEEP_ALIVE_INTERVAL};
+use crate::sse::{self, EventSource, KeepAlive, event_stream};
 
 /// The writing end.
 #[derive(Debug)]
@@ -23,8 +21,7 @@ pub(super) struct SsePipe {
 /// The reading end: the body of a response. It ends when the writing end is dropped or the server stops.
 pub struct SsePipeReader {
     shared: Arc<Shared>,
-    silence: Pin<Box<Sleep>>,
-    stop: Pin<Box<WaitForCancellationFutureOwned>>,
+    stop: CancellationToken,
 }
 
 #[derive(Debug)]
@@ -45,9 +42,8 @@ struct State {
 /// Two ends. The writer is told by `read` when something was read, or will never be.
 pub(super) fn sse_pipe(read: Arc<Notify>, stop: CancellationToken) -> (SsePipe, SsePipeReader) {
     let shared = Arc::new(Shared { state: Mutex::default(), read });
-    let stop = Box::pin(stop.cancelled_owned());
-    let events = SsePipeReader { shared: Arc::clone(&shared), silence: Box::pin(sleep(KEEP_ALIVE_INTERVAL)), stop };
-    (SsePipe { shared }, events)
+    let reader = SsePipeReader { shared: Arc::clone(&shared), stop };
+    (SsePipe { shared }, reader)
 }
 
 impl SsePipe {
@@ -81,34 +77,37 @@ impl Drop for SsePipe {
     }
 }
 
-impl Stream for SsePipeReader {
-    type Item = Result<Bytes, Infallible>;
+impl SsePipeReader {
+    /// The events, until the writing end is dropped or the server stops.
+    pub fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+        let stop = self.stop.clone();
+        event_stream(self, KeepAlive::comment_after_silence(), stop)
+    }
+}
 
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        if this.stop.as_mut().poll(context).is_ready() {
-            return Poll::Ready(None);
-        }
-        let taken = {
-            let mut state = this.shared.lock();
-            if state.bytes.is_empty() && state.over {
-                return Poll::Ready(None);
+impl EventSource for SsePipeReader {
+    type Input = Vec<u8>;
+
+    /// Waits until something was pushed or the writing end is gone. What was pushed stays until it is given out.
+    fn next_input(&mut self) -> impl Future<Output = Vec<u8>> + Send {
+        std::future::poll_fn(|context| {
+            let mut state = self.shared.lock();
+            if state.bytes.is_empty() && !state.over {
+                state.reader = Some(context.waker().clone());
+                return Poll::Pending;
             }
-            state.reader = Some(context.waker().clone());
-            std::mem::take(&mut state.bytes)
-        };
-        if !taken.is_empty() {
-            this.shared.read.notify_one();
-            this.silence.as_mut().reset(Instant::now() + KEEP_ALIVE_INTERVAL);
-            return Poll::Ready(Some(Ok(taken.into())));
-        }
-        match this.silence.as_mut().poll(context) {
-            Poll::Ready(()) => {
-                this.silence.as_mut().reset(Instant::now() + KEEP_ALIVE_INTERVAL);
-                Poll::Ready(Some(Ok(KEEP_ALIVE)))
-            }
-            Poll::Pending => Poll::Pending,
-        }
+            Poll::Ready(std::mem::take(&mut state.bytes))
+        })
+    }
+
+    async fn write_input(&mut self, pushed: Vec<u8>, bytes: &mut Vec<u8>) {
+        *bytes = pushed;
+        self.shared.read.notify_one();
+    }
+
+    fn is_complete(&self) -> bool {
+        let state = self.shared.lock();
+        state.over && state.bytes.is_empty()
     }
 }
 
@@ -130,11 +129,14 @@ impl Shared {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::sse::KEEP_ALIVE;
     use futures::StreamExt as _;
+    use tokio::time::Instant;
 
     #[tokio::test(start_paused = true)]
     async fn events_leave_together_silence_is_broken_and_the_end_is_seen() {
-        let (pipe, mut events) = sse_pipe(Arc::default(), CancellationToken::new());
+        let (pipe, reader) = sse_pipe(Arc::default(), CancellationToken::new());
+        let mut events = std::pin::pin!(reader.into_events());
         pipe.push_event(Some(&"1.2.0"), b"{\"a\":\n1}");
         pipe.push_event(None, b"{}");
         assert_eq!(events.next().await.unwrap().unwrap(), "id: 1.2.0\ndata: {\"a\": 1}\n\ndata: {}\n\n");
@@ -155,7 +157,8 @@ mod tests {
         drop(events);
         read.notified().await;
         assert!(writer.is_abandoned());
-        let (_writer, mut events) = sse_pipe(read, stop.clone());
+        let (_writer, reader) = sse_pipe(read, stop.clone());
+        let mut events = std::pin::pin!(reader.into_events());
         stop.cancel();
         assert!(events.next().await.is_none());
     }
