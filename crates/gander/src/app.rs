@@ -6,8 +6,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
-use gander_gateway::protocols::a2a::{CardSigner, PushNotifications};
-use gander_gateway::server::{Gateway, GatewayParts};
+use gander_gateway::protocols::a2a::{A2aSettings, CardSigner, PushNotifications};
+use gander_gateway::protocols::acp_rest::AcpRestSettings;
+use gander_gateway::server::{Gateway, GatewayParts, ProtocolSettings};
 use gander_gateway::{ClientPeer, protocols};
 use gander_mcp::Keyring;
 use gander_runtime::hub::Hub;
@@ -200,9 +201,19 @@ impl App {
     /// The network side of this application.
     pub fn gateway(&self, config: &Config, tokens: Tokens) -> Arc<Gateway> {
         let Sections { acp, server, a2a, adk, limits, .. } = config.sections.clone();
-        let (services, push, signer) = (Arc::clone(&self.services), self.push.clone(), self.signer.clone());
-        let (data, browsers) = (config.paths.data().to_owned(), BrowserAccess::open(&config.paths));
-        Gateway::new(GatewayParts { services, push, signer, acp, server, a2a, adk, limits, data, tokens, browsers })
+        let (push, signer) = (self.push.clone(), self.signer.clone());
+        let (forward_resources, resource_peers) = (server.forward_resources, server.resource_peers.clone());
+        let protocols = ProtocolSettings {
+            acp,
+            a2a: A2aSettings { section: a2a, push, signer },
+            acp_rest: AcpRestSettings { forward_resources, resource_peers },
+            adk,
+            goose: (),
+            gander: (),
+        };
+        let (services, data) = (Arc::clone(&self.services), config.paths.data().to_owned());
+        let browsers = BrowserAccess::open(&config.paths);
+        Gateway::new(GatewayParts { services, server, protocols, limits, data, tokens, browsers })
     }
 
     /// Facts for an authorised caller.

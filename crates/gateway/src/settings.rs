@@ -32,55 +32,6 @@ pub struct ServerSection {
     pub resource_peers: Vec<String>,
 }
 
-/// The server side of A2A.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct A2aSection {
-    /// The agent behind `/a2a`; absent: the first.
-    #[serde(default)]
-    pub agent: Option<String>,
-    /// The address that cards name; absent: the one that the caller used.
-    #[serde(default)]
-    pub public_url: Option<String>,
-    /// Do cards speak to clients of 0.3 too?
-    pub v03: bool,
-    /// Is gRPC spoken, and on the cards?
-    pub grpc: bool,
-    /// Receivers of push notifications in private networks.
-    pub push_allow: Vec<String>,
-    /// Are cards signed?
-    pub sign: bool,
-    /// The file of the key that signs them; absent: one of our own making.
-    #[serde(default)]
-    pub signing_key: Option<String>,
-}
-
-/// ADK.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AdkSection {
-    /// Under which user sessions of other protocols are seen.
-    pub user: String,
-    /// What happens to a run whose client leaves.
-    pub on_leave: OnLeave,
-    /// Pieces that come within this time are sent as one.
-    pub join: DurationSetting,
-    /// The folder of an installed web page.
-    #[serde(default)]
-    pub ui: Option<PathBuf>,
-    /// As adk2goose did: a first run makes its session, and a turn's last event says that it is over. No setting.
-    #[serde(skip)]
-    pub like_adk2goose: bool,
-}
-
-/// What happens to a run whose client leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnLeave {
-    /// It goes on.
-    Continue,
-    /// It is cancelled.
-    Cancel,
-}
-
 /// A protocol whose clients may be unable to send a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

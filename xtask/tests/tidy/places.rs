@@ -8,16 +8,13 @@ use crate::source::{repository, rust_sources};
 const PROTOCOLS: [(&str, &str); 5] =
     [("a2a", "A2a"), ("acp", "Acp"), ("acp_rest", "AcpRest"), ("adk", "Adk"), ("goose", "Goose")];
 
-/// Where the server side of a protocol is named outside of its own folders. A protocol without settings or state leaves
-/// out what it does not need; nothing else may know it.
-const NAMES_PROTOCOLS: [(&str, &str); 7] = [
+/// Where the server side of a protocol is named outside of its own folders. A protocol without settings leaves
+/// out their section; nothing else may know it.
+const NAMES_PROTOCOLS: [(&str, &str); 4] = [
     ("crates/domain/src/caller.rs", "its variant of `Protocol`"),
     ("crates/gateway/src/protocols/mod.rs", "its module"),
     ("crates/gateway/src/server/routes.rs", "its line in the route table"),
-    ("crates/gateway/src/server/mod.rs", "what its handlers share"),
-    ("crates/gateway/src/server/refusals.rs", "its form of an error that no handler worded"),
-    ("crates/gateway/src/settings.rs", "its settings section"),
-    ("crates/gander/src/config/sections.rs", "its settings section among the others"),
+    ("crates/gander/src/config/sections.rs", "its settings section"),
 ];
 
 /// Who else names one, and why.
@@ -26,7 +23,7 @@ const EXCEPTIONS: [(&str, &str); 5] = [
     ("crates/gander/src/config/agents.rs", "which protocol a remote agent speaks is a setting"),
     (
         "crates/gander/src/app",
-        "what A2A keeps in the data directory is opened, and what goose writes into scheduled sessions is chosen",
+        "settings are handed over, what A2A keeps is opened, and what goose writes into scheduled sessions is chosen",
     ),
     ("crates/gander/src/config/proxy.rs", "the proxy is ADK in front of goose"),
     ("crates/cli/src/", "commands that are about one protocol"),

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gander_client::{CertificatePin, InvalidPin};
-use gander_gateway::settings::{OnLeave, OpenProtocol};
+use gander_gateway::protocols::adk::OnLeave;
+use gander_gateway::settings::OpenProtocol;
 use gander_runtime::backend::goosed::{Protocol, Remote};
 use gander_services::units::DurationSetting;
 use secrecy::SecretString;

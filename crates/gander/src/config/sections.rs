@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use gander_agent::AgentSettings;
 use gander_domain::{Effort, Policy};
-use gander_gateway::settings::{A2aSection, AdkSection, Limits, ServerSection};
+use gander_gateway::protocols::a2a::A2aSection;
+use gander_gateway::protocols::adk::AdkSection;
+use gander_gateway::settings::{Limits, ServerSection};
 use gander_services::schedules::MissedRuns;
 use gander_services::units::{ByteSize, DurationSetting};
 use gander_tools::permission::Rule;

@@ -6,13 +6,13 @@ use axum::Json;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use gander_domain::sanitize;
-use http::{HeaderValue, StatusCode, Uri, header};
-use serde_json::json;
+use http::{HeaderValue, Method, StatusCode, Uri, header};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 /// What the outer layer refuses, until it is known which protocol's words to use.
 #[derive(Clone, Debug)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// The status.
     pub(crate) status: StatusCode,
     /// A word for programs.
@@ -28,6 +28,44 @@ impl Problem {
     pub(crate) fn is_bad_json(&self) -> bool {
         self.code == Self::BAD_JSON
     }
+
+    /// Two protocols say of a body that is no good JSON that they cannot process it.
+    pub(crate) fn unprocessable_status(&self) -> StatusCode {
+        if self.is_bad_json() { StatusCode::UNPROCESSABLE_ENTITY } else { self.status }
+    }
+}
+
+/// The request that the outer layer refused, as far as a protocol needs it to word the refusal.
+#[derive(Clone, Copy, Debug)]
+pub struct RefusedRequest<'a> {
+    /// Its method.
+    pub method: &'a Method,
+    /// Its path alone: a query may hold what is nobody's business.
+    pub path: &'a str,
+    /// It said that it is gRPC.
+    pub is_grpc: bool,
+}
+
+/// What is refused, if it is the outer layer that refuses: in our own words, or as the framework's plain text.
+pub(crate) fn take_problem(response: &mut Response) -> Option<Problem> {
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        return Some(problem);
+    }
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE)?.to_str().ok()?;
+    let plain = (status.is_client_error() || status.is_server_error()) && kind.starts_with("text/plain");
+    let reason = status.canonical_reason().unwrap_or("refused");
+    plain.then(|| Problem { status, code: "refused".into(), message: reason.into() })
+}
+
+/// The same response with another status and body.
+pub(crate) fn with_json_body(response: Response, status: StatusCode, body: &Value) -> Response {
+    let (mut parts, _) = response.into_parts();
+    let (json, body) = Json(body).into_response().into_parts();
+    parts.status = status;
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.extend(json.headers);
+    Response::from_parts(parts, body)
 }
 
 /// An error: a word for programs and a sentence for people. The guard puts it into the words of its protocol.

@@ -12,12 +12,14 @@ use gander_store::Health;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::error::{Problem, RefusedRequest};
+use super::protocol::HttpProtocol;
 use super::route::{Access, Payload, Route, Size, Verb};
 use super::state::HttpState;
 use super::{browser, page};
 
 /// Routes that belong to no protocol.
-pub(crate) const ROUTES: &[Route] = &[
+const ROUTES: &[Route] = &[
     Route::public("/", |verb| on(verb, page::get_page)),
     Route::public("/assets/{*path}", |verb| on(verb, page::get_asset)),
     Route::public("/favicon.ico", |verb| on(verb, page::get_root_file)),
@@ -35,6 +37,24 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::public("/features", |verb| on(verb, build_features)),
     Route::get("/gander/status", Access::Token(Scope::Read), |verb| on(verb, server_status)),
 ];
+
+/// Our own routes, as the route table has them.
+#[derive(Debug)]
+pub struct GanderRoutes;
+
+impl HttpProtocol for GanderRoutes {
+    type State = HttpState;
+    type Settings = ();
+    const ROUTES: &'static [Route] = ROUTES;
+
+    fn new_state(http: &Arc<HttpState>, (): ()) -> Arc<HttpState> {
+        Arc::clone(http)
+    }
+
+    fn word_refusal(_problem: &Problem, _request: RefusedRequest<'_>, response: Response) -> Response {
+        response
+    }
+}
 
 /// Green only if the store works and new work is taken.
 async fn health_status(State(state): State<Arc<HttpState>>) -> Response {

@@ -15,6 +15,7 @@ pub(crate) mod origin_check;
 pub(crate) mod paced_body;
 pub(crate) mod page;
 pub(crate) mod panics;
+pub(crate) mod protocol;
 pub(crate) mod rate_limit;
 pub(crate) mod rejection;
 pub(crate) mod request_framing;
@@ -29,7 +30,8 @@ pub(crate) mod websocket_upgrade;
 
 pub use browser::ticket_url;
 pub use connection_addresses::ConnectionAddresses;
-pub use error::problem;
+pub use error::{Problem, RefusedRequest, problem};
+pub use protocol::HttpProtocol;
 pub use route::{Access, Payload, Route, RouteRule, Serve, Size, Verb};
 pub use serve::{serve_http, serve_http_with_tls};
 pub use state::HttpState;

@@ -12,37 +12,72 @@ use http::{Method, header};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::Gateway;
-use super::refusals::translate_refusal;
+use crate::http::health::GanderRoutes;
 use crate::http::route::{Route, RouteRule};
 use crate::http::state::HttpState;
-use crate::http::{error, fallback, guard, health};
-use crate::protocols::{a2a, acp, acp_rest, adk, goose};
+use crate::http::{HttpProtocol, RefusedRequest, error, fallback, guard};
+use crate::protocols::a2a::A2aProtocol;
+use crate::protocols::acp::AcpProtocol;
+use crate::protocols::acp_rest::AcpRestProtocol;
+use crate::protocols::adk::AdkProtocol;
+use crate::protocols::goose::GooseProtocol;
 
 macro_rules! route_tables {
-    ($($protocol:ident: $routes:path, $state:ident;)*) => {
+    ($($protocol:ident: $kind:ident, $field:ident;)*) => {
         const TABLES: &[&[RouteRule]] =
-            &[$(&rules_of_table::<_, { $routes.len() }>(Protocol::$protocol, $routes)),*];
+            &[$(&rules_of_table::<_, { $kind::ROUTES.len() }>(Protocol::$protocol, $kind::ROUTES)),*];
 
         /// Every route there is.
         pub const ROUTES: &[RouteRule] = &join_tables::<{ count_rules(TABLES) }>(TABLES);
 
+        /// What the handlers of each protocol share.
+        #[derive(Debug)]
+        pub(crate) struct ProtocolStates {
+            $($field: Arc<<$kind as HttpProtocol>::State>,)*
+        }
+
+        /// What each protocol is set to.
+        pub struct ProtocolSettings {
+            $(
+                /// Of this protocol.
+                pub $field: <$kind as HttpProtocol>::Settings,
+            )*
+        }
+
+        impl ProtocolStates {
+            pub(crate) fn new(http: &Arc<HttpState>, settings: ProtocolSettings) -> Self {
+                Self { $($field: $kind::new_state(http, settings.$field),)* }
+            }
+        }
+
         /// The router of every protocol.
         pub fn router(gateway: &Gateway) -> Router {
             let router = Router::new();
-            $(let router = mount_routes(router, Protocol::$protocol, $routes, &gateway.$state, &gateway.http);)*
+            $(let router = mount_routes(
+                router, Protocol::$protocol, $kind::ROUTES, &gateway.protocols.$field, &gateway.http,
+            );)*
             with_guard(router, &gateway.http)
+        }
+
+        /// A refusal of the outer layer in the words of its protocol; every other response as it is.
+        fn word_refusal(protocol: Protocol, request: RefusedRequest<'_>, mut response: Response) -> Response {
+            let Some(problem) = error::take_problem(&mut response) else { return response };
+            match protocol {
+                $(Protocol::$protocol => $kind::word_refusal(&problem, request, response),)*
+                Protocol::Internal => response,
+            }
         }
     };
 }
 
-// The protocol, its routes, and the field of `Gateway` that its handlers share.
+// The protocol, the type that describes it, and its field among the settings.
 route_tables! {
-    Gander: health::ROUTES, http;
-    Acp: acp::routes::ROUTES, acp;
-    A2a: a2a::routes::ROUTES, a2a;
-    AcpRest: acp_rest::routes::ROUTES, acp_rest;
-    Goose: goose::routes::ROUTES, http;
-    Adk: adk::routes::ROUTES, adk;
+    Gander: GanderRoutes, gander;
+    Acp: AcpProtocol, acp;
+    A2a: A2aProtocol, a2a;
+    AcpRest: AcpRestProtocol, acp_rest;
+    Goose: GooseProtocol, goose;
+    Adk: AdkProtocol, adk;
 }
 
 /// A router of these routes alone, behind the same guard.
@@ -88,9 +123,10 @@ async fn translate_refusals(request: Request, next: Next) -> Response {
     // The path alone: a query may hold what is nobody's business.
     let (method, path, began) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
     let kind = request.headers().get(header::CONTENT_TYPE);
-    let grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
+    let is_grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
     let response = next.run(request).await;
-    let response = translate_refusal(protocol_of_path(&method, &path), &method, &path, grpc, response);
+    let refused = RefusedRequest { method: &method, path: &path, is_grpc };
+    let response = word_refusal(protocol_of_path(&method, &path), refused, response);
     tracing::debug!(%method, path, status = response.status().as_u16(), took = ?began.elapsed(), "request");
     response
 }

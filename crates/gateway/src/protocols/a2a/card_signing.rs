@@ -12,7 +12,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::settings::A2aSection;
+use super::A2aSection;
 
 /// The lines around a key in a PEM file.
 const PEM_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";

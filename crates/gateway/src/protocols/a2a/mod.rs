@@ -7,6 +7,7 @@ pub mod push;
 pub(crate) mod routes;
 mod runs;
 mod sessions;
+mod settings;
 mod state;
 mod stream;
 mod task_list;
@@ -23,10 +24,10 @@ use gander_wire::a2a::{
 pub use card_signing::{CardSigner, SignError};
 use error::{hub_error, session_error, store_error};
 pub use push::PushNotifications;
-pub use state::A2aState;
+pub use settings::A2aSection;
+pub use state::{A2aProtocol, A2aSettings, A2aState};
 pub use stream::{StopWhen, TaskProjection, TaskStream};
 
-use crate::settings::A2aSection;
 use gander_runtime::hub::Follower;
 use gander_services::Services;
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{A2a, CardSigner, PushNotifications};
+use super::settings::A2aSection;
+use super::{A2a, CardSigner, PushNotifications, error, routes};
 use crate::http::state::HttpState;
-use crate::settings::A2aSection;
+use crate::http::{HttpProtocol, Problem, RefusedRequest, Route};
+use axum::response::Response;
 
 /// What the handlers of A2A share. It gives the state of every handler as its target.
 #[derive(Debug)]
@@ -30,6 +32,16 @@ impl A2aState {
     }
 }
 
+/// What A2A is set to, and what was opened for it.
+pub struct A2aSettings {
+    /// Its section of the settings.
+    pub section: A2aSection,
+    /// Who wants updates of tasks sent where.
+    pub push: PushNotifications,
+    /// Who signs agent cards, if anybody does.
+    pub signer: Option<Arc<CardSigner>>,
+}
+
 /// What all cards have in common.
 #[derive(Debug)]
 pub(crate) struct CardSettings {
@@ -49,6 +61,25 @@ impl CardSettings {
     /// True if gRPC is spoken.
     pub(crate) fn grpc(&self) -> bool {
         self.grpc
+    }
+}
+
+/// A2A in its three bindings, as the route table has it.
+#[derive(Debug)]
+pub struct A2aProtocol;
+
+impl HttpProtocol for A2aProtocol {
+    type State = A2aState;
+    type Settings = A2aSettings;
+    const ROUTES: &'static [Route<Arc<A2aState>>] = routes::ROUTES;
+
+    fn new_state(http: &Arc<HttpState>, settings: A2aSettings) -> Arc<A2aState> {
+        let A2aSettings { section, push, signer } = settings;
+        A2aState::new(http, push, signer, &section)
+    }
+
+    fn word_refusal(problem: &Problem, request: RefusedRequest<'_>, response: Response) -> Response {
+        error::outer_refusal(problem, request, response)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod client_methods;
 mod driver;
+mod error;
 mod gander_methods;
 mod host_calls;
 mod intents;
@@ -29,7 +30,7 @@ use tokio::task::JoinSet;
 pub use self::driver::ShutdownSignals;
 use self::host_calls::{HostCalls, HostRequest};
 use self::intents::FinishedIntent;
-pub use self::state::AcpState;
+pub use self::state::{AcpProtocol, AcpState};
 pub use self::streamable_http::{
     Addressed, CloseOutcome, Connections, CreateOutcome, OpenError, OpenOutcome, OpenRequest, PostOutcome,
     PostedMessage, ResumeFrom, SsePipeReader,

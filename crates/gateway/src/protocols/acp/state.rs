@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use gander_wire::acp::AcpOptions;
 
-use super::Connections;
+use super::{Connections, error, routes};
 use crate::http::state::HttpState;
+use crate::http::{HttpProtocol, Problem, RefusedRequest, Route};
+use axum::response::Response;
 
 /// What the handlers of ACP share. It gives the state of every handler as its target.
 #[derive(Debug)]
@@ -21,6 +23,24 @@ impl AcpState {
         let acp = Connections::new(Arc::clone(&http.services), defaults);
         acp.spawn_sweeper(http.ending.clone());
         Arc::new(Self { http: Arc::clone(http), acp })
+    }
+}
+
+/// The Agent Client Protocol over HTTP and WebSocket, as the route table has it.
+#[derive(Debug)]
+pub struct AcpProtocol;
+
+impl HttpProtocol for AcpProtocol {
+    type State = AcpState;
+    type Settings = AcpOptions;
+    const ROUTES: &'static [Route<Arc<AcpState>>] = routes::ROUTES;
+
+    fn new_state(http: &Arc<HttpState>, settings: AcpOptions) -> Arc<AcpState> {
+        AcpState::new(http, settings)
+    }
+
+    fn word_refusal(problem: &Problem, request: RefusedRequest<'_>, response: Response) -> Response {
+        error::outer_refusal(problem, request, response)
     }
 }
 

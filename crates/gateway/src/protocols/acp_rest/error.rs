@@ -1,10 +1,15 @@
 //! What the hub and the store refuse, as errors of ACP-REST.
 
+use crate::http::error::with_json_body;
+use crate::http::{Problem, RefusedRequest};
+use axum::response::Response;
 use gander_domain::CommandError;
 use gander_runtime::hub::HubError;
 use gander_services::sessions::SessionError;
 use gander_store::StoreError;
 use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal};
+use http::StatusCode;
+use serde_json::json;
 
 /// What a client is told of a refusal inside.
 pub(super) fn hub_refusal(error: &HubError) -> AcpRestRefusal {
@@ -53,4 +58,16 @@ pub(super) fn session_refusal(error: SessionError) -> AcpRestRefusal {
 
 pub(super) fn store_refusal(error: StoreError) -> AcpRestRefusal {
     hub_refusal(&HubError::Store(error))
+}
+
+/// A refusal of the outer layer in the words of this protocol.
+pub(super) fn outer_refusal(problem: &Problem, _request: RefusedRequest<'_>, response: Response) -> Response {
+    let (status, message) = (problem.status, problem.message.as_ref());
+    let error = match status {
+        StatusCode::NOT_FOUND => AcpRestError::not_found(message),
+        StatusCode::TOO_MANY_REQUESTS => AcpRestError::server_error(message),
+        status if status.is_client_error() => AcpRestError::invalid(message),
+        _ => AcpRestError::server_error(message),
+    };
+    with_json_body(response, problem.unprocessable_status(), &json!(error.with_reason(&problem.code)))
 }

@@ -20,7 +20,7 @@ use gander_wire::acp_rest::PROTOCOL_NAME;
 
 use error::{hub_refusal, session_refusal, store_refusal};
 pub use sessions::{ResourceUrls, UnknownResource};
-pub use state::AcpRestState;
+pub use state::{AcpRestProtocol, AcpRestSettings, AcpRestState};
 use stream::RunStart;
 pub use stream::{AcpRestRunSubscription, RunEventProjection};
 

@@ -1,5 +1,8 @@
 //! What the hub and the store refuse, as errors of ADK.
 
+use crate::http::error::with_json_body;
+use crate::http::{Problem, RefusedRequest};
+use axum::response::Response;
 use gander_domain::CommandError;
 use gander_runtime::hub::HubError;
 use gander_services::sessions::SessionError;
@@ -56,4 +59,11 @@ pub(super) fn state_refusal(error: StateError) -> AdkRefusal {
         StateError::Full(_) => AdkRefusal::invalid_body(&["stateDelta"], format!("Value error, {error}"), Value::Null),
         StateError::Store(error) => store_refusal(error),
     }
+}
+
+/// A refusal of the outer layer in the words of this protocol.
+pub(super) fn outer_refusal(problem: &Problem, _request: RefusedRequest<'_>, response: Response) -> Response {
+    let status = problem.unprocessable_status();
+    let refusal = AdkRefusal::new(status.as_u16(), problem.message.as_ref());
+    with_json_body(response, status, &refusal.response_body())
 }

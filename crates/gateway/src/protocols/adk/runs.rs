@@ -21,8 +21,8 @@ use gander_wire::adk::{
 use gander_wire::check::{self, BadMedia};
 use serde_json::{Map, Value, json};
 
+use super::settings::OnLeave;
 use super::{Adk, AppUser, LocatedSession, hub_refusal, run_origin, session_refusal, store_refusal};
-use crate::settings::OnLeave;
 
 /// What became of a request to run.
 pub enum BeginOutcome {

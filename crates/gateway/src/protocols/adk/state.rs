@@ -3,9 +3,11 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::Adk;
+use super::settings::AdkSection;
+use super::{Adk, error, routes};
 use crate::http::state::HttpState;
-use crate::settings::AdkSection;
+use crate::http::{HttpProtocol, Problem, RefusedRequest, Route};
+use axum::response::Response;
 
 /// What the handlers of ADK share. It gives the state of every handler as its target.
 #[derive(Debug)]
@@ -18,6 +20,24 @@ impl AdkState {
     pub(crate) fn new(http: &Arc<HttpState>, settings: AdkSection) -> Arc<Self> {
         let adk = Adk::new(Arc::clone(&http.services), settings);
         Arc::new(Self { http: Arc::clone(http), adk })
+    }
+}
+
+/// The Agent Development Kit's REST API, as the route table has it.
+#[derive(Debug)]
+pub struct AdkProtocol;
+
+impl HttpProtocol for AdkProtocol {
+    type State = AdkState;
+    type Settings = AdkSection;
+    const ROUTES: &'static [Route<Arc<AdkState>>] = routes::ROUTES;
+
+    fn new_state(http: &Arc<HttpState>, settings: AdkSection) -> Arc<AdkState> {
+        AdkState::new(http, settings)
+    }
+
+    fn word_refusal(problem: &Problem, request: RefusedRequest<'_>, response: Response) -> Response {
+        error::outer_refusal(problem, request, response)
     }
 }
 

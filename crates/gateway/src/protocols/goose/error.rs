@@ -1,5 +1,7 @@
 //! Errors as goose words them.
 
+use crate::http::error::with_json_body;
+use crate::http::{Problem, RefusedRequest};
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use gander_domain::{CommandError, ServiceError, sanitize};
@@ -82,4 +84,9 @@ pub(super) fn no_such_session() -> GooseError {
 
 pub(super) fn bad_request(message: impl Into<String>) -> GooseError {
     GooseError::new(StatusCode::BAD_REQUEST, message)
+}
+
+/// A refusal of the outer layer in the words of this protocol.
+pub(super) fn outer_refusal(problem: &Problem, _request: RefusedRequest<'_>, response: Response) -> Response {
+    with_json_body(response, problem.status, &json!({ "message": problem.message }))
 }

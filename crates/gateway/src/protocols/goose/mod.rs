@@ -12,7 +12,9 @@ pub mod recipes;
 pub(crate) mod routes;
 pub mod runs;
 pub mod sessions;
+mod state;
 mod stream;
 
 pub use config::apply_saved_settings;
 pub use extension_methods::{built_in_commands, handle_goose_method};
+pub use state::GooseProtocol;

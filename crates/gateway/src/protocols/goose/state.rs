@@ -1,0 +1,26 @@
+//! goose's REST API, as the route table has it. Its handlers share nothing of their own.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+
+use super::{error, routes};
+use crate::http::{HttpProtocol, HttpState, Problem, RefusedRequest, Route};
+
+/// goose's REST API.
+#[derive(Debug)]
+pub struct GooseProtocol;
+
+impl HttpProtocol for GooseProtocol {
+    type State = HttpState;
+    type Settings = ();
+    const ROUTES: &'static [Route] = routes::ROUTES;
+
+    fn new_state(http: &Arc<HttpState>, (): ()) -> Arc<HttpState> {
+        Arc::clone(http)
+    }
+
+    fn word_refusal(problem: &Problem, request: RefusedRequest<'_>, response: Response) -> Response {
+        error::outer_refusal(problem, request, response)
+    }
+}
