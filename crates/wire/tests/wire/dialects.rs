@@ -208,7 +208,7 @@ fn sessions_are_opened_and_changed_in_any_words() {
 }
 
 #[test]
-fn paper_000_needs_no_session_id_after_its_introduction() {
+fn the_legacy_goose_dialect_needs_no_session_id_after_its_introduction() {
     let mut test_connection = introduced(Dialect::Goosed, json!({}), &SessionScript::begin().log);
     let hello = test_connection.line();
     assert_eq!(hello["result"]["_session_id"], json!(build::session(1)));
@@ -229,7 +229,7 @@ fn paper_000_needs_no_session_id_after_its_introduction() {
 }
 
 #[test]
-fn a_bare_method_right_after_a_standard_introduction_tells_paper_000() {
+fn a_bare_method_right_after_a_standard_introduction_tells_the_legacy_goose_dialect() {
     let mut test_connection = TestConnection::ready();
     test_connection.call("new_session", json!({}));
     let Intent::NewSession { ticket, .. } = test_connection.intent() else { panic!("no session") };
@@ -252,7 +252,7 @@ fn an_introduction_whose_session_cannot_be_made_may_be_tried_again() {
 }
 
 #[test]
-fn a_session_of_paper_004_gives_its_metadata_back() {
+fn a_session_of_the_go_acp_package_gives_its_metadata_back() {
     let [.., (dialect, _, hello)] = dialects();
     let mut test_connection = introduced(dialect, hello, &SessionScript::begin().log);
     test_connection.lines();
@@ -299,7 +299,7 @@ fn dialects_are_chosen_by_name() {
 }
 
 #[test]
-fn an_unknown_command_of_paper_004_is_refused_and_a_known_one_carried_out() {
+fn an_unknown_command_of_the_go_acp_package_is_refused_and_a_known_one_carried_out() {
     let mut test_connection = TestConnection::open(&SessionScript::begin().log);
     let call = |test_connection: &mut TestConnection, name: &str| {
         test_connection.call(

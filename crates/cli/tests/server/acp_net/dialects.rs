@@ -8,7 +8,7 @@ use crate::acp_net::http::{AcpHttpClient, Answer};
 use crate::acp_net::socket::Socket;
 use crate::acp_net::test_server::TestServer;
 
-/// A client of paper 000: it knows one id, and reads the answer where it asked.
+/// A client of the legacy dialect of goose's unified server: it knows one id, and reads the answer where it asked.
 struct Goosed {
     http_client: AcpHttpClient,
     session: String,
@@ -35,7 +35,7 @@ impl Goosed {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn paper_000_is_answered_in_the_body_also_after_a_kill() -> anyhow::Result<()> {
+async fn the_legacy_goose_dialect_is_answered_in_the_body_also_after_a_kill() -> anyhow::Result<()> {
     let server = TestServer::with("GANDER_LOG", "info").await?;
     let (mut client, hello) = Goosed::begin(&server.http_client, json!({})).await?;
     let result = &hello["result"];
@@ -71,7 +71,8 @@ async fn paper_000_is_answered_in_the_body_also_after_a_kill() -> anyhow::Result
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bare_request_tells_a_client_of_paper_000_that_introduced_itself_otherwise() -> anyhow::Result<()> {
+async fn a_bare_request_tells_a_client_of_the_legacy_goose_dialect_that_introduced_itself_otherwise()
+-> anyhow::Result<()> {
     let server = TestServer::with("GANDER_LOG", "info").await?;
     let (mut client, hello) = Goosed::begin(&server.http_client, json!({"protocolVersion": 1})).await?;
     ensure!(hello["result"].get("_session_id").is_none(), "{hello}");
