@@ -18,7 +18,6 @@ pub mod route;
 mod run_task;
 mod settings;
 pub mod title;
-pub mod tool_provider;
 mod toolbox;
 pub mod turn;
 

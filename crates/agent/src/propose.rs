@@ -6,8 +6,8 @@ use gander_domain::{
     ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
 use gander_tools::builtin::plan::steps_schema;
-use gander_tools::permission::fingerprint;
-use gander_tools::{Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
+use gander_tools::permission::call_fingerprint;
+use gander_tools::{Group, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -24,9 +24,21 @@ struct Arguments {
 
 #[async_trait]
 impl Tool for ProposePlan {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn group(&self) -> Group {
+        Group::Propose
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Internal
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: NAME.into(),
+            name: NAME.to_owned(),
             description: "Puts a plan to the person, who may change it, approve it or turn it down. Its result is the \
                           plan as it was approved: carry out that one."
                 .into(),
@@ -66,7 +78,7 @@ pub(crate) fn approval_question(id: QuestionId, call: &ToolCall, then: Option<St
         title: format!("Carry out this plan of {} steps?", plan.items.len()),
         ask: QuestionKind::Choose { choices },
         origin: QuestionOrigin::Parked,
-        fingerprint: Some(fingerprint(call)),
+        fingerprint: Some(call_fingerprint(call)),
         plan: Some(Box::new(PlanProposal { plan, then })),
         subagent: None,
     })

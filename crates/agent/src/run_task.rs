@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use gander_tools::Tool;
 
-use crate::tool_provider::ToolProvider;
 use crate::turn::Goal;
 
 /// What a run works towards, if somebody prepared it.
@@ -14,8 +13,6 @@ pub struct RunTask {
     pub instructions: String,
     /// What must hold before it may end.
     pub goal: Option<Goal>,
-    /// The server's own tools.
-    pub providers: Vec<Arc<dyn ToolProvider>>,
-    /// The sub-tasks that a fresh run hands out before the model is asked: arguments of `delegate`.
-    pub parts: Option<Value>,
+    /// The tools that it brings along.
+    pub tools: Vec<Arc<dyn Tool>>,
 }

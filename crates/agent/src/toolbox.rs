@@ -18,10 +18,10 @@ mod tests {
 
     #[test]
     fn the_loop_adds_skills_and_proposals_behind_the_built_in_tools() {
-        let specs = native_toolbox(Limits::default(), ToolEnv::default(), vec![]).specs();
-        let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+        let tools = native_toolbox(Limits::default(), ToolEnv::default(), vec![]).listed_tools();
+        let names: Vec<&str> = tools.iter().map(|tool| tool.spec.name.as_str()).collect();
         let built_in = ["read", "write", "edit", "list", "grep", "shell", "fetch", "plan"];
         assert_eq!(names, [&built_in[..], &["skill", "propose_plan"]].concat());
-        assert!(specs.iter().all(|spec| spec.schema["additionalProperties"] == false));
+        assert!(tools.iter().all(|tool| tool.spec.schema["additionalProperties"] == false));
     }
 }

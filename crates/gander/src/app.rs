@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::build::{
     StoredServices, build_agent_catalog, build_agents, build_extensions_config, build_file_access, build_models,
-    build_native, build_sandbox, build_services, load_schedules, own_tool_specs, recovery_policy,
+    build_native, build_sandbox, build_services, load_schedules, own_tools, recovery_policy,
 };
 use crate::config::{Config, Sections};
 
@@ -144,7 +144,7 @@ impl App {
             agent_catalog,
         };
         let native = build_native(&config, &models, &stored, sandbox);
-        let (tools, weak) = (own_tool_specs(&native.toolbox), Arc::clone(&native.hub));
+        let (tools, weak) = (own_tools(&native.toolbox), Arc::clone(&native.hub));
         let agents = Arc::new(build_agents(&config, native, &store, more_agents)?);
         let cache = config.sections.limits.idle_sessions.len();
         let hub =

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use gander_domain::{Part, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult, ToolSpec};
-use gander_tools::Limits;
 use gander_tools::output::{clip, limit_parts};
+use gander_tools::{Group, Limits, ListedTool};
 use rmcp::model::{ReadResourceRequestParams, ReadResourceResponse};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,14 +24,13 @@ struct ReadArguments {
 }
 
 /// The two tools, if any server has resources.
-pub(super) fn specs(servers: &[Arc<Server>]) -> Vec<ToolSpec> {
-    if !servers.iter().any(|server| has_any(server)) {
+pub(super) fn listed_tools(servers: &[Arc<Server>]) -> Vec<ListedTool> {
+    if !servers.iter().any(|server| has_resources(server)) {
         return Vec::new();
     }
-    let spec = |name: &str, description: &str, schema| ToolSpec {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        schema,
+    let listed = |name: &str, description: &str, schema| ListedTool {
+        spec: ToolSpec { name: name.to_owned(), description: description.to_owned(), schema },
+        group: Group::Resources,
     };
     let text = |description: &str| json!({"type": "string", "description": description});
     let read = json!({
@@ -40,17 +39,17 @@ pub(super) fn specs(servers: &[Arc<Server>]) -> Vec<ToolSpec> {
         "required": ["server", "uri"],
     });
     vec![
-        spec(
+        listed(
             LIST_TOOL,
             "Lists the resources that MCP servers offer, and templates of further ones.",
             json!({"type": "object", "properties": {}}),
         ),
-        spec(READ_TOOL, "Reads one resource of an MCP server.", read),
+        listed(READ_TOOL, "Reads one resource of an MCP server.", read),
     ]
 }
 
 /// Describes a call of one of the two; `None` if it is neither.
-pub(super) fn describe(id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
+pub(super) fn describe_call(id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
     let title = match name {
         LIST_TOOL => "List the resources of MCP servers".to_owned(),
         READ_TOOL => match ReadArguments::deserialize(arguments) {
@@ -65,7 +64,7 @@ pub(super) fn describe(id: ToolCallId, name: &str, arguments: &Value) -> Option<
 }
 
 /// Runs a call of one of the two; `None` if it is neither.
-pub(super) async fn run(servers: &[Arc<Server>], call: &ToolCall, limits: &Limits) -> Option<ToolResult> {
+pub(super) async fn run_call(servers: &[Arc<Server>], call: &ToolCall, limits: &Limits) -> Option<ToolResult> {
     match call.name.as_str() {
         LIST_TOOL => Some(list_resources(servers, limits)),
         READ_TOOL => Some(read_resource(servers, &call.arguments, limits).await.unwrap_or_else(failed_result)),
@@ -110,7 +109,7 @@ fn to_tool_content(part: Part) -> ToolContent {
     ToolContent::Part { part }
 }
 
-fn has_any(server: &Server) -> bool {
+fn has_resources(server: &Server) -> bool {
     let catalogue = server.view().catalogue;
     !catalogue.resources.is_empty() || !catalogue.templates.is_empty()
 }

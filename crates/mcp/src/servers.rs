@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use gander_domain::{
     Choice, ChoiceKind, Part, QuestionKind, QuestionOrigin, Reply, SubagentCall, ToolCall, ToolCallId, ToolContent,
-    ToolEnd, ToolKind, ToolResult, ToolSpec,
+    ToolEnd, ToolKind, ToolResult,
 };
 use gander_tools::sandbox::{Network, Sandbox};
-use gander_tools::{BuiltIns, Environment, Limits, Redactor, ToolEvent};
+use gander_tools::{BuiltIns, Environment, Group, Limits, ListedTool, Redactor, ToolEvent};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -278,10 +278,11 @@ impl Servers {
         }
     }
 
-    /// The tools on offer, as a model sees them.
-    pub fn specs(&self) -> Vec<ToolSpec> {
-        let tools = self.usable_tools().into_iter().map(|(_, offered)| offered.spec);
-        tools.chain(resources::specs(&self.all())).collect()
+    /// The tools on offer.
+    pub fn listed_tools(&self) -> Vec<ListedTool> {
+        let tools = self.usable_tools().into_iter();
+        let tools = tools.map(|(_, offered)| ListedTool { spec: offered.spec, group: Group::Mcp });
+        tools.chain(resources::listed_tools(&self.all())).collect()
     }
 
     /// What the servers say about themselves, by name.
@@ -314,7 +315,7 @@ impl Servers {
     /// Describes a call of one of their tools; `None` if it is none of theirs.
     pub fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
         let Some((server, offered)) = self.find_tool(name) else {
-            return resources::describe(id, name, arguments).filter(|_| self.has_resources());
+            return resources::describe_call(id, name, arguments).filter(|_| self.has_resources());
         };
         let Some(given) = argument_fields(arguments) else {
             return Some(Err(ToolResult::text(ToolEnd::Failed, "arguments do not fit the tool: an object is wanted")));
@@ -399,14 +400,14 @@ impl Servers {
         let mut result = tokio::select! {
             biased;
             () = cancel.cancelled() => ToolResult::text(ToolEnd::Cancelled, "cancelled"),
-            result = resources::run(&all, call, &self.limits) => result?,
+            result = resources::run_call(&all, call, &self.limits) => result?,
         };
         all.iter().for_each(|server| self.env.redactor_for(&server.spec).result(&mut result));
         Some(result)
     }
 
     fn has_resources(&self) -> bool {
-        !resources::specs(&self.all()).is_empty()
+        !resources::listed_tools(&self.all()).is_empty()
     }
 
     fn all(&self) -> Vec<Arc<Server>> {

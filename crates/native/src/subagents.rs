@@ -1,4 +1,4 @@
-//! Sub-agents as sessions of their own: begun, followed, asked for, cancelled with the run that wants them.
+//! Sub-agents as sessions of their own: started, followed to their end, and cancelled with the run that wants them.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -26,14 +26,14 @@ use gander_store::{DeltaForm, Limit, StoreError};
 use gander_tools::{Guard, ToolEvent};
 use sha2::{Digest as _, Sha256};
 
-/// The door that sub-agents are prompted by. They have no sub-agents themselves.
+/// The origin of sub-agents' runs; it is in the log. They have no sub-agents themselves.
 pub const DOOR: &str = "delegate";
 
 /// How long a sub-agent that was cancelled has to say so.
-const GRACE: Duration = Duration::from_secs(4);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Whoever starts sub-agents for one session.
-pub struct Desk {
+/// Starts sub-agents for one session.
+pub struct HubSubagents {
     pub hub: WeakHub,
     pub agent_catalog: Arc<AgentCatalog>,
     pub recipes: Arc<Recipes>,
@@ -43,8 +43,8 @@ pub struct Desk {
     pub client_resources: ClientResources,
 }
 
-/// A sub-agent at work.
-struct Sub<'a> {
+/// One sub-agent and the run that waits for it.
+struct SubagentRun<'a> {
     hub: &'a Hub,
     session: SessionId,
     run: RunId,
@@ -84,7 +84,7 @@ impl ChildProgress {
             self.calls.push(call.clone());
         } else if let Event::ToolDone { call, result } = event {
             if self.output == Some(*call) {
-                self.result = delivered(result).or(self.result.take());
+                self.result = structured_result(result).or(self.result.take());
             }
             self.calls.retain(|known| known.id != *call);
         } else if let Event::QuestionAsked { question } = event {
@@ -103,73 +103,74 @@ impl ChildProgress {
 }
 
 /// A sub-agent's log from its start, and how many of its model calls its parent has paid for already.
-struct Watched {
+struct FollowedRun {
     follower: Follower,
     paid: usize,
 }
 
-/// A question of a sub-agent that its parent's people were asked.
-struct Asking<'a> {
+/// A question of a sub-agent that its parent's user was asked.
+struct ForwardedQuestion<'a> {
     question: QuestionId,
     reply: Pin<Box<dyn Future<Output = Reply> + Send + 'a>>,
 }
 
 #[async_trait]
-impl SubagentRunner for Desk {
+impl SubagentRunner for HubSubagents {
     fn check(&self, task: &SubTask) -> Result<(), String> {
-        self.settings(task).map(drop).ok_or_else(|| format!("no such agent or mode: {}", mode(task)))
+        self.subagent_settings(task).map(drop).ok_or_else(|| format!("no such agent or mode: {}", mode_name(task)))
     }
 
     async fn run(&self, call: ToolCallId, task: &SubTask, parent: Parent<'_>) -> SubResult {
-        let session = SessionId::new(derived(call, &task.name, "session"));
+        let session = SessionId::new(derived_id(call, &task.name, "session"));
         let failed = |why: String| SubResult { end: SubEnd::Failed, text: why, session: session.to_string() };
-        let (Some(hub), Some(settings)) = (self.hub.upgrade(), self.settings(task)) else {
+        let (Some(hub), Some(settings)) = (self.hub.upgrade(), self.subagent_settings(task)) else {
             return failed("the server is stopping".to_owned());
         };
-        let run = RunId::new(derived(call, &task.name, "run"));
+        let run = RunId::new(derived_id(call, &task.name, "run"));
         let origin = RunOrigin { by: self.parent.owner.clone(), door: DOOR.to_owned() };
-        let sub = Sub { hub: &hub, session, run, origin, name: &task.name, parent };
-        let brought = match self.equip(&sub, task).await {
-            Ok(brought) => brought,
+        let sub = SubagentRun { hub: &hub, session, run, origin, name: &task.name, parent };
+        let has_servers = match self.attach_recipe_extensions(&sub, task).await {
+            Ok(has_servers) => has_servers,
             Err(why) => return failed(why),
         };
-        let result = match self.begin(&sub, task, settings).await {
-            Ok(watched) => sub.follow(watched).await.unwrap_or_else(|error| failed(error.to_string())),
+        let result = match self.start_or_resume(&sub, task, settings).await {
+            Ok(watched) => sub.follow_to_end(watched).await.unwrap_or_else(|error| failed(error.to_string())),
             Err(error) => failed(error.to_string()),
         };
-        if brought {
+        if has_servers {
             self.extensions.close_session(session);
         }
         result
     }
 }
 
-impl Desk {
-    /// Lends it what its recipe names; true if servers are among that. No program starts unless somebody agrees.
-    async fn equip(&self, sub: &Sub<'_>, task: &SubTask) -> Result<bool, String> {
+impl HubSubagents {
+    /// Attaches the extensions that its recipe names; true if MCP servers are among them. No program starts unless
+    /// somebody agrees.
+    async fn attach_recipe_extensions(&self, sub: &SubagentRun<'_>, task: &SubTask) -> Result<bool, String> {
         let Some(recipe) = &task.recipe else { return Ok(false) };
         let wanted = resolve_recipe_extensions(&self.extensions, recipe, &Reach::Guarded(Guard::default()));
         for program in &wanted.programs {
-            self.agreed(sub, &task.name, program).await?;
+            self.confirm_program(sub, &task.name, program).await?;
         }
         let view = SessionView { session: sub.session, ..self.parent.clone() };
-        let there = self.extensions.built_ins(&view);
-        for built_in in wanted.built_ins.into_iter().filter(|built_in| !there.has(*built_in)) {
+        let enabled = self.extensions.built_ins(&view);
+        for built_in in wanted.built_ins.into_iter().filter(|built_in| !enabled.has(*built_in)) {
             let range = ExtensionScope::Session(sub.session);
             let added =
                 self.extensions.add(range, built_in.name(), ExtensionEntry::built_in(), Rights::Addresses).await;
             added.map_err(|error| error.to_string())?;
         }
         let servers = [wanted.programs, wanted.addresses].concat();
-        let brings = !servers.is_empty();
-        if brings {
+        let has_servers = !servers.is_empty();
+        if has_servers {
             self.extensions.attach(&view, servers);
         }
-        Ok(brings)
+        Ok(has_servers)
     }
 
-    /// Asks where its parent's people are; with nobody there it is a no.
-    async fn agreed(&self, sub: &Sub<'_>, recipe: &str, program: &Spec) -> Result<(), String> {
+    /// Asks the parent's user; with nobody there it is a no.
+    async fn confirm_program(&self, sub: &SubagentRun<'_>, recipe: &str, program: &Spec) -> Result<(), String> {
         let title = format!(
             "The recipe {} starts a program, {}: {}",
             sanitize::visible_line(recipe),
@@ -184,7 +185,7 @@ impl Desk {
         let reply = tokio::select! {
         biased;
         () = sub.parent.cancel.cancelled() => Reply::Cancelled,
-        reply = sub.parent.people.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply,
+        reply = sub.parent.prompter.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply,
         };
         match reply.allows() {
             true => Ok(()),
@@ -192,12 +193,17 @@ impl Desk {
         }
     }
 
-    /// Begins it, or finds what was begun before the process died.
-    async fn begin(&self, sub: &Sub<'_>, task: &SubTask, settings: Settings) -> Result<Watched, HubError> {
+    /// Starts it, or finds what was started before the process died.
+    async fn start_or_resume(
+        &self,
+        sub: &SubagentRun<'_>,
+        task: &SubTask,
+        settings: Settings,
+    ) -> Result<FollowedRun, HubError> {
         match sub.hub.view(sub.session).await {
             Ok(_) => {
-                let paid = self.paid(sub).await?;
-                return Ok(Watched { follower: sub.hub.follow(sub.session, Seq::ZERO, DeltaForm::Joined), paid });
+                let paid = self.count_paid_calls(sub).await?;
+                return Ok(FollowedRun { follower: sub.hub.follow(sub.session, Seq::ZERO, DeltaForm::Joined), paid });
             }
             Err(HubError::Store(StoreError::NotFound(_))) => {}
             Err(error) => return Err(error),
@@ -213,11 +219,11 @@ impl Desk {
         let child = ChildSession { id: sub.session, settings, prompt };
         let begun = start_child(sub.hub, &sub.caller(), &self.parent, child, self.client_resources.clone()).await;
         begun.accepted.await?;
-        Ok(Watched { follower: begun.follower, paid: 0 })
+        Ok(FollowedRun { follower: begun.follower, paid: 0 })
     }
 
     /// How many of its model calls are in the parent's log: after a crash none is paid for twice.
-    async fn paid(&self, sub: &Sub<'_>) -> Result<usize, HubError> {
+    async fn count_paid_calls(&self, sub: &SubagentRun<'_>) -> Result<usize, HubError> {
         let (mut paid, mut after) = (0, Seq::ZERO);
         loop {
             let page = sub.hub.store().read(self.parent.session, after, Limit::default(), DeltaForm::Joined).await?;
@@ -230,13 +236,13 @@ impl Desk {
     }
 
     /// What the sub-agent is set to: never more than its parent may, nor more than is left.
-    fn settings(&self, task: &SubTask) -> Option<Settings> {
+    fn subagent_settings(&self, task: &SubTask) -> Option<Settings> {
         let parent = &self.parent.settings;
-        let library = self.agent_catalog.modes_in(Path::new(&self.parent.workspace));
-        let roster = Roster::new(library.manifests().map(Arc::new).collect());
-        let way = roster.find_mode(mode(task))?;
+        let modes = self.agent_catalog.modes_in(Path::new(&self.parent.workspace));
+        let roster = Roster::new(modes.manifests().map(Arc::new).collect());
+        let agent_mode = roster.find_mode(mode_name(task))?;
         let mut settings = Settings { routing: Routing::Off, ..parent.clone() };
-        (settings.agent, settings.mode) = (way.agent.name.clone(), way.mode.id.clone());
+        (settings.agent, settings.mode) = (agent_mode.agent.name.clone(), agent_mode.mode.id.clone());
         settings.model = task.model.clone().or(settings.model);
         settings.max_turns = task.max_turns.or(settings.max_turns);
         let wanted = task.recipe.as_ref().and_then(|recipe| recipe.settings.as_ref()?.temperature);
@@ -253,18 +259,18 @@ impl Desk {
     }
 }
 
-impl Sub<'_> {
-    /// Until its run has ended. Its questions are asked where its parent's people are.
-    async fn follow(&self, watched: Watched) -> Result<SubResult, HubError> {
-        let Watched { mut follower, paid } = watched;
+impl SubagentRun<'_> {
+    /// Follows its log until its run has ended. Its questions are asked of the parent's user.
+    async fn follow_to_end(&self, watched: FollowedRun) -> Result<SubResult, HubError> {
+        let FollowedRun { mut follower, paid } = watched;
         let mut progress = ChildProgress { paid, ..ChildProgress::default() };
-        let mut asking: Option<Asking<'_>> = None;
+        let mut asking: Option<ForwardedQuestion<'_>> = None;
         loop {
             // Whoever is asked stays asked as long as the question is open: dropping it withdraws it.
             // One at a time: what holds the sub-agent up goes before what does not.
             let next = progress.open.iter().min_by_key(|question| question.is_non_blocking());
             asking = asking.filter(|asking| next.is_some_and(|question| question.id == asking.question));
-            asking = asking.or_else(|| next.map(|question| self.ask(question.clone(), &progress.calls)));
+            asking = asking.or_else(|| next.map(|question| self.forward_question(question.clone(), &progress.calls)));
             let asked = async {
                 match &mut asking {
                     Some(asking) => (asking.question, (&mut asking.reply).await),
@@ -273,11 +279,11 @@ impl Sub<'_> {
             };
             let batch = tokio::select! {
                 biased;
-                () = self.parent.cancel.cancelled() => return self.cancel(follower).await,
+                () = self.parent.cancel.cancelled() => return self.cancel_run(follower).await,
                 batch = follower.next() => batch.map_err(HubError::from)?.ok_or(HubError::Gone(self.session))?,
                 (question, reply) = asked => {
                     progress.open.retain(|known| known.id != question);
-                    self.answer(question, reply).await;
+                    self.answer_question(question, reply).await;
                     continue;
                 }
             };
@@ -286,24 +292,24 @@ impl Sub<'_> {
                 .filter(|entry| entry.run == Some(self.run))
                 .for_each(|entry| progress.handle_event(&entry.event));
             for usage in std::mem::take(&mut progress.due) {
-                self.pay(usage).await;
+                self.report_usage(usage).await;
             }
             if let Some(outcome) = &progress.outcome {
-                return Ok(self.ended(outcome, progress.result.unwrap_or(progress.text)));
+                return Ok(self.result_of_outcome(outcome, progress.result.unwrap_or(progress.text)));
             }
         }
     }
 
-    /// Asks its parent's people.
-    fn ask(&self, question: Question, calls: &[ToolCall]) -> Asking<'_> {
+    /// Asks its parent's user.
+    fn forward_question(&self, question: Question, calls: &[ToolCall]) -> ForwardedQuestion<'_> {
         let origin = if question.is_non_blocking() { QuestionOrigin::NonBlocking } else { QuestionOrigin::Held };
         let Question { id, call, title, ask, .. } = question;
         let call = calls.iter().find(|known| Some(known.id) == call).cloned();
         let agent = sanitize::visible_line(self.name);
         let title = format!("{agent}: {title}");
         let subagent = call.map(|call| Box::new(SubagentCall { agent, call }));
-        let reply = async move { self.parent.people.ask_for_subagent(&title, ask, origin, subagent).await };
-        Asking { question: id, reply: Box::pin(reply) }
+        let reply = async move { self.parent.prompter.ask_for_subagent(&title, ask, origin, subagent).await };
+        ForwardedQuestion { question: id, reply: Box::pin(reply) }
     }
 
     /// Whatever the parent's people answer was authorised there.
@@ -311,8 +317,8 @@ impl Sub<'_> {
         Caller::internal(self.origin.by.clone())
     }
 
-    /// Its parent pays.
-    async fn pay(&self, usage: Usage) {
+    /// Its model calls count as usage of its parent.
+    async fn report_usage(&self, usage: Usage) {
         let usage = Usage { child: Some(self.session), ..usage };
         if self.parent.signals.send(ToolEvent::Spent(usage)).await.is_err() {
             tracing::debug!(session = %self.session, "a sub-agent paid for a model call after its parent's end");
@@ -320,14 +326,14 @@ impl Sub<'_> {
     }
 
     /// Somebody may have answered in the sub-agent's own session meanwhile: the first answer counts.
-    async fn answer(&self, question: QuestionId, reply: Reply) {
+    async fn answer_question(&self, question: QuestionId, reply: Reply) {
         let command = Command::Answer { question, reply, origin: self.origin.clone(), meta: None };
         if let Err(error) = self.hub.command(&self.caller(), self.session, command, Ack::Committed).await {
             tracing::debug!(%error, "a sub-agent's question was answered elsewhere");
         }
     }
 
-    async fn cancel(&self, mut follower: Follower) -> Result<SubResult, HubError> {
+    async fn cancel_run(&self, mut follower: Follower) -> Result<SubResult, HubError> {
         let command = Command::Cancel { run: Some(self.run), origin: self.origin.clone() };
         if let Err(error) = self.hub.command(&self.caller(), self.session, command, Ack::Committed).await {
             tracing::debug!(%error, "a sub-agent was over before it was cancelled");
@@ -339,40 +345,40 @@ impl Sub<'_> {
                 }
             }
         };
-        if tokio::time::timeout(GRACE, ended).await.is_err() {
+        if tokio::time::timeout(CANCEL_TIMEOUT, ended).await.is_err() {
             tracing::warn!(session = %self.session, "a sub-agent takes long to end");
         }
-        Ok(self.result(SubEnd::Cancelled, "cancelled".to_owned()))
+        Ok(self.sub_result(SubEnd::Cancelled, "cancelled".to_owned()))
     }
 
-    fn ended(&self, outcome: &Outcome, said: String) -> SubResult {
+    fn result_of_outcome(&self, outcome: &Outcome, answer: String) -> SubResult {
         match outcome {
             Outcome::Completed { stop } => match stop.limit_message() {
-                Some(limit) => self.result(SubEnd::Failed, format!("{said}\n[{limit}]").trim_start().to_owned()),
-                None => self.result(SubEnd::Completed, said),
+                Some(limit) => self.sub_result(SubEnd::Failed, format!("{answer}\n[{limit}]").trim_start().to_owned()),
+                None => self.sub_result(SubEnd::Completed, answer),
             },
-            Outcome::Cancelled => self.result(SubEnd::Cancelled, said),
-            Outcome::Failed { message, .. } => self.result(SubEnd::Failed, message.clone()),
+            Outcome::Cancelled => self.sub_result(SubEnd::Cancelled, answer),
+            Outcome::Failed { message, .. } => self.sub_result(SubEnd::Failed, message.clone()),
         }
     }
 
-    fn result(&self, end: SubEnd, text: String) -> SubResult {
+    fn sub_result(&self, end: SubEnd, text: String) -> SubResult {
         SubResult { end, text, session: self.session.to_string() }
     }
 }
 
 /// A result of the form that was asked for.
-fn delivered(result: &ToolResult) -> Option<String> {
+fn structured_result(result: &ToolResult) -> Option<String> {
     let raw = result.raw.as_ref().filter(|_| result.end == ToolEnd::Completed)?;
     Some(raw.to_string())
 }
 
-fn mode(task: &SubTask) -> &str {
+fn mode_name(task: &SubTask) -> &str {
     task.mode.as_deref().unwrap_or("specialist")
 }
 
 /// The same call and task are the same sub-agent, also after a crash.
-fn derived(call: ToolCallId, task: &str, what: &str) -> uuid::Uuid {
+fn derived_id(call: ToolCallId, task: &str, what: &str) -> uuid::Uuid {
     let mut hash = Sha256::new();
     for piece in [call.uuid().as_bytes(), task.as_bytes(), what.as_bytes()] {
         hash.update((piece.len() as u64).to_be_bytes());

@@ -28,7 +28,7 @@ pub mod sessions;
 pub mod state;
 mod times;
 pub mod token;
-pub mod toolset;
+mod tool_arguments;
 pub mod trust;
 pub mod units;
 pub mod user_store;

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use gander_agent::modes::AgentCatalog;
-use gander_domain::{SessionCatalog, Settings, ToolSpec};
+use gander_domain::{SessionCatalog, Settings};
 use gander_runtime::hub::Hub;
 use gander_tools::FileAccess;
+use gander_tools::ListedTool;
 use serde_json::Value;
 
 use crate::agents::Agents;
@@ -68,7 +69,7 @@ pub struct Services {
     /// The built-in agents and their modes.
     pub agent_catalog: Arc<AgentCatalog>,
     /// The built-in agents' tools.
-    pub tools: Arc<[ToolSpec]>,
+    pub tools: Arc<[ListedTool]>,
     /// Who answers.
     pub models: Arc<Models>,
     /// How long a reply that nobody reads goes on.

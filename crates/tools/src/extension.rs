@@ -25,9 +25,6 @@ impl BuiltIn {
     /// All of them.
     pub const ALL: [Self; 6] = [Self::Developer, Self::Todo, Self::Skills, Self::Apps, Self::Summon, Self::Memory];
 
-    /// What names of the tools that remember things begin with.
-    pub const MEMORY: &'static str = "memory__";
-
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
@@ -53,24 +50,25 @@ impl BuiltIn {
     }
 
     /// The one of this name, as people write it: case and blanks do not count.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.name() == normalized_name(name))
     }
 
     /// True if it is on where nobody says anything.
-    pub fn is_usual(self) -> bool {
+    pub fn is_default(self) -> bool {
         self != Self::Memory
     }
 
-    /// True if this tool of our own is one of its.
-    pub fn holds(self, tool: &str) -> bool {
-        match self {
-            Self::Developer => [Group::Look, Group::Edit, Group::Run, Group::Web].iter().any(|group| group.holds(tool)),
-            Self::Todo => Group::Plan.holds(tool),
-            Self::Skills => Group::Skills.holds(tool),
-            Self::Apps => Group::Apps.holds(tool),
-            Self::Summon => Group::Delegate.holds(tool),
-            Self::Memory => tool.starts_with(Self::MEMORY),
+    /// The extension that a group's tools belong to, if any.
+    pub fn of_group(group: Group) -> Option<Self> {
+        match group {
+            Group::Look | Group::Edit | Group::Run | Group::Web => Some(Self::Developer),
+            Group::Plan => Some(Self::Todo),
+            Group::Skills => Some(Self::Skills),
+            Group::Apps => Some(Self::Apps),
+            Group::Delegate => Some(Self::Summon),
+            Group::Memory => Some(Self::Memory),
+            Group::All | Group::Propose | Group::Artifacts | Group::Recipes | Group::Mcp | Group::Resources => None,
         }
     }
 }
@@ -105,9 +103,9 @@ impl BuiltIns {
         self.0.contains(&built_in)
     }
 
-    /// True if this tool of our own may be used: what belongs to no extension always may.
-    pub fn offer(&self, tool: &str) -> bool {
-        BuiltIn::ALL.into_iter().find(|known| known.holds(tool)).is_none_or(|known| self.has(known))
+    /// True if tools of our own of this group may be used: those that belong to no extension always may.
+    pub fn offers(&self, group: Group) -> bool {
+        BuiltIn::of_group(group).is_none_or(|known| self.has(known))
     }
 
     /// Those that are on.
@@ -119,7 +117,7 @@ impl BuiltIns {
 impl Default for BuiltIns {
     /// The usual ones.
     fn default() -> Self {
-        BuiltIn::ALL.into_iter().filter(|known| known.is_usual()).collect()
+        BuiltIn::ALL.into_iter().filter(|known| known.is_default()).collect()
     }
 }
 
@@ -140,26 +138,22 @@ mod tests {
 
     #[test]
     fn every_tool_belongs_to_one_of_them() {
-        let specs = Toolbox::builtin(Limits::default()).specs();
-        let free: Vec<&str> = specs
-            .iter()
-            .map(|tool| tool.name.as_str())
-            .filter(|tool| BuiltIn::ALL.iter().filter(|known| known.holds(tool)).count() != 1)
-            .collect();
-        assert_eq!(free, Vec::<&str>::new());
+        let tools = Toolbox::builtin(Limits::default()).listed_tools();
+        let free = tools.iter().filter(|tool| BuiltIn::of_group(tool.group).is_none());
+        assert_eq!(free.map(|tool| tool.spec.name.clone()).collect::<Vec<_>>(), Vec::<String>::new());
     }
 
     #[test]
     fn what_is_off_offers_nothing() {
         let only: BuiltIns = [BuiltIn::Todo].into_iter().collect();
-        assert!(only.offer("plan") && only.offer("artifact_save") && !only.offer("shell"));
-        assert!(BuiltIns::default().offer("shell") && !BuiltIns::default().offer("memory__remember_memory"));
+        assert!(only.offers(Group::Plan) && only.offers(Group::Artifacts) && !only.offers(Group::Run));
+        assert!(BuiltIns::default().offers(Group::Run) && !BuiltIns::default().offers(Group::Memory));
     }
 
     #[test]
     fn names_are_read_as_people_write_them_and_absence_is_explained() {
-        assert_eq!(BuiltIn::named("Developer"), Some(BuiltIn::Developer));
-        assert_eq!(BuiltIn::named("computercontroller"), None);
+        assert_eq!(BuiltIn::from_name("Developer"), Some(BuiltIn::Developer));
+        assert_eq!(BuiltIn::from_name("computercontroller"), None);
         assert!(absence_reason("Extension Manager").contains("gander extensions"));
         assert!(absence_reason("nothing").ends_with("use an MCP server: nothing"));
     }

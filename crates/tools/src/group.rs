@@ -6,7 +6,7 @@ pub const DELEGATE: &str = "delegate";
 /// The tool that proposes a plan for approval, brought along by the native loop too.
 pub const PROPOSE_PLAN: &str = "propose_plan";
 
-/// Tools that belong together.
+/// Tools that belong together. A tool is in one group; [`Group::All`] is for modes only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// Everything there is, but for proposing plans and making apps.
@@ -35,10 +35,14 @@ pub enum Group {
     Skills,
     /// Tools of MCP servers.
     Mcp,
+    /// What agents were asked to remember. No file names it: it comes with [`Group::Mcp`].
+    Memory,
+    /// Resources of MCP servers. No file names it: it comes with [`Group::All`] alone.
+    Resources,
 }
 
 impl Group {
-    /// Every group with its name in files.
+    /// Every group that files can name.
     pub const NAMES: [(&'static str, Self); 13] = [
         ("all", Self::All),
         ("look", Self::Look),
@@ -55,35 +59,47 @@ impl Group {
         ("mcp", Self::Mcp),
     ];
 
-    /// The group of this name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// The group that a mode's file names so.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, group)| *group)
     }
 
-    /// True if this tool is in it.
-    pub fn holds(self, tool: &str) -> bool {
+    /// True if a mode that names this group offers tools of that one.
+    pub fn includes(self, group: Self) -> bool {
         match self {
-            Self::All => tool != PROPOSE_PLAN && !Self::Apps.holds(tool),
-            Self::Look => ["read", "list", "grep"].contains(&tool),
-            Self::Edit => ["write", "edit"].contains(&tool),
-            Self::Run => tool == "shell",
-            Self::Web => tool == "fetch",
-            Self::Plan => tool == "plan",
-            Self::Propose => tool == PROPOSE_PLAN,
-            Self::Delegate => tool == DELEGATE,
-            Self::Apps => tool.starts_with("app_"),
-            Self::Artifacts => tool.starts_with("artifact_"),
-            Self::Recipes => tool.starts_with("recipe_"),
-            Self::Skills => tool == "skill" || tool.starts_with("skill_"),
-            Self::Mcp => tool.contains("__"),
+            // Both change how a mode works: it has to name them.
+            Self::All => !matches!(group, Self::Propose | Self::Apps),
+            // goose's users know memory as one of the extensions.
+            Self::Mcp => matches!(group, Self::Mcp | Self::Memory),
+            Self::Look
+            | Self::Edit
+            | Self::Run
+            | Self::Web
+            | Self::Plan
+            | Self::Propose
+            | Self::Delegate
+            | Self::Apps
+            | Self::Artifacts
+            | Self::Recipes
+            | Self::Skills
+            | Self::Memory
+            | Self::Resources => self == group,
         }
     }
 
     /// True if its tools change nothing but what they keep themselves.
-    pub fn only_looks(self) -> bool {
+    pub fn only_reads(self) -> bool {
         match self {
             Self::Look | Self::Web | Self::Plan | Self::Propose | Self::Recipes | Self::Skills => true,
-            Self::All | Self::Edit | Self::Run | Self::Delegate | Self::Apps | Self::Artifacts | Self::Mcp => false,
+            Self::All
+            | Self::Edit
+            | Self::Run
+            | Self::Delegate
+            | Self::Apps
+            | Self::Artifacts
+            | Self::Mcp
+            | Self::Memory
+            | Self::Resources => false,
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod protected;
 mod redact;
 pub mod sandbox;
 mod tool;
+mod tool_effect;
 mod tool_event;
 mod toolbox;
 
@@ -36,6 +37,7 @@ pub use host::{CommandEnd, CommandLine, Exit, Host, HostError, Live, Offers};
 pub use limits::Limits;
 pub use local_host::LocalHost;
 pub use redact::Redactor;
-pub use tool::{ProtectedChanges, Tool, ToolContext, ToolError, ToolPreview};
+pub use tool::{ListedTool, ProtectedChanges, Tool, ToolContext, ToolError, ToolPreview};
+pub use tool_effect::ToolEffect;
 pub use tool_event::ToolEvent;
 pub use toolbox::{ToolEnv, Toolbox};

@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Location, ToolCall, ToolEnd, ToolKind, ToolResult, ToolSpec};
+use gander_domain::{Location, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{CommandEnd, CommandLine, Host, HostError, Live, LocalHost, PathError, ToolEvent, Workspace};
+use crate::{
+    CommandEnd, CommandLine, Group, Host, HostError, Live, LocalHost, PathError, ToolEffect, ToolEvent, Workspace,
+};
 
 /// What a running tool may touch.
 #[derive(Clone)]
@@ -68,22 +70,60 @@ pub enum ProtectedChanges {
     Refused,
 }
 
-/// One tool.
+/// One tool, wherever it comes from: built in, lent by a service, or needed by a run's task. What tells it from others is
+/// asked of the tool itself, never of its name.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// Its name, purpose and arguments.
+    /// Its name, which is that of its spec.
+    fn name(&self) -> &str;
+
+    /// Its name, purpose and arguments as a model sees them.
     fn spec(&self) -> ToolSpec;
+
+    /// What a mode's file names it by.
+    fn group(&self) -> Group;
+
+    /// What its calls do: the permission rules judge by that.
+    fn effect(&self) -> ToolEffect;
+
+    /// True if the run's task cannot do without it: then every mode offers it.
+    fn is_required(&self) -> bool {
+        false
+    }
 
     /// Checks the arguments and says what would happen.
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError>;
 
-    /// What the files hold against it.
+    /// What the files hold against a call that nobody would be asked about otherwise.
     fn objection(&self, _arguments: &Value, _workspace: &Workspace) -> Option<String> {
         None
     }
 
-    /// Does it.
+    /// Carries out a call that was previewed and may run now.
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError>;
+}
+
+/// A tool as lists show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedTool {
+    /// The tool as a model sees it.
+    pub spec: ToolSpec,
+    /// What a mode's file names it by.
+    pub group: Group,
+}
+
+impl dyn Tool + '_ {
+    /// The tool as lists show it.
+    pub fn listed(&self) -> ListedTool {
+        ListedTool { spec: self.spec(), group: self.group() }
+    }
+
+    /// A call of this tool as people and policies see it, or why there can be none.
+    pub fn describe(&self, id: ToolCallId, arguments: &Value, workspace: &Workspace) -> Result<ToolCall, ToolError> {
+        let ToolPreview { title, kind, locations, idempotent } = self.preview(arguments, workspace)?;
+        let (name, arguments) = (self.name().to_owned(), arguments.clone());
+        Ok(ToolCall { id, name, title, kind, arguments, locations, idempotent })
+    }
 }
 
 /// What a call would do, in the words of its tool.

@@ -3,25 +3,25 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gander_domain::{ToolCall, ToolCallId, ToolResult, ToolSpec};
+use gander_domain::{ToolCall, ToolCallId, ToolResult};
 use serde_json::Value;
 
 use crate::output::limit_result;
-use crate::protected::Protected;
+use crate::protected::ProtectedFiles;
 use crate::sandbox::{Network, Sandbox};
 use crate::{
-    Environment, Guard, Limits, Redactor, Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments, blocking,
+    Environment, Guard, Limits, ListedTool, Redactor, Tool, ToolContext, ToolError, Workspace, arguments, blocking,
     builtin,
 };
 
 /// The tools of an agent. Adding one: a file beside this one, and a line in [`Toolbox::builtin`].
 pub struct Toolbox {
     tools: Vec<Box<dyn Tool>>,
-    specs: Arc<[ToolSpec]>,
+    listed: Arc<[ListedTool]>,
     limits: Limits,
     redactor: Redactor,
     sandbox: Sandbox,
-    protected: Protected,
+    protected: ProtectedFiles,
 }
 
 /// What surrounds the built-in tools: the server knows, the tools must not look.
@@ -33,12 +33,12 @@ pub struct ToolEnv {
     pub guard: Guard,
     /// Hides secrets in everything a tool says.
     pub redactor: Redactor,
-    /// Puts fences around commands.
+    /// What commands run in.
     pub sandbox: Sandbox,
     /// Whether commands find the network without asking for it.
     pub network: Network,
     /// Keeps files that make something run as they are.
-    pub protected: Protected,
+    pub protected: ProtectedFiles,
 }
 
 impl Toolbox {
@@ -68,25 +68,25 @@ impl Toolbox {
             Box::new(builtin::fetch::Fetch { limits, guard, blocking }),
             Box::new(builtin::plan::SetPlan),
         ];
-        let specs = tools.iter().map(|tool| tool.spec()).collect();
-        Self { tools, specs, limits, redactor, sandbox, protected }
+        let listed = tools.iter().map(|tool| tool.listed()).collect();
+        Self { tools, listed, limits, redactor, sandbox, protected }
     }
 
-    /// The same with one tool more.
+    /// Adds one tool more.
     #[must_use]
     pub fn with(mut self, tool: Box<dyn Tool>) -> Self {
-        self.specs = self.specs.iter().cloned().chain([tool.spec()]).collect();
+        self.listed = self.listed.iter().cloned().chain([tool.listed()]).collect();
         self.tools.push(tool);
         self
     }
 
-    /// True if its commands run inside of a fence.
+    /// True if its commands run in a sandbox.
     pub fn is_sandboxed(&self) -> bool {
         self.sandbox.is_in_force()
     }
 
     /// Keeps files that make something run as they are.
-    pub fn protected(&self) -> &Protected {
+    pub fn protected(&self) -> &ProtectedFiles {
         &self.protected
     }
 
@@ -97,12 +97,12 @@ impl Toolbox {
 
     /// What the files of a workspace hold against a call that nobody would be asked about otherwise.
     pub fn find_objection(&self, call: &ToolCall, workspace: &Workspace) -> Option<String> {
-        self.find_tool(&call.name).ok()?.objection(&call.arguments, workspace)
+        self.find(&call.name)?.objection(&call.arguments, workspace)
     }
 
-    /// The tools as a model sees them.
-    pub fn specs(&self) -> Arc<[ToolSpec]> {
-        self.specs.clone()
+    /// Its tools, in the order in which models see them.
+    pub fn listed_tools(&self) -> Arc<[ListedTool]> {
+        Arc::clone(&self.listed)
     }
 
     /// Checks name and arguments and describes the call for people and policies.
@@ -112,20 +112,14 @@ impl Toolbox {
         &self,
         id: ToolCallId,
         name: &str,
-        arguments: Value,
+        arguments: &Value,
         workspace: &Workspace,
     ) -> Result<ToolCall, ToolResult> {
-        self.preview(name, &arguments, workspace)
-            .map(|sketch| ToolCall {
-                id,
-                name: name.to_owned(),
-                title: sketch.title,
-                kind: sketch.kind,
-                arguments,
-                locations: sketch.locations,
-                idempotent: sketch.idempotent,
-            })
-            .map_err(|error| self.redact_result(error.into()))
+        let described = self.find_tool(name).and_then(|tool| {
+            arguments::check_size(arguments, self.limits.arguments)?;
+            tool.describe(id, arguments, workspace)
+        });
+        described.map_err(|error| self.redact_result(error.into()))
     }
 
     /// Runs a call that was described before and may run now. Its arguments are checked again.
@@ -137,16 +131,14 @@ impl Toolbox {
         self.redact_result(result)
     }
 
-    fn preview(&self, name: &str, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        let tool = self.find_tool(name)?;
-        arguments::check_size(arguments, self.limits.arguments)?;
-        tool.preview(arguments, workspace)
+    /// The tool of this name.
+    pub fn find(&self, name: &str) -> Option<&dyn Tool> {
+        self.tools.iter().find(|tool| tool.name() == name).map(|tool| &**tool)
     }
 
     fn find_tool(&self, name: &str) -> Result<&dyn Tool, ToolError> {
-        let position = self.specs.iter().position(|spec| spec.name == name);
-        position.map(|at| &*self.tools[at]).ok_or_else(|| {
-            let known: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+        self.find(name).ok_or_else(|| {
+            let known: Vec<&str> = self.tools.iter().map(|tool| tool.name()).collect();
             ToolError::failed(format!("no such tool: {name:?} (there are: {})", known.join(", ")))
         })
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use gander_domain::sanitize;
 use gander_domain::{ToolCall, ToolEnd, ToolKind, ToolResult, ToolSpec};
-use gander_tools::{Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
+use gander_tools::{Group, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -26,9 +26,21 @@ struct Arguments {
 
 #[async_trait]
 impl Tool for LoadSkill {
+    fn name(&self) -> &str {
+        "skill"
+    }
+
+    fn group(&self) -> Group {
+        Group::Skills
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Internal
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "skill".into(),
+            name: self.name().to_owned(),
             description:
                 "Loads a skill: instructions for a kind of task, by the name it is listed under. Load it before \
                           you begin such a task. With file it gives one of the skill's further files."

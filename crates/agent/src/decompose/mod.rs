@@ -9,7 +9,7 @@ use gander_domain::{Route, Routing, Settings};
 use gander_tools::Group;
 use serde_json::{Value, json};
 
-use crate::delegate::{self, SubTask};
+use crate::delegate::SubTask;
 use crate::modes::{ModeSet, ModeSpec};
 use crate::route;
 
@@ -60,7 +60,7 @@ impl Decomposition {
     /// Who hands the parts out and joins what comes back: whoever is there, else the default. None if neither has sub-agents.
     pub fn route(&self, modes: &ModeSet, settings: &Settings) -> Option<Route> {
         let default = modes.agents().first().and_then(|agent| agent.default_mode()).cloned();
-        let mode = std::iter::once(modes.mode(settings)).chain(default).find(|mode| mode.has_tool(delegate::NAME))?;
+        let mode = std::iter::once(modes.mode(settings)).chain(default).find(|mode| mode.offers(Group::Delegate))?;
         let (agent, mode) = (mode.agent.clone(), mode.id.clone());
         Some(Route { agent, mode, confidence: self.confidence, reasons: self.reasons.clone(), by: self.by })
     }

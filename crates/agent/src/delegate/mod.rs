@@ -3,18 +3,16 @@
 mod scheduler;
 mod subtasks;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use gander_domain::{
-    Plan, QuestionKind, QuestionOrigin, Reply, SubagentCall, ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec,
+    Plan, QuestionKind, QuestionOrigin, Reply, SubagentCall, ToolCall, ToolCallId, ToolKind, ToolResult, ToolSpec,
 };
-use gander_tools::ToolEvent;
+use gander_tools::{Group, Tool, ToolContext, ToolEffect, ToolError, ToolEvent, ToolPreview, Workspace};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-
-use crate::tool_provider::plain_call;
 
 pub use subtasks::SubTask;
 pub(crate) use subtasks::{MAX_SUBTASKS, parse_subtasks};
@@ -22,7 +20,7 @@ pub(crate) use subtasks::{MAX_SUBTASKS, parse_subtasks};
 /// The tool's name.
 pub const NAME: &str = gander_tools::DELEGATE;
 
-/// Whoever can start sub-agents for one run, and knows what it may spend.
+/// Starts sub-agents for one run, and knows what it may spend.
 #[async_trait]
 pub trait SubagentRunner: Send + Sync {
     /// Says what is wrong with a task before anything starts.
@@ -36,18 +34,18 @@ pub trait SubagentRunner: Send + Sync {
 /// What a sub-agent has of the run that wants it.
 #[derive(Clone, Copy)]
 pub struct Parent<'a> {
-    /// Who is asked what it asks.
-    pub people: &'a dyn UserPrompter,
+    /// Asks the user what it asks.
+    pub prompter: &'a dyn UserPrompter,
     /// Where it is told what it pays for.
     pub signals: &'a mpsc::Sender<ToolEvent>,
     /// Stops it.
     pub cancel: &'a CancellationToken,
 }
 
-/// The people behind a run.
+/// Asks the user behind a run.
 #[async_trait]
 pub trait UserPrompter: Send + Sync {
-    /// Asks them; with nobody there the answer is `Cancelled`.
+    /// With nobody there the answer is `Cancelled`.
     async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply;
 
     /// Asks them what a sub-agent asks, with what it wants to do.
@@ -81,28 +79,69 @@ pub enum SubEnd {
     Cancelled,
 }
 
-/// What a call of the tool needs to run.
-pub(crate) struct DelegateContext<'a> {
-    /// Who starts sub-agents.
-    pub office: &'a dyn SubagentRunner,
-    /// Who is asked what sub-agents ask.
-    pub people: &'a dyn UserPrompter,
-    /// The plan so far: the sub-tasks are shown after it.
-    pub plan: Plan,
-    /// Where it is told how far they are.
-    pub signals: mpsc::Sender<ToolEvent>,
-    /// Stops it.
-    pub cancel: CancellationToken,
+/// `delegate` in one session.
+struct Delegate {
+    subagents: Arc<dyn SubagentRunner>,
+    prompter: Arc<dyn UserPrompter>,
+    plan: Arc<Mutex<Plan>>,
 }
 
-impl DelegateContext<'_> {
-    fn parent(&self) -> Parent<'_> {
-        Parent { people: self.people, signals: &self.signals, cancel: &self.cancel }
+/// The tool for a session: who starts sub-agents, who asks the user what they ask, and the session's plan, after which
+/// the sub-tasks are shown.
+pub fn delegate_tool(
+    subagents: Arc<dyn SubagentRunner>,
+    prompter: Arc<dyn UserPrompter>,
+    plan: Arc<Mutex<Plan>>,
+) -> Arc<dyn Tool> {
+    Arc::new(Delegate { subagents, prompter, plan })
+}
+
+#[async_trait]
+impl Tool for Delegate {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn group(&self) -> Group {
+        Group::Delegate
+    }
+
+    /// What sub-agents do asks for itself.
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Internal
+    }
+
+    fn spec(&self) -> ToolSpec {
+        delegate_spec()
+    }
+
+    /// Running a call twice is running it once: the same call finds the sub-agents that it began.
+    fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
+        let tasks = subtasks::parse_subtasks(arguments).map_err(ToolError::failed)?;
+        tasks.iter().try_for_each(|task| self.subagents.check(task)).map_err(ToolError::failed)?;
+        let names: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
+        let title = gander_domain::sanitize::visible_line(&format!("Delegate: {}", names.join(", ")));
+        Ok(ToolPreview { title, kind: ToolKind::Other, locations: Vec::new(), idempotent: true })
+    }
+
+    async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        let tasks = subtasks::parse_subtasks(&call.arguments).map_err(ToolError::failed)?;
+        let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let parent = Parent { prompter: &*self.prompter, signals: &context.signals, cancel: &context.cancel };
+        Ok(scheduler::run_subtasks(call.id, tasks, DelegateContext { subagents: &*self.subagents, plan, parent }).await)
     }
 }
 
+/// What one call of the tool runs with.
+pub(crate) struct DelegateContext<'a> {
+    subagents: &'a dyn SubagentRunner,
+    /// The plan as it was when the call began.
+    plan: Plan,
+    parent: Parent<'a>,
+}
+
 /// The tool as a model sees it.
-pub fn spec() -> ToolSpec {
+pub fn delegate_spec() -> ToolSpec {
     ToolSpec {
         name: NAME.into(),
         description:
@@ -138,24 +177,3 @@ pub fn spec() -> ToolSpec {
         }),
     }
 }
-
-/// The call as people see it, or what is wrong with it. Running it twice is running it once.
-pub(crate) fn describe(office: &dyn SubagentRunner, id: ToolCallId, arguments: &Value) -> Result<ToolCall, ToolResult> {
-    let wrong = |why: String| ToolResult::text(ToolEnd::Failed, why);
-    let tasks = subtasks::parse_subtasks(arguments).map_err(wrong)?;
-    tasks.iter().try_for_each(|task| office.check(task)).map_err(wrong)?;
-    let names: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
-    let title = gander_domain::sanitize::visible_line(&format!("Delegate: {}", names.join(", ")));
-    Ok(plain_call(id, NAME, title, arguments))
-}
-
-/// Carries out a call.
-pub(crate) async fn run(call: &ToolCall, context: DelegateContext<'_>) -> ToolResult {
-    match subtasks::parse_subtasks(&call.arguments) {
-        Ok(tasks) => scheduler::run_subtasks(call.id, tasks, context).await,
-        Err(why) => ToolResult::text(ToolEnd::Failed, why),
-    }
-}
-
-/// Who starts sub-agents, if anybody does.
-pub type OptionalSubagents = Option<Arc<dyn SubagentRunner>>;

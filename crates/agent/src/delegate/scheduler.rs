@@ -20,33 +20,33 @@ pub(super) async fn run_subtasks(call: ToolCallId, tasks: Vec<SubTask>, context:
     let mut stages: Vec<SubTaskStage> = tasks.iter().map(|_| SubTaskStage::Waiting).collect();
     let mut running = FuturesUnordered::new();
     loop {
-        for (place, task) in tasks.iter().enumerate() {
-            if matches!(stages[place], SubTaskStage::Waiting)
-                && is_free(&tasks, &stages, task)
-                && !context.cancel.is_cancelled()
+        for (index, task) in tasks.iter().enumerate() {
+            if matches!(stages[index], SubTaskStage::Waiting)
+                && is_ready(&tasks, &stages, task)
+                && !context.parent.cancel.is_cancelled()
             {
-                stages[place] = SubTaskStage::Running;
+                stages[index] = SubTaskStage::Running;
                 let task = with_earlier_results(&tasks, &stages, task);
-                let (office, parent) = (context.office, context.parent());
-                running.push(async move { (place, office.run(call, &task, parent).await) });
+                let (subagents, parent) = (context.subagents, context.parent);
+                running.push(async move { (index, subagents.run(call, &task, parent).await) });
             }
         }
         report_progress(&context, &tasks, &stages).await;
         // Sub-agents hear the cancel themselves, and end because of it.
         match running.next().await {
-            Some((place, result)) => stages[place] = SubTaskStage::Ended(result),
+            Some((index, result)) => stages[index] = SubTaskStage::Ended(result),
             None => return join_results(&tasks, &stages),
         }
     }
 }
 
-fn is_free(tasks: &[SubTask], stages: &[SubTaskStage], task: &SubTask) -> bool {
+fn is_ready(tasks: &[SubTask], stages: &[SubTaskStage], task: &SubTask) -> bool {
     task.after.iter().all(|name| ended_result(tasks, stages, name).is_some())
 }
 
 fn ended_result<'a>(tasks: &[SubTask], stages: &'a [SubTaskStage], name: &str) -> Option<&'a SubResult> {
-    let place = tasks.iter().position(|task| task.name == name)?;
-    match &stages[place] {
+    let index = tasks.iter().position(|task| task.name == name)?;
+    match &stages[index] {
         SubTaskStage::Ended(result) => Some(result),
         SubTaskStage::Waiting | SubTaskStage::Running => None,
     }
@@ -55,10 +55,10 @@ fn ended_result<'a>(tasks: &[SubTask], stages: &'a [SubTaskStage], name: &str) -
 /// The task, with what it waited for.
 fn with_earlier_results(tasks: &[SubTask], stages: &[SubTaskStage], task: &SubTask) -> SubTask {
     let results = task.after.iter().filter_map(|name| Some((name, ended_result(tasks, stages, name)?)));
-    let told: Vec<String> = results
-        .map(|(name, result)| format!("\n\n# Result of {name} ({})\n{}", end_word(result.end), result.text))
+    let sections: Vec<String> = results
+        .map(|(name, result)| format!("\n\n# Result of {name} ({})\n{}", sub_end_name(result.end), result.text))
         .collect();
-    SubTask { prompt: format!("{}{}", task.prompt, told.concat()), ..task.clone() }
+    SubTask { prompt: format!("{}{}", task.prompt, sections.concat()), ..task.clone() }
 }
 
 /// People see the sub-tasks as steps of the plan, and where each can be read.
@@ -75,7 +75,7 @@ async fn report_progress(context: &DelegateContext<'_>, tasks: &[SubTask], stage
     let plan = Plan { items: context.plan.items.iter().cloned().chain(steps).take(Plan::MAX_ITEMS).collect() };
     let shown = vec![ToolContent::Part { part: Part::text(results_text(tasks, stages, |_| String::new())) }];
     for signal in [ToolEvent::Plan(plan), ToolEvent::Shown(shown)] {
-        if context.signals.send(signal).await.is_err() {
+        if context.parent.signals.send(signal).await.is_err() {
             return; // the run is over: the cancel has come, or is about to
         }
     }
@@ -94,17 +94,17 @@ fn join_results(tasks: &[SubTask], stages: &[SubTaskStage]) -> ToolResult {
 }
 
 fn results_text(tasks: &[SubTask], stages: &[SubTaskStage], more: impl Fn(&SubResult) -> String) -> String {
-    let context = |(task, stage): (&SubTask, &SubTaskStage)| match stage {
+    let line = |(task, stage): (&SubTask, &SubTaskStage)| match stage {
         SubTaskStage::Waiting => format!("# {}: waiting", task.name),
         SubTaskStage::Running => format!("# {}: running", task.name),
         SubTaskStage::Ended(result) => {
-            format!("# {}: {} (session {}){}", task.name, end_word(result.end), result.session, more(result))
+            format!("# {}: {} (session {}){}", task.name, sub_end_name(result.end), result.session, more(result))
         }
     };
-    tasks.iter().zip(stages).map(context).collect::<Vec<_>>().join("\n")
+    tasks.iter().zip(stages).map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn end_word(end: SubEnd) -> &'static str {
+fn sub_end_name(end: SubEnd) -> &'static str {
     match end {
         SubEnd::Completed => "completed",
         SubEnd::Failed => "failed",

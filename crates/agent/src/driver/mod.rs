@@ -1,36 +1,53 @@
 //! The driver of one run: does what the [`Turn`] says and tells it what happened.
 
+mod mode_prompt;
 mod model_call;
 mod network_retry;
 mod orders;
 mod pending_questions;
 mod protected;
-mod run_deps;
 mod session_tools;
 mod tool_tasks;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use gander_domain::{Context, Order, QuestionId, Report, Timestamp};
-use gander_mcp::{ListenGuard, RunListener, ServerEvent};
+use gander_domain::{Context, IdGenerator, Order, QuestionId, Report, Timestamp};
+use gander_mcp::{ListenGuard, RunListener, ServerEvent, Servers};
+use gander_models::Model;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::turn::{Effect, Input, Turn};
+use crate::turn::{Effect, Input, Turn, TurnSetup};
 use model_call::ModelCall;
 use pending_questions::{NewQuestion, PendingQuestions};
 use tool_tasks::ToolTasks;
 
+pub use mode_prompt::{ModePrompt, ModeSetup};
 pub use orders::Orders;
-pub use run_deps::{ModeSetup, Refit, RunDeps, RunEnv};
+
 pub use session_tools::{GrantStore, MemoryGrantStore, SessionTools, ToolExecutor};
 
 /// How much servers may say before they have to wait for the driver.
 const EVENTS_CAPACITY: usize = 64;
+
+/// What a driver does the work of one run with. The turn itself has its [`TurnSetup`].
+pub struct RunDeps {
+    /// Who answers.
+    pub model: Arc<dyn Model>,
+    /// Judges and runs calls.
+    pub executor: Arc<dyn ToolExecutor>,
+    /// The session's MCP servers, which have something to say by themselves.
+    pub servers: Arc<Servers>,
+    /// Where ids come from.
+    pub ids: Box<dyn IdGenerator + Send>,
+    /// Makes prompt and tools anew when the session's mode changes under way; absent: they stay.
+    pub mode_prompt: Option<ModePrompt>,
+}
 
 /// Drives the context's active run from [`Order::Begin`] or [`Order::Resume`] until it ended or parked.
 ///
@@ -39,13 +56,14 @@ const EVENTS_CAPACITY: usize = 64;
 /// hears its reports. Dropping it stops the model call and kills the tools.
 pub async fn drive(
     deps: RunDeps,
+    setup: TurnSetup,
     context: Context,
     orders: impl Into<Orders>,
     reports: mpsc::Sender<Report>,
     cancel: CancellationToken,
 ) {
     let mut orders = orders.into();
-    let mut driver = Driver::new(deps, context, reports);
+    let mut driver = Driver::new(deps, setup, context, reports);
     while let Some(input) = driver.next_input(&mut orders, &cancel).await {
         driver.handle_input(input);
     }
@@ -69,11 +87,13 @@ struct Driver {
 }
 
 impl Driver {
-    fn new(deps: RunDeps, context: Context, reports: mpsc::Sender<Report>) -> Self {
+    fn new(deps: RunDeps, mut setup: TurnSetup, context: Context, reports: mpsc::Sender<Report>) -> Self {
         let (tell, events) = mpsc::channel(EVENTS_CAPACITY);
+        // Listens first and lists the tools afterwards: whatever changes in between is told as an event.
         let attendance = deps.servers.listen(RunListener { events: tell, model: deps.model.clone() });
+        setup.tools = deps.executor.tools();
         Self {
-            turn: Turn::new(deps.setup(), context),
+            turn: Turn::new(setup, context),
             model_call: ModelCall::Idle,
             tasks: ToolTasks::new(deps.executor.clone()),
             pause: None,
@@ -166,9 +186,9 @@ fn handle_order(questions: &mut PendingQuestions, deps: &RunDeps, order: Order) 
     if let Order::Answered { question, answer } = &order {
         questions.answer(*question, answer);
     }
-    match (order, &deps.refit) {
-        (Order::Configured { settings }, Some(refit)) => {
-            let ModeSetup { system, tools } = refit(&settings);
+    match (order, &deps.mode_prompt) {
+        (Order::Configured { settings }, Some(mode_prompt)) => {
+            let ModeSetup { system, tools } = mode_prompt.apply_settings(&settings);
             Input::Refitted { settings, system, tools }
         }
         (order, _) => order_to_input(order),

@@ -4,7 +4,7 @@ use gander_domain::{
     Choice, ChoiceKind, Part, QuestionKind, QuestionOrigin, ToolCall, ToolContent, ToolEnd, ToolResult,
 };
 use gander_tools::protected::{OnChange, SetAsideChanges};
-use gander_tools::{ToolContext, ToolEvent};
+use gander_tools::{ToolContext, ToolEffect, ToolEvent};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -21,14 +21,19 @@ pub(super) struct RunningCall<'a> {
 pub(super) async fn run(tools: &SessionTools, call: &ToolCall, context: &ToolContext) -> ToolResult {
     let here = tools.host.is_here() || !tools.host.offers().terminal;
     let work = async {
-        match call.name.as_str() {
-            "shell" if here && tools.toolbox.is_sandboxed() => {
+        match tools.tool_effect(&call.name) {
+            ToolEffect::Exec if here && tools.toolbox.is_sandboxed() => {
                 let running = RunningCall { signals: &context.signals, cancel: &context.cancel };
                 // Everything that it started is dead when it returns.
                 run_watched(tools, running, "The command changed", tools.toolbox.run(call, context)).await
             }
-            "write" | "edit" => run_accepted(tools, call, context).await,
-            _ => tools.toolbox.run(call, context).await,
+            ToolEffect::FileWrite => run_accepted(tools, call, context).await,
+            ToolEffect::Read
+            | ToolEffect::Internal
+            | ToolEffect::StoreWrite
+            | ToolEffect::Exec
+            | ToolEffect::Network
+            | ToolEffect::Unknown => tools.toolbox.run(call, context).await,
         }
     };
     work.await
@@ -40,7 +45,7 @@ async fn run_accepted(tools: &SessionTools, call: &ToolCall, context: &ToolConte
     tokio::select! {
         biased;
         () = context.cancel.cancelled() => return cancelled(),
-        free = protected.undisputed(&folders) => {
+        free = protected.wait_until_decided(&folders) => {
             if let Err(error) = free {
                 return failed_watch(&error);
             }
@@ -48,7 +53,7 @@ async fn run_accepted(tools: &SessionTools, call: &ToolCall, context: &ToolConte
     }
     let result = tools.toolbox.run(call, context).await;
     for location in &call.locations {
-        if let Err(error) = protected.accept(location.path.clone().into()).await {
+        if let Err(error) = protected.accept_change(location.path.clone().into()).await {
             tracing::warn!(%error, "a changed file was not noted");
         }
     }
@@ -73,10 +78,10 @@ async fn run_watched(
 ) -> ToolResult {
     let (protected, folders) = (tools.toolbox.protected(), tools.toolbox.writable(&tools.workspace));
     let begin = async {
-        if let Some(aside) = protected.left_over(&folders).await? {
+        if let Some(aside) = protected.recover_interrupted(&folders).await? {
             ask_about_changes(tools, aside, running, "A command that was cut off changed").await;
         }
-        protected.begin(&folders).await
+        protected.watch_command(&folders).await
     };
     let watched = tokio::select! {
         biased;
@@ -88,10 +93,10 @@ async fn run_watched(
     };
     let result = work.await;
     let manner = if tools.is_auto() { OnChange::Tell } else { OnChange::SetAside };
-    match watched.end(manner).await {
+    match watched.finish(manner).await {
         Ok(None) => result,
         Ok(Some(aside)) if manner == OnChange::Tell => {
-            with_note(tools, result, &format!("it changed {}", aside.names()))
+            with_note(tools, result, &format!("it changed {}", aside.path_names()))
         }
         Ok(Some(aside)) => {
             let note = ask_about_changes(tools, aside, running, how).await;
@@ -108,8 +113,8 @@ async fn ask_about_changes(
     running: RunningCall<'_>,
     how: &str,
 ) -> String {
-    let names = aside.names();
-    if !aside.is_question() {
+    let names = aside.path_names();
+    if !aside.has_changes() {
         return names;
     }
     let shown = ToolResult { end: ToolEnd::Completed, content: aside.diffs(), raw: None };
@@ -121,7 +126,7 @@ async fn ask_about_changes(
         choice("allow_once", "Keep the change", ChoiceKind::AllowOnce),
         choice("reject_once", "Drop it", ChoiceKind::RejectOnce),
     ];
-    let title = format!("{how} files that make other programs run something. Keep: {}", aside.line());
+    let title = format!("{how} files that make other programs run something. Keep: {}", aside.one_line());
     let allowed = tokio::select! {
         biased;
         () = running.cancel.cancelled() => false,
@@ -129,7 +134,7 @@ async fn ask_about_changes(
     };
     match allowed {
         false => format!("what it did to these files was undone, for they make other programs run something: {names}"),
-        true => match aside.keep().await {
+        true => match aside.apply().await {
             Ok(problems) if problems.is_empty() => format!("a person allowed what it did to: {names}"),
             Ok(problems) => format!("a person allowed what it did to: {names}; but {}", problems.join("; ")),
             Err(error) => format!("what it did to {names} was allowed, and could not be put back in place: {error}"),

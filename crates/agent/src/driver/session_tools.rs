@@ -9,20 +9,20 @@ use gander_domain::{
     SubagentCall, ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec,
 };
 use gander_mcp::Servers;
-use gander_tools::permission::{self, Grant, Place, Rule, Verdict};
-use gander_tools::{Host, ProtectedChanges, ToolContext, ToolEvent, Toolbox, Workspace};
+use gander_tools::permission::{self, CallContext, Grant, Rule, Verdict};
+use gander_tools::{Group, Host, ProtectedChanges, Tool, ToolContext, ToolEffect, ToolEvent, Toolbox, Workspace};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{network_retry, protected};
-use crate::delegate::{self, DelegateContext, OptionalSubagents, UserPrompter};
+use crate::delegate::UserPrompter;
 use crate::modes::ModeSpec;
 use crate::propose;
-use crate::tool_provider::ToolProvider;
 use crate::turn::{PermissionEvaluator, ToolDecision};
 
-/// Judges calls and runs them.
+/// What a driver has a turn's calls judged and run by. It is no [`Tool`]: it decides which tool a call is of, whether the
+/// call may run, and what happens around it (questions, retries, protected files).
 #[async_trait]
 pub trait ToolExecutor: PermissionEvaluator {
     /// The tools on offer now.
@@ -48,12 +48,10 @@ pub struct SessionTools {
     pub rules: Arc<[Rule]>,
     /// What people decided for good.
     pub grants: Arc<dyn GrantStore>,
-    /// The server's own tools.
-    pub providers: Vec<Arc<dyn ToolProvider>>,
-    /// Who starts sub-agents, if anybody does.
-    pub office: OptionalSubagents,
-    /// The plan as it was last set.
-    pub plan: Mutex<Plan>,
+    /// The tools that services and the run's task lend to this session.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// The plan as it was last set. [`Delegate`](crate::delegate) shows its sub-tasks after it.
+    pub plan: Arc<Mutex<Plan>>,
     /// What the session lets run unasked, as it was when a call was last judged.
     pub policy: Mutex<Policy>,
     /// Calls that a person said yes to, and that have not run yet.
@@ -69,7 +67,7 @@ pub trait GrantStore: Send + Sync {
     fn add(&self, grant: Grant);
 }
 
-/// MemoryGrantStore that are forgotten with the process.
+/// Grants that are forgotten with the process.
 #[derive(Debug, Default)]
 pub struct MemoryGrantStore(Mutex<Vec<Grant>>);
 
@@ -89,13 +87,19 @@ impl GrantStore for MemoryGrantStore {
 #[async_trait]
 impl ToolExecutor for SessionTools {
     fn tools(&self) -> Arc<[ToolSpec]> {
-        let lent = |needed: bool| self.providers.iter().filter(move |provider| provider.needed() == needed);
-        let (built_in, on) = (self.toolbox.specs(), self.servers.built_ins());
-        let delegate = self.office.as_ref().map(|_| delegate::spec());
-        let ours = built_in.iter().cloned().chain(delegate).filter(|tool| on.offer(&tool.name));
-        let lent_on = lent(false).flat_map(|provider| provider.specs()).filter(|tool| on.offer(&tool.name));
-        let all = ours.chain(self.servers.specs()).chain(lent_on).collect();
-        self.mode().filter_tools(&all).iter().cloned().chain(lent(true).flat_map(|provider| provider.specs())).collect()
+        let (mode, extensions) = (self.mode(), self.servers.built_ins());
+        let is_offered = |group: Group| extensions.offers(group) && mode.offers(group);
+        let built_in = self.toolbox.listed_tools();
+        let built_in = built_in.iter().filter(|tool| is_offered(tool.group)).map(|tool| tool.spec.clone());
+        let of_servers = self.servers.listed_tools().into_iter().filter(|tool| mode.offers(tool.group));
+        let lent = |is_delegate: bool| {
+            let optional = self.tools.iter().filter(|tool| !tool.is_required() && is_offered(tool.group()));
+            optional.filter(move |tool| (tool.group() == Group::Delegate) == is_delegate).map(|tool| tool.spec())
+        };
+        let required = self.tools.iter().filter(|tool| tool.is_required()).map(|tool| tool.spec());
+        // Providers cache a request by its beginning: what stays the same for a server's lifetime comes first.
+        let of_servers = of_servers.map(|tool| tool.spec);
+        built_in.chain(lent(true)).chain(of_servers).chain(lent(false)).chain(required).collect()
     }
 
     async fn run(&self, call: &ToolCall, signals: mpsc::Sender<ToolEvent>, cancel: CancellationToken) -> ToolResult {
@@ -108,18 +112,16 @@ impl ToolExecutor for SessionTools {
         if let Some(result) = self.run_at_server(call, &signals, &cancel).await {
             return result;
         }
-        for provider in &self.providers {
-            if let Some(result) = provider.run(call, &signals, &cancel).await {
-                return self.toolbox.redact_and_limit(result);
-            }
-        }
-        if let (Some(office), delegate::NAME) = (&self.office, call.name.as_str()) {
-            let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            return delegate::run(
-                call,
-                DelegateContext { office: &**office, people: &*self.servers, plan, signals, cancel },
-            )
-            .await;
+        let (workspace, host) = (self.workspace.clone(), self.host.clone());
+        let protected_changes = self.protected_changes(call);
+        let context = ToolContext { workspace, host, signals, cancel, protected_changes };
+        if let Some(tool) = self.find_lent_tool(&call.name) {
+            let result = tool.run(call, &context).await.unwrap_or_else(ToolResult::from);
+            return match tool.group() == Group::Delegate {
+                // What sub-agents answer is passed on whole: it is a model's text, not the output of a program.
+                true => result,
+                false => self.toolbox.redact_and_limit(result),
+            };
         }
         if call.name == propose::NAME {
             // Its start is in the log, so it was approved, and then the process died: the session has set the plan.
@@ -128,9 +130,6 @@ impl ToolExecutor for SessionTools {
         if let ("plan", Ok(plan)) = (call.name.as_str(), Plan::parse_edited(&call.arguments)) {
             *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
         }
-        let (workspace, host) = (self.workspace.clone(), self.host.clone());
-        let protected_changes = self.protected_changes(call);
-        let context = ToolContext { workspace, host, signals, cancel, protected_changes };
         let result = protected::run(self, call, &context).await;
         match network_retry::retry_call(call, &result).filter(|again| self.asks_about(again)) {
             Some(again) if network_retry::is_granted(&*self.servers, &again, &context.cancel).await => {
@@ -171,13 +170,13 @@ impl PermissionEvaluator for SessionTools {
         *self.policy.lock().unwrap_or_else(PoisonError::into_inner) = policy;
         let offered = self.tools();
         if !offered.iter().any(|tool| tool.name == name) {
-            return ToolDecision::Bad(ToolResult::text(ToolEnd::Failed, unknown(name, &offered)));
+            return ToolDecision::Bad(ToolResult::text(ToolEnd::Failed, unknown_tool_text(name, &offered)));
         }
-        let built_in = || match &self.office {
-            Some(office) if name == delegate::NAME => delegate::describe(&**office, id, arguments),
-            Some(_) | None => self.toolbox.describe(id, name, arguments.clone(), &self.workspace),
+        let lent = || {
+            let tool = self.find_lent_tool(name)?;
+            Some(tool.describe(id, arguments, &self.workspace).map_err(ToolResult::from))
         };
-        let lent = || self.providers.iter().find_map(|provider| provider.describe(id, name, arguments));
+        let built_in = || self.toolbox.describe(id, name, arguments, &self.workspace);
         let call = match self.servers.describe(id, name, arguments).or_else(lent).unwrap_or_else(built_in) {
             Ok(call) => call,
             Err(result) => return ToolDecision::Bad(result),
@@ -186,7 +185,7 @@ impl PermissionEvaluator for SessionTools {
             Verdict::Allow { .. } | Verdict::Ask(_) if call.name == propose::NAME => self.propose(call, ids),
             Verdict::Allow { .. } => ToolDecision::Run(call),
             Verdict::Ask(asked) => {
-                let question = permission::question(QuestionId::make(ids), &call, &asked);
+                let question = permission::permission_question(QuestionId::make(ids), &call, &asked);
                 ToolDecision::Ask(call, question)
             }
             Verdict::Deny { reason } => {
@@ -196,13 +195,13 @@ impl PermissionEvaluator for SessionTools {
     }
 
     fn fingerprint(&self, call: &ToolCall) -> String {
-        permission::fingerprint(call)
+        permission::call_fingerprint(call)
     }
 
     /// Exactly what was shown is granted. [`Policy::Ask`] shows it whatever the policy is by now.
     fn record_answer(&self, call: &ToolCall, question: &Question, answer: &Answer) {
         let Reply::Chosen { kind, .. } = &answer.reply else { return };
-        if question.fingerprint.as_deref() != Some(permission::fingerprint(call).as_str()) {
+        if question.fingerprint.as_deref() != Some(permission::call_fingerprint(call).as_str()) {
             return;
         }
         if answer.reply.allows() {
@@ -211,7 +210,7 @@ impl PermissionEvaluator for SessionTools {
         let Verdict::Ask(asked) = self.verdict(Policy::Ask, call) else { return };
         match (kind, asked.grant) {
             (ChoiceKind::AllowAlways, Some(grant)) => self.grants.add(grant),
-            (ChoiceKind::RejectAlways, Some(grant)) => self.grants.add(grant.refused()),
+            (ChoiceKind::RejectAlways, Some(grant)) => self.grants.add(grant.as_refusal()),
             (ChoiceKind::AllowOnce | ChoiceKind::RejectOnce, _)
             | (ChoiceKind::AllowAlways | ChoiceKind::RejectAlways, None) => {}
         }
@@ -282,9 +281,24 @@ impl SessionTools {
     fn verdict_against(&self, policy: Policy, call: &ToolCall, objection: Option<String>) -> Verdict {
         // A terminal that somebody lends is outside of the sandbox, and its environment is theirs.
         let lent = !self.host.is_here() && self.host.offers().terminal;
-        let place = Place { fenced: !lent && self.toolbox.is_sandboxed(), ..self.workspace.place() };
-        let place = Place { objection, ..place };
-        permission::decide(self.mode().limit_policy(policy), &self.rules, &self.grants.grants(), call, &place)
+        let context = CallContext {
+            effect: self.tool_effect(&call.name),
+            folders: self.workspace.rule_folders(),
+            sandboxed: !lent && self.toolbox.is_sandboxed(),
+            objection,
+        };
+        permission::decide(self.mode().limit_policy(policy), &self.rules, &self.grants.grants(), call, &context)
+    }
+
+    fn find_lent_tool(&self, name: &str) -> Option<&dyn Tool> {
+        self.tools.iter().find(|tool| tool.name() == name).map(|tool| &**tool)
+    }
+
+    /// Tools of MCP servers are unknown. None of them is taken for one of ours, for all their names have a server's
+    /// before `__`.
+    pub(super) fn tool_effect(&self, name: &str) -> ToolEffect {
+        let own = self.find_lent_tool(name).or_else(|| self.toolbox.find(name));
+        own.map_or(ToolEffect::Unknown, |tool| tool.effect())
     }
 }
 
@@ -293,7 +307,7 @@ fn no_such_tool(call: &ToolCall) -> ToolResult {
     ToolResult::text(ToolEnd::Failed, format!("no such tool here: {:?}", call.name))
 }
 
-fn unknown(name: &str, offered: &[ToolSpec]) -> String {
+fn unknown_tool_text(name: &str, offered: &[ToolSpec]) -> String {
     let offered: Vec<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
     format!("no such tool here: {name:?} (there are: {})", offered.join(", "))
 }

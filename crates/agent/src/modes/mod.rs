@@ -7,8 +7,8 @@ mod mode_set;
 
 use std::sync::Arc;
 
-use gander_domain::{Policy, ToolSpec};
-use gander_tools::Group;
+use gander_domain::Policy;
+use gander_tools::{Group, ListedTool};
 
 pub use catalog::{AgentCatalog, ScopedCatalog};
 pub use mode_file::{BadFile, ModeFile};
@@ -79,13 +79,13 @@ pub enum Category {
 
 impl ModeSpec {
     /// Those of the tools that it offers. A group whose tools are not there offers nothing.
-    pub fn filter_tools(&self, tools: &Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
-        tools.iter().filter(|tool| self.has_tool(&tool.name)).cloned().collect()
+    pub fn filter_tools<'a>(&self, tools: &'a [ListedTool]) -> impl Iterator<Item = &'a ListedTool> {
+        tools.iter().filter(|tool| self.offers(tool.group))
     }
 
-    /// True if it offers a tool of this name.
-    pub fn has_tool(&self, tool: &str) -> bool {
-        self.groups.iter().any(|group| group.holds(tool))
+    /// True if it offers tools of this group.
+    pub fn offers(&self, group: Group) -> bool {
+        self.groups.iter().any(|named| named.includes(group))
     }
 
     /// What may run unasked in a session of this policy.

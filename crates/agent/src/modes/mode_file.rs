@@ -123,7 +123,7 @@ fn parse_mode(agent: &str, id: &str, front: FrontMatter<'_>) -> Result<ModeSpec,
 fn check_mode(mode: &ModeSpec) -> Result<(), String> {
     let wrong = |group: &&Group| match mode.category {
         Category::Session => false,
-        Category::PromptOnly => !group.only_looks(),
+        Category::PromptOnly => !group.only_reads(),
         Category::LlmOnly => !matches!(group, Group::Apps | Group::Artifacts),
     };
     match mode.groups.iter().find(wrong) {
@@ -159,7 +159,7 @@ fn parse_policy(text: &str) -> Result<Policy, String> {
 
 fn parse_group(name: &str) -> Result<Group, String> {
     let known = || Group::NAMES.map(|(name, _)| name).join(", ");
-    Group::named(name).ok_or_else(|| format!("no such tool group (there are: {}): {name}", known()))
+    Group::from_name(name).ok_or_else(|| format!("no such tool group (there are: {}): {name}", known()))
 }
 
 /// Front matter that is taken out field by field, so that what is left over is a mistake.

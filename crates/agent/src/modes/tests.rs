@@ -36,17 +36,17 @@ fn there_are_two_agents_of_seven_and_eight_modes() {
 
 #[test]
 fn a_prompt_names_only_tools_that_its_mode_offers() {
-    let known: Vec<String> = native_toolbox(Limits::default(), ToolEnv::default(), vec![])
-        .specs()
+    let toolbox = native_toolbox(Limits::default(), ToolEnv::default(), vec![]).listed_tools();
+    let known: Vec<(String, Group)> = toolbox
         .iter()
-        .map(|tool| tool.name.clone())
+        .map(|tool| (tool.spec.name.clone(), tool.group))
+        .chain([("delegate".to_owned(), Group::Delegate)])
         .collect();
     for mode in all_modes(&ModeSet::built_in()) {
         let named = mode.instructions.split('`').skip(1).step_by(2);
-        let later = ["delegate", "propose_plan"];
-        let tools: Vec<&str> =
-            named.filter(|word| known.iter().any(|tool| tool == word) || later.contains(word)).collect();
-        let missing: Vec<&&str> = tools.iter().filter(|tool| !mode.has_tool(tool)).collect();
+        let tools: Vec<&(String, Group)> =
+            named.filter_map(|word| known.iter().find(|(tool, _)| tool == word)).collect();
+        let missing: Vec<_> = tools.iter().filter(|(_, group)| !mode.offers(*group)).collect();
         assert!(missing.is_empty(), "{}/{} speaks of tools it has not: {missing:?}", mode.agent, mode.id);
         let works = mode.category == Category::Session;
         assert!(!works || !tools.is_empty(), "{}/{} says nothing of its tools", mode.agent, mode.id);
@@ -56,21 +56,23 @@ fn a_prompt_names_only_tools_that_its_mode_offers() {
 
 #[test]
 fn there_are_no_tools_where_none_belong() {
-    let tools = native_toolbox(Limits::default(), ToolEnv::default(), vec![]).specs();
+    let tools = native_toolbox(Limits::default(), ToolEnv::default(), vec![]).listed_tools();
     let names =
-        |id: &str| mode("gander", id).filter_tools(&tools).iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
+        |id: &str| mode("gander", id).filter_tools(&tools).map(|tool| tool.spec.name.clone()).collect::<Vec<_>>();
     assert_eq!(names("judge"), Vec::<String>::new());
     assert_eq!(names("app_maker"), Vec::<String>::new(), "files and commands are not what an app is made with");
     assert_eq!(names("recipe_maker"), ["read", "list", "grep"]);
     for mode in all_modes(&ModeSet::built_in()) {
-        let changes = ["write", "edit", "shell", "delegate", "git__push"].iter().any(|tool| mode.has_tool(tool));
+        let changes =
+            [Group::Edit, Group::Run, Group::Delegate, Group::Mcp].into_iter().any(|group| mode.offers(group));
         assert_eq!(changes, mode.category == Category::Session, "{}/{}", mode.agent, mode.id);
     }
-    assert!(mode("gander", "assistant").has_tool("git__push") && !mode("gander", "assistant").has_tool("propose_plan"));
-    assert!(mode("gander", "planner").has_tool("propose_plan"));
+    let assistant = mode("gander", "assistant");
+    assert!(assistant.offers(Group::Mcp) && assistant.offers(Group::Memory) && !assistant.offers(Group::Propose));
+    assert!(mode("gander", "planner").offers(Group::Propose));
     let makers: Vec<String> = all_modes(&ModeSet::built_in())
         .iter()
-        .filter(|mode| mode.has_tool("app_create"))
+        .filter(|mode| mode.offers(Group::Apps))
         .map(|mode| mode.id.clone())
         .collect();
     assert_eq!(makers, ["app_maker", "app_iterator", "frontend"], "apps are made where a mode names them");

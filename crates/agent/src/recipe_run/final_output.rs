@@ -1,13 +1,10 @@
 //! `final_output`: takes the result of a recipe, if it has the form that was asked for.
 
 use async_trait::async_trait;
-use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec};
-use gander_tools::ToolEvent;
+use gander_domain::{ToolCall, ToolEnd, ToolKind, ToolResult, ToolSpec};
+use gander_tools::{Group, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace};
 use serde_json::Value;
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-use crate::tool_provider::{ToolProvider, plain_call};
 use crate::turn::OUTPUT;
 
 /// Faults of a result that are told at once.
@@ -26,7 +23,7 @@ impl FinalOutput {
         Some(Self { schema: schema.clone(), validator })
     }
 
-    fn faults(&self, given: &Value) -> Vec<String> {
+    fn find_faults(&self, given: &Value) -> Vec<String> {
         if given.as_object().is_none_or(serde_json::Map::is_empty) {
             return vec!["the result is missing: call final_output with all of it".to_owned()];
         }
@@ -39,8 +36,24 @@ impl FinalOutput {
 }
 
 #[async_trait]
-impl ToolProvider for FinalOutput {
-    fn specs(&self) -> Vec<ToolSpec> {
+impl Tool for FinalOutput {
+    fn name(&self) -> &str {
+        OUTPUT
+    }
+
+    fn group(&self) -> Group {
+        Group::Recipes
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Internal
+    }
+
+    fn is_required(&self) -> bool {
+        true
+    }
+
+    fn spec(&self) -> ToolSpec {
         let description = "Gives the result of the whole task. Call it once, when everything else is done; its arguments \
                            are the result.";
         // Providers take only objects as the form of arguments.
@@ -48,35 +61,20 @@ impl ToolProvider for FinalOutput {
         if let Some(fields) = schema.as_object_mut() {
             fields.insert("type".to_owned(), Value::from("object"));
         }
-        vec![ToolSpec { name: OUTPUT.to_owned(), description: description.to_owned(), schema }]
+        ToolSpec { name: OUTPUT.to_owned(), description: description.to_owned(), schema }
     }
 
-    fn needed(&self) -> bool {
-        true
-    }
-
-    fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
-        if name != OUTPUT {
-            return None;
-        }
-        let faults = self.faults(arguments);
+    fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
+        let faults = self.find_faults(arguments);
         if !faults.is_empty() {
             let text = format!("the result does not have the form that was asked for:\n- {}", faults.join("\n- "));
-            return Some(Err(ToolResult::text(ToolEnd::Failed, text)));
+            return Err(ToolError::failed(text));
         }
-        Some(Ok(plain_call(id, name, "Result".to_owned(), arguments)))
+        Ok(ToolPreview { title: "Result".to_owned(), kind: ToolKind::Other, locations: Vec::new(), idempotent: true })
     }
 
-    async fn run(
-        &self,
-        call: &ToolCall,
-        _signals: &mpsc::Sender<ToolEvent>,
-        _cancel: &CancellationToken,
-    ) -> Option<ToolResult> {
-        if call.name != OUTPUT {
-            return None;
-        }
+    async fn run(&self, call: &ToolCall, _context: &ToolContext) -> Result<ToolResult, ToolError> {
         let text = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
-        Some(ToolResult { raw: Some(call.arguments.clone()), ..ToolResult::text(ToolEnd::Completed, text) })
+        Ok(ToolResult { raw: Some(call.arguments.clone()), ..ToolResult::text(ToolEnd::Completed, text) })
     }
 }

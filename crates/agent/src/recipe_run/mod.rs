@@ -4,4 +4,4 @@ mod final_output;
 mod sub_recipes;
 mod task;
 
-pub use sub_recipes::{ReadFile, SubRecipeSource, SubRecipes};
+pub use sub_recipes::{ReadFile, SubRecipeEnv, SubRecipeSource, sub_recipe_tools};

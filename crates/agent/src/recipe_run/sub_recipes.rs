@@ -4,20 +4,17 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gander_domain::sanitize;
-use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec};
-use gander_tools::ToolEvent;
+use gander_domain::{ToolCall, ToolEnd, ToolKind, ToolResult, ToolSpec};
+use gander_tools::{Group, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace};
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use crate::delegate::{Parent, SubEnd, SubTask, SubagentRunner, UserPrompter};
 use crate::recipe::{FillSources, Flaw, InputType, Parameter, Recipe, Values, fill};
-use crate::tool_provider::{ToolProvider, plain_call};
 
 /// The tools' names begin like this.
 const PREFIX: &str = "recipe_";
 
-/// One recipe that another uses.
+/// One recipe that another uses, as it was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubRecipeSource {
     /// Its name there.
@@ -32,87 +29,102 @@ pub struct SubRecipeSource {
 }
 
 /// Reads a file of the workspace.
-pub type ReadFile = Box<dyn Fn(&str) -> Result<String, String> + Send + Sync>;
+pub type ReadFile = Arc<dyn Fn(&str) -> Result<String, String> + Send + Sync>;
 
-/// The recipes that one uses, as tools.
-pub struct SubRecipes {
-    pub subs: Vec<SubRecipeSource>,
-    /// Who starts sub-agents.
-    pub office: Arc<dyn SubagentRunner>,
-    /// Who is asked what they ask.
-    pub people: Arc<dyn UserPrompter>,
+/// What the tools of a recipe's sub-recipes share.
+#[derive(Clone)]
+pub struct SubRecipeEnv {
+    /// Starts sub-agents.
+    pub subagents: Arc<dyn SubagentRunner>,
+    /// Asks the user what sub-agents ask.
+    pub prompter: Arc<dyn UserPrompter>,
     /// Reads what a parameter of type file names.
     pub read: ReadFile,
 }
 
-impl SubRecipes {
-    fn find_sub_recipe(&self, tool: &str) -> Option<&SubRecipeSource> {
-        let name = tool.strip_prefix(PREFIX)?;
-        self.subs.iter().find(|sub| sub.name == name)
-    }
+/// A recipe that another uses, as a tool.
+struct SubRecipeTool {
+    name: String,
+    source: SubRecipeSource,
+    env: SubRecipeEnv,
+}
 
+/// Each of the recipes that one uses, as a tool.
+pub fn sub_recipe_tools(sources: Vec<SubRecipeSource>, env: &SubRecipeEnv) -> Vec<Arc<dyn Tool>> {
+    let tool = |source: SubRecipeSource| {
+        let name = format!("{PREFIX}{}", source.name);
+        Arc::new(SubRecipeTool { name, source, env: env.clone() }) as Arc<dyn Tool>
+    };
+    sources.into_iter().map(tool).collect()
+}
+
+impl SubRecipeTool {
     /// What the sub-agent is asked.
-    fn to_sub_task(&self, sub: &SubRecipeSource, arguments: &Value) -> Result<SubTask, Flaw> {
+    fn to_sub_task(&self, arguments: &Value) -> Result<SubTask, Flaw> {
+        let source = &self.source;
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let given = arguments.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), text(value)));
-        let values: Values = given.chain(sub.values.clone()).collect();
-        let ways = FillSources { folder: sub.folder.as_deref(), read: &*self.read };
-        let recipe = fill(&sub.recipe, &values, &ways)?;
+        let values: Values = given.chain(source.values.clone()).collect();
+        let sources = FillSources { folder: source.folder.as_deref(), read: &*self.env.read };
+        let recipe = fill(&source.recipe, &values, &sources)?;
         let settings = recipe.settings.clone().unwrap_or_default();
         let model = settings.goose_provider.zip(settings.goose_model);
         Ok(SubTask {
             model: model.map(|(provider, model)| format!("{provider}/{model}")),
             max_turns: settings.max_turns,
             recipe: Some(Box::new(recipe.clone())),
-            ..SubTask::new(sub.name.clone(), recipe.first_prompt())
+            ..SubTask::new(source.name.clone(), recipe.first_prompt())
         })
     }
 }
 
 #[async_trait]
-impl ToolProvider for SubRecipes {
-    fn specs(&self) -> Vec<ToolSpec> {
-        let spec = |sub: &SubRecipeSource| ToolSpec {
-            name: format!("{PREFIX}{}", sub.name),
-            description: format!("Has the recipe \"{}\" carried out: {}", sub.recipe.title, sub.description),
-            schema: open_parameters_schema(sub),
-        };
-        self.subs.iter().map(spec).collect()
+impl Tool for SubRecipeTool {
+    fn name(&self) -> &str {
+        &self.name
     }
 
-    fn needed(&self) -> bool {
+    fn group(&self) -> Group {
+        Group::Recipes
+    }
+
+    /// What the sub-agent does asks for itself.
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Internal
+    }
+
+    fn is_required(&self) -> bool {
         true
     }
 
-    fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
-        let sub = self.find_sub_recipe(name)?;
-        let task = self.to_sub_task(sub, arguments).map_err(|flaw| flaw.to_string());
-        if let Err(wrong) = task.and_then(|task| self.office.check(&task)) {
-            return Some(Err(ToolResult::text(ToolEnd::Failed, wrong)));
+    fn spec(&self) -> ToolSpec {
+        let SubRecipeSource { recipe, description, .. } = &self.source;
+        ToolSpec {
+            name: self.name.clone(),
+            description: format!("Has the recipe \"{}\" carried out: {description}", recipe.title),
+            schema: open_parameters_schema(&self.source),
         }
-        // The same call again finds the sub-agent that it began.
-        Some(Ok(plain_call(id, name, format!("Recipe {}", sanitize::visible_line(&sub.recipe.title)), arguments)))
     }
 
-    async fn run(
-        &self,
-        call: &ToolCall,
-        signals: &mpsc::Sender<ToolEvent>,
-        cancel: &CancellationToken,
-    ) -> Option<ToolResult> {
-        let sub = self.find_sub_recipe(&call.name)?;
-        let task = match self.to_sub_task(sub, &call.arguments) {
-            Ok(task) => task,
-            Err(flaw) => return Some(ToolResult::text(ToolEnd::Failed, flaw.to_string())),
-        };
-        let result = self.office.run(call.id, &task, Parent { people: &*self.people, signals, cancel }).await;
+    fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
+        let task = self.to_sub_task(arguments).map_err(|flaw| flaw.to_string());
+        task.and_then(|task| self.env.subagents.check(&task)).map_err(ToolError::failed)?;
+        let title = format!("Recipe {}", sanitize::visible_line(&self.source.recipe.title));
+        // The same call again finds the sub-agent that it began.
+        Ok(ToolPreview { title, kind: ToolKind::Other, locations: Vec::new(), idempotent: true })
+    }
+
+    async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        let task = self.to_sub_task(&call.arguments).map_err(|flaw| ToolError::failed(flaw.to_string()))?;
+        let parent = Parent { prompter: &*self.env.prompter, signals: &context.signals, cancel: &context.cancel };
+        let result = self.env.subagents.run(call.id, &task, parent).await;
         let end = match result.end {
             SubEnd::Completed => ToolEnd::Completed,
             SubEnd::Failed => ToolEnd::Failed,
             SubEnd::Cancelled => ToolEnd::Cancelled,
         };
         let raw = Some(json!({ "session": result.session }));
-        Some(ToolResult { raw, ..ToolResult::text(end, result.text) })
+        Ok(ToolResult { raw, ..ToolResult::text(end, result.text) })
     }
 }
 

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use gander_tools::Tool;
+
 use super::final_output::FinalOutput;
 use crate::RunTask;
 use crate::recipe::{Check, Recipe};
-use crate::tool_provider::ToolProvider;
 use crate::turn::Goal;
 
 impl Recipe {
     /// What a run works towards. The recipe must be filled in.
-    pub fn task(&self) -> RunTask {
+    pub fn run_task(&self) -> RunTask {
         let output = self.response_schema().and_then(FinalOutput::new);
         let goal = Goal {
             output: output.is_some(),
@@ -31,18 +32,17 @@ impl Recipe {
         RunTask {
             instructions: self.session_instructions(output.is_some()),
             goal: (goal != Goal::default()).then_some(goal),
-            parts: None,
-            providers: output.into_iter().map(|output| Arc::new(output) as Arc<dyn ToolProvider>).collect(),
+            tools: output.into_iter().map(|output| Arc::new(output) as Arc<dyn Tool>).collect(),
         }
     }
 
     fn session_instructions(&self, output: bool) -> String {
-        let mut told =
+        let mut sections =
             vec![format!("This session follows the recipe \"{}\": {}", self.title.trim(), self.description.trim())];
-        told.extend(self.instructions.iter().map(|text| text.trim().to_owned()));
+        sections.extend(self.instructions.iter().map(|text| text.trim().to_owned()));
         if output {
-            told.push("When you are done, call final_output with the result, in the form that it asks for. Nothing else counts as the result.".to_owned());
+            sections.push("When you are done, call final_output with the result, in the form that it asks for. Nothing else counts as the result.".to_owned());
         }
-        told.join("\n\n")
+        sections.join("\n\n")
     }
 }

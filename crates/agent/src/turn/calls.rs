@@ -92,7 +92,7 @@ impl Turn {
     /// May it run? The call may have been decided before, if the run was cut off right then.
     fn evaluate_call(&mut self, pending: &PendingCall, ids: &mut dyn IdGenerator) {
         let policy = self.context.settings.policy;
-        match self.setup.judge.evaluate(policy, pending.id, &pending.name, &pending.arguments, ids) {
+        match self.setup.evaluator.evaluate(policy, pending.id, &pending.name, &pending.arguments, ids) {
             ToolDecision::Run(call) => self.start_when_ready(pending, call, ids),
             ToolDecision::Ask(call, question) => self.ask_about_call(pending, call, question),
             ToolDecision::Refuse(call, result) => self.deny_call(pending, call, result),
@@ -153,7 +153,7 @@ impl Turn {
     /// a rule that forbids it by now wins.
     fn apply_answer(&mut self, pending: &PendingCall, question: &Question, answer: &Answer, ids: &mut dyn IdGenerator) {
         if let Some(call) = &pending.call {
-            self.setup.judge.record_answer(call, question, answer);
+            self.setup.evaluator.record_answer(call, question, answer);
         }
         if !answer.reply.allows() {
             return self.reject_call(pending.id, &answer.reply);
@@ -162,16 +162,20 @@ impl Turn {
             return self.approve_plan(pending, plan, ids);
         }
         let policy = self.context.settings.policy;
-        let (call, fresh) = match self.setup.judge.evaluate(policy, pending.id, &pending.name, &pending.arguments, ids)
-        {
-            ToolDecision::Run(call) => (call, None),
-            ToolDecision::Ask(call, fresh) => (call, Some(fresh)),
-            ToolDecision::Refuse(call, result) => return self.deny_call(pending, call, result),
-            ToolDecision::Bad(result) => {
-                return self.deny_call(pending, minimal_call(pending), ToolResult { raw: bad_call_mark(), ..result });
-            }
-        };
-        let bound = question.fingerprint.as_ref() == Some(&self.setup.judge.fingerprint(&call));
+        let (call, fresh) =
+            match self.setup.evaluator.evaluate(policy, pending.id, &pending.name, &pending.arguments, ids) {
+                ToolDecision::Run(call) => (call, None),
+                ToolDecision::Ask(call, fresh) => (call, Some(fresh)),
+                ToolDecision::Refuse(call, result) => return self.deny_call(pending, call, result),
+                ToolDecision::Bad(result) => {
+                    return self.deny_call(
+                        pending,
+                        minimal_call(pending),
+                        ToolResult { raw: bad_call_mark(), ..result },
+                    );
+                }
+            };
+        let bound = question.fingerprint.as_ref() == Some(&self.setup.evaluator.fingerprint(&call));
         match fresh {
             Some(fresh) if !bound => self.ask_about_call(pending, call, fresh),
             Some(_) | None => self.start_when_ready(pending, call, ids),

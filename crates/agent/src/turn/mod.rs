@@ -43,7 +43,7 @@ pub use goal::{Goal, OUTPUT};
 /// 5. No more than [`AgentSettings::parallel_tool_calls`] tools run at once; the others start in the order of the calls.
 /// 6. [`Effect::End`] is the last effect and follows one [`Report::Ended`] or [`Report::Parked`].
 pub struct Turn {
-    setup: Setup,
+    setup: TurnSetup,
     context: Context,
     phase: Phase,
     /// Calls that were reported as ready to start: each waits for its order.
@@ -65,7 +65,7 @@ pub struct Turn {
 
 /// What a turn works with.
 #[derive(Clone)]
-pub struct Setup {
+pub struct TurnSetup {
     /// Limits and pauses.
     pub settings: AgentSettings,
     /// The model's window and prices.
@@ -75,11 +75,11 @@ pub struct Setup {
     /// The tools on offer.
     pub tools: Arc<[ToolSpec]>,
     /// Describes calls and knows what may run.
-    pub judge: Arc<dyn PermissionEvaluator>,
+    pub evaluator: Arc<dyn PermissionEvaluator>,
     /// What must hold before it may end.
     pub goal: Option<Goal>,
     /// The sub-tasks that a fresh run hands out before the model is asked: arguments of `delegate`.
-    pub parts: Option<Value>,
+    pub subtasks: Option<Value>,
     /// What the session used up before.
     pub spent: UsageTotals,
 }
@@ -187,7 +187,7 @@ enum RetryStep {
 
 impl Turn {
     /// A turn of the context's active run. It does nothing before [`Input::Begin`].
-    pub fn new(setup: Setup, context: Context) -> Self {
+    pub fn new(setup: TurnSetup, context: Context) -> Self {
         Self {
             setup,
             context,
@@ -260,8 +260,8 @@ impl Turn {
         if self.is_compaction_requested() {
             return self.compact_on_request();
         }
-        if let Some(parts) = self.setup.parts.take().filter(|_| self.is_fresh()) {
-            return self.hand_out_subtasks(parts, ids);
+        if let Some(subtasks) = self.setup.subtasks.take().filter(|_| self.is_fresh()) {
+            return self.hand_out_subtasks(subtasks, ids);
         }
         self.pick_up_calls(ids);
         self.continue_after_tools(ids);
@@ -274,10 +274,10 @@ impl Turn {
     }
 
     /// The request is several: sub-agents come first, then the model joins what they give.
-    fn hand_out_subtasks(&mut self, parts: Value, ids: &mut dyn IdGenerator) {
+    fn hand_out_subtasks(&mut self, subtasks: Value, ids: &mut dyn IdGenerator) {
         match self.limit_outcome() {
             Some(outcome) => self.end_run(outcome),
-            None => self.call_without_model(gander_tools::DELEGATE, parts, ids),
+            None => self.call_without_model(gander_tools::DELEGATE, subtasks, ids),
         }
     }
 

@@ -54,11 +54,10 @@ impl Bench {
             workspace,
             rules: Arc::new([]),
             grants: Arc::new(MemoryGrantStore::default()),
-            providers: Vec::new(),
-            office: None,
+            tools: Vec::new(),
             policy: Mutex::new(Policy::Ask),
             approved: Mutex::default(),
-            plan: Mutex::default(),
+            plan: Arc::default(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { workbench, sandbox, runtime }

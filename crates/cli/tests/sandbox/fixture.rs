@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use gander_tools::protected::{OnChange, Protected};
+use gander_tools::protected::{OnChange, ProtectedFiles};
 use gander_tools::sandbox::{Bubblewrap, Network, Sandbox, SandboxLimits, SandboxPaths};
 
 use crate::tries::{Proof, Try};
@@ -50,7 +50,7 @@ pub struct SandboxFixture {
     root: tempfile::TempDir,
     elsewhere: tempfile::TempDir,
     victim: Child,
-    protected: Protected,
+    protected: ProtectedFiles,
     ports: [u16; 3],
     mark: String,
 }
@@ -61,7 +61,7 @@ impl SandboxFixture {
         let root = tempfile::tempdir_in(root).expect("a folder can be made");
         let elsewhere = tempfile::tempdir_in("/tmp").expect("a folder can be made");
         let mark = format!("gander-escape-{}", root.path().file_name().expect("it has a name").display());
-        let protected = Protected::default();
+        let protected = ProtectedFiles::default();
         let mut fixture = Self { root, elsewhere, victim: nobody(), protected, ports: [0; 3], mark };
         fixture.plant();
         fixture.ports = [listen_tcp("127.0.0.1:0"), answer_udp(), listen_tcp("[::1]:0")];
@@ -132,9 +132,10 @@ impl SandboxFixture {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
         runtime.block_on(async {
-            let watched = self.protected.begin(&[self.at("ws")]).await.expect("the workspace can be looked through");
+            let watched =
+                self.protected.watch_command(&[self.at("ws")]).await.expect("the workspace can be looked through");
             let said = self.said(command, attempt);
-            drop(watched.end(OnChange::SetAside).await.expect("the workspace can be looked through"));
+            drop(watched.finish(OnChange::SetAside).await.expect("the workspace can be looked through"));
             said
         })
     }

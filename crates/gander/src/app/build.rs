@@ -7,19 +7,19 @@ use anyhow::Context as _;
 use futures::FutureExt as _;
 use gander_agent::modes::AgentCatalog;
 use gander_agent::{delegate, native_toolbox};
-use gander_domain::{Recovery, Settings, ToolSpec};
+use gander_domain::{Recovery, Settings};
 use gander_gateway::protocols;
 use gander_mcp::Keyring;
 use gander_native::Native;
 use gander_runtime::backend::goosed::Goosed;
 use gander_runtime::hub::Hub;
 use gander_services::agents::{Agent, Agents};
-use gander_services::apps::{Apps, app_tool_specs};
-use gander_services::artifacts::{Artifacts, artifact_tool_specs};
+use gander_services::apps::{Apps, listed_app_tools};
+use gander_services::artifacts::{Artifacts, listed_artifact_tools};
 use gander_services::clients::AttachedClients;
 use gander_services::extensions::{self, Extensions, ExtensionsConfig, NetworkStore, PinStore};
 use gander_services::grants::Grants;
-use gander_services::memory::{Memories, memory_tool_specs};
+use gander_services::memory::{Memories, listed_memory_tools};
 use gander_services::models::{ModelPreferences, Models};
 use gander_services::paths::Paths;
 use gander_services::recipes::Recipes;
@@ -31,9 +31,9 @@ use gander_services::trust::{PROJECT_FOLDER, Trust};
 use gander_services::workspaces::Workspaces;
 use gander_services::{Control, Services};
 use gander_store::Store;
-use gander_tools::protected::Protected;
+use gander_tools::protected::ProtectedFiles;
 use gander_tools::sandbox::Sandbox;
-use gander_tools::{FileAccess, Redactor, ToolEnv, Toolbox};
+use gander_tools::{FileAccess, Group, ListedTool, Redactor, ToolEnv, Toolbox};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -91,9 +91,10 @@ pub(super) fn build_agent_catalog(config: &Config, trust: &Trust, files: &FileAc
 }
 
 /// Every tool of our own that a session may have, whichever of them are on.
-pub(super) fn own_tool_specs(toolbox: &Toolbox) -> Arc<[ToolSpec]> {
-    let lent = app_tool_specs().into_iter().chain(artifact_tool_specs()).chain(memory_tool_specs());
-    toolbox.specs().iter().cloned().chain([delegate::spec()]).chain(lent).collect()
+pub(super) fn own_tools(toolbox: &Toolbox) -> Arc<[ListedTool]> {
+    let delegate = ListedTool { spec: delegate::delegate_spec(), group: Group::Delegate };
+    let lent = listed_app_tools().into_iter().chain(listed_artifact_tools()).chain(listed_memory_tools());
+    toolbox.listed_tools().iter().cloned().chain([delegate]).chain(lent).collect()
 }
 
 /// What the server keeps beside its sessions.
@@ -160,7 +161,7 @@ pub(super) fn build_native(config: &Config, models: &Arc<Models>, stored: &Store
         redactor: Redactor::new(secrets_to_redact(config)),
         sandbox,
         network: sandbox::network_access(config.sections.sandbox.network),
-        protected: Protected::storing(config.paths.protected()),
+        protected: ProtectedFiles::with_store(config.paths.protected()),
         ..ToolEnv::default()
     };
     Native {
@@ -175,7 +176,7 @@ pub(super) fn build_native(config: &Config, models: &Arc<Models>, stored: &Store
         grants: stored.grants.clone(),
         trust: stored.trust.clone(),
         extensions: Arc::clone(&stored.extensions),
-        own: config.own.clone(),
+        user_dirs: config.own.clone(),
         recipes: Arc::clone(&stored.recipes),
         apps: stored.apps.clone(),
         artifacts: stored.artifacts.clone(),
@@ -216,7 +217,7 @@ pub(super) fn build_services(
     agents: Arc<Agents>,
     stored: StoredServices,
     models: &Arc<Models>,
-    tools: Arc<[ToolSpec]>,
+    tools: Arc<[ListedTool]>,
     controls: mpsc::Sender<ControlRequest>,
 ) -> Services {
     let manifest = agents.default_manifest();

@@ -27,7 +27,7 @@ impl Extension {
 
     /// Tools of our own that it switches on or off.
     pub(super) fn built_in_switch(&self) -> Option<(BuiltIn, bool)> {
-        let built_in = BuiltIn::named(&self.name).filter(|_| self.entry.is_built_in())?;
+        let built_in = BuiltIn::from_name(&self.name).filter(|_| self.entry.is_built_in())?;
         Some((built_in, self.entry.enabled != Some(false)))
     }
 

@@ -38,7 +38,7 @@ async fn nothing_starts_before_it_is_wanted() {
         circumstances(folder.path(), Arc::new(MemoryToolPinStore::default())),
     );
     assert_eq!(servers.statuses()[0].state, ServerState::Asleep);
-    assert!(servers.are_asleep() && servers.specs().is_empty());
+    assert!(servers.are_asleep() && servers.listed_tools().is_empty());
     servers.wait_until_settled().await;
     assert_eq!(servers.statuses()[0].state, ServerState::Ready);
 }
@@ -92,7 +92,7 @@ async fn one_that_is_down_costs_a_turn_nothing_and_is_named_once() {
     servers.start_all();
     until("it is back", || servers.statuses()[0].state == ServerState::Ready).await;
     while !matches!(events.recv().await.expect("the servers live"), ServerEvent::Tools) {}
-    assert_eq!(servers.specs().len(), 22);
+    assert_eq!(servers.listed_tools().len(), 22);
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn one_that_nobody_needs_goes_to_sleep() {
     let servers = Servers::new(vec![spec("script", "good")], short);
     servers.wait_until_settled().await;
     until("it sleeps", || servers.are_asleep()).await;
-    assert_eq!(servers.specs().len(), 22, "its tools stay on offer");
+    assert_eq!(servers.listed_tools().len(), 22, "its tools stay on offer");
     servers.wait_until_settled().await;
     assert_eq!(servers.statuses()[0].state, ServerState::Ready);
 }

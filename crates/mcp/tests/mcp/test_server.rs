@@ -105,7 +105,7 @@ impl TestServer {
     }
 
     pub fn tools(&self) -> Vec<String> {
-        self.servers.specs().into_iter().map(|spec| spec.name).collect()
+        self.servers.listed_tools().into_iter().map(|tool| tool.spec.name).collect()
     }
 
     /// The next events that are no change of tools.

@@ -16,7 +16,7 @@ async fn they_are_offered_under_the_servers_name() {
     let server = TestServer::with(vec![spec("my script", "good"), spec("my script", "good")]).await;
     let tools = server.tools();
     assert_eq!((tools.len(), tools[0].as_str(), tools[20].as_str()), (42, "my_script__echo", "my_script_2__echo"));
-    let echo = &server.servers.specs()[0];
+    let echo = &server.servers.listed_tools()[0].spec;
     assert_eq!(echo.description, "Says it again\n(A tool of the MCP server my_script.)");
     assert_eq!(echo.schema, json!({"type": "object", "properties": {}}));
     let told = server.servers.instructions();

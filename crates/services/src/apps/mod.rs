@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::artifacts::{ArtifactContent, ArtifactError, ArtifactScope, Artifacts, NewVersion, SavedVersion};
 
-pub use tools::{AppTools, app_tool_specs};
+pub use tools::{app_tools, listed_app_tools};
 
 /// What apps are, on the shelf.
 const PAGE_MIME: &str = "text/html";

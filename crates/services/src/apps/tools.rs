@@ -1,27 +1,20 @@
 //! `app_create`, `app_update`, `app_list` and `app_read`: an agent's way to apps.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use gander_domain::sanitize;
-use gander_domain::{Principal, ToolKind, ToolSpec};
-use gander_tools::ToolEvent;
+use gander_domain::{Principal, ToolCall, ToolKind, ToolResult, ToolSpec};
+use gander_tools::{Group, ListedTool, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
 use super::{AppError, Apps};
-use crate::toolset::{Toolset, parse_arguments, tool_spec};
-
-/// The apps of one person, for their sessions.
-pub struct AppTools {
-    /// Everybody's.
-    pub apps: Apps,
-    /// Whose session it is.
-    pub principal: Principal,
-}
+use crate::tool_arguments::{parse_arguments, text_result, tool_preview, tool_spec};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Create {
+struct Create {
     name: String,
     #[serde(default)]
     description: Option<String>,
@@ -30,7 +23,7 @@ pub struct Create {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Update {
+struct Update {
     name: String,
     #[serde(default)]
     html: Option<String>,
@@ -47,7 +40,7 @@ struct Edit {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Read {
+struct Read {
     name: String,
     #[serde(default)]
     version: Option<u64>,
@@ -57,79 +50,131 @@ pub struct Read {
 #[serde(deny_unknown_fields)]
 struct List {}
 
-/// A call, read.
-pub enum AppCall {
+/// A call, parsed.
+enum AppCall {
     Create(Create),
     Update(Update),
     List,
     Read(Read),
 }
 
-/// What they are.
-pub fn app_tool_specs() -> Vec<ToolSpec> {
+/// The tools as lists show them.
+pub fn listed_app_tools() -> Vec<ListedTool> {
+    AppToolKind::ALL.map(|kind| ListedTool { spec: app_tool_spec(kind), group: Group::Apps }).into()
+}
+
+fn app_tool_spec(kind: AppToolKind) -> ToolSpec {
     let text = || json!({"type": "string"});
     let edits = json!({"type": "array", "items": {"type": "object", "properties": {"old": text(), "new": text()},
 "required": ["old", "new"], "additionalProperties": false}});
-    vec![
-        tool_spec(
-            "app_create",
+    match kind {
+        AppToolKind::Create => tool_spec(
+            kind.name(),
             "Makes an app: one HTML page with its styles and scripts inside, which loads nothing from elsewhere.",
             &json!({"name": text(), "description": text(), "html": text()}),
             &["name", "html"],
         ),
-        tool_spec(
-            "app_update",
+        AppToolKind::Update => tool_spec(
+            kind.name(),
             "Makes a new version of an app: its whole page as html, or edits that each replace a text occurring once.",
             &json!({"name": text(), "html": text(), "edits": edits}),
             &["name"],
         ),
-        tool_spec("app_list", "Lists the apps there are.", &json!({}), &[]),
-        tool_spec(
-            "app_read",
+        AppToolKind::List => tool_spec(kind.name(), "Lists the apps there are.", &json!({}), &[]),
+        AppToolKind::Read => tool_spec(
+            kind.name(),
             "Gives an app's page, in its latest version or an older one.",
             &json!({"name": text(), "version": {"type": "integer", "minimum": 0}}),
             &["name"],
         ),
-    ]
+    }
 }
 
-#[async_trait]
-impl Toolset for AppTools {
-    type Call = AppCall;
+/// Which of the tools.
+#[derive(Clone, Copy)]
+enum AppToolKind {
+    Create,
+    Update,
+    List,
+    Read,
+}
 
-    fn specs(&self) -> Vec<ToolSpec> {
-        app_tool_specs()
-    }
+impl AppToolKind {
+    const ALL: [Self; 4] = [Self::Create, Self::Update, Self::List, Self::Read];
 
-    fn parse_call(&self, name: &str, arguments: &Value) -> Option<Result<AppCall, String>> {
-        Some(match name {
-            "app_create" => parse_arguments(arguments).map(AppCall::Create),
-            "app_update" => parse_arguments(arguments).map(AppCall::Update),
-            "app_list" => parse_arguments(arguments).map(|List {}| AppCall::List),
-            "app_read" => parse_arguments(arguments).map(AppCall::Read),
-            _ => return None,
-        })
-    }
-
-    fn call_title(&self, call: &AppCall) -> (String, ToolKind) {
-        match call {
-            AppCall::Create(create) => {
-                (format!("Make the app {}", sanitize::visible_line(&create.name)), ToolKind::Edit)
-            }
-            AppCall::Update(update) => {
-                (format!("Change the app {}", sanitize::visible_line(&update.name)), ToolKind::Edit)
-            }
-            AppCall::List => ("List the apps".to_owned(), ToolKind::Read),
-            AppCall::Read(read) => (format!("Read the app {}", sanitize::visible_line(&read.name)), ToolKind::Read),
+    fn name(self) -> &'static str {
+        match self {
+            Self::Create => "app_create",
+            Self::Update => "app_update",
+            Self::List => "app_list",
+            Self::Read => "app_read",
         }
     }
 
-    async fn execute(&self, call: AppCall, _signals: &mpsc::Sender<ToolEvent>) -> Result<String, String> {
-        self.execute_call(call).await.map_err(|error| error.to_string())
+    fn parse_call(self, arguments: &Value) -> Result<AppCall, ToolError> {
+        match self {
+            Self::Create => parse_arguments(arguments).map(AppCall::Create),
+            Self::Update => parse_arguments(arguments).map(AppCall::Update),
+            Self::List => parse_arguments(arguments).map(|List {}| AppCall::List),
+            Self::Read => parse_arguments(arguments).map(AppCall::Read),
+        }
     }
 }
 
-impl AppTools {
+/// One of the tools, for one person's sessions.
+struct AppTool {
+    kind: AppToolKind,
+    apps: Apps,
+    principal: Principal,
+}
+
+/// The tools for a person's sessions.
+pub fn app_tools(apps: &Apps, principal: &Principal) -> Vec<Arc<dyn Tool>> {
+    let tool = |kind| AppTool { kind, apps: apps.clone(), principal: principal.clone() };
+    AppToolKind::ALL.map(|kind| Arc::new(tool(kind)) as Arc<dyn Tool>).into()
+}
+
+#[async_trait]
+impl Tool for AppTool {
+    fn name(&self) -> &str {
+        self.kind.name()
+    }
+
+    fn group(&self) -> Group {
+        Group::Apps
+    }
+
+    fn effect(&self) -> ToolEffect {
+        match self.kind {
+            AppToolKind::Create | AppToolKind::Update => ToolEffect::StoreWrite,
+            AppToolKind::List | AppToolKind::Read => ToolEffect::Internal,
+        }
+    }
+
+    fn spec(&self) -> ToolSpec {
+        app_tool_spec(self.kind)
+    }
+
+    fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
+        Ok(tool_preview(call_title(&self.kind.parse_call(arguments)?)))
+    }
+
+    async fn run(&self, call: &ToolCall, _context: &ToolContext) -> Result<ToolResult, ToolError> {
+        text_result(self.execute_call(self.kind.parse_call(&call.arguments)?).await)
+    }
+}
+
+/// A call in one line for people, and what kind of thing it does.
+fn call_title(call: &AppCall) -> (String, ToolKind) {
+    match call {
+        AppCall::Create(create) => (format!("Make the app {}", sanitize::visible_line(&create.name)), ToolKind::Edit),
+        AppCall::Update(update) => (format!("Change the app {}", sanitize::visible_line(&update.name)), ToolKind::Edit),
+        AppCall::List => ("List the apps".to_owned(), ToolKind::Read),
+        AppCall::Read(read) => (format!("Read the app {}", sanitize::visible_line(&read.name)), ToolKind::Read),
+    }
+}
+
+impl AppTool {
     async fn execute_call(&self, call: AppCall) -> Result<String, AppError> {
         let (apps, principal) = (&self.apps, &self.principal);
         match call {

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 pub use gander_domain::ArtifactContent;
 pub use index::{NamedArtifact, SavedVersion};
-pub use tools::{ArtifactTools, artifact_tool_specs};
+pub use tools::{artifact_tools, listed_artifact_tools};
 
 use gander_runtime::hub::OnDeleted;
 use gander_store::clock;

@@ -1,30 +1,22 @@
 //! `artifact_save`, `artifact_list` and `artifact_read`: an agent's way to its session's artifacts.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use gander_domain::sanitize;
-use gander_domain::{SessionId, ToolKind, ToolSpec};
-use gander_tools::ToolEvent;
+use gander_domain::{SessionId, ToolCall, ToolKind, ToolResult, ToolSpec};
+use gander_tools::{Group, ListedTool, Tool, ToolContext, ToolEffect, ToolError, ToolEvent, ToolPreview, Workspace};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::page::text_page;
 use super::{ArtifactContent, ArtifactError, ArtifactScope, Artifacts, NamedArtifact, NewVersion};
-use crate::toolset::{Toolset, parse_arguments, tool_spec};
-
-/// The artifacts of one session, for its runs.
-pub struct ArtifactTools {
-    /// Everybody's.
-    pub artifacts: Artifacts,
-    /// Which session.
-    pub session: SessionId,
-    /// So many bytes of a text are read at once.
-    pub page: usize,
-}
+use crate::tool_arguments::{parse_arguments, text_result, tool_preview, tool_spec};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Save {
+struct Save {
     name: String,
     text: String,
     #[serde(default)]
@@ -37,7 +29,7 @@ struct List {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Read {
+struct Read {
     name: String,
     #[serde(default)]
     version: Option<u64>,
@@ -45,8 +37,8 @@ pub struct Read {
     offset: usize,
 }
 
-/// A call, read.
-pub enum ArtifactCall {
+/// A call, parsed.
+enum ArtifactCall {
     Save(Save),
     List,
     Read(Read),
@@ -71,66 +63,121 @@ enum Unable {
     NamedArtifact(#[from] ArtifactError),
 }
 
-/// What they are.
-pub fn artifact_tool_specs() -> Vec<ToolSpec> {
+/// The tools as lists show them.
+pub fn listed_artifact_tools() -> Vec<ListedTool> {
+    ArtifactToolKind::ALL.map(|kind| ListedTool { spec: artifact_tool_spec(kind), group: Group::Artifacts }).into()
+}
+
+fn artifact_tool_spec(kind: ArtifactToolKind) -> ToolSpec {
     let text = || json!({"type": "string"});
     let from_0 = || json!({"type": "integer", "minimum": 0});
-    vec![
-        tool_spec(
-            "artifact_save",
+    match kind {
+        ArtifactToolKind::Save => tool_spec(
+            kind.name(),
             "Puts a text away under a name, for whoever asked: a report, a table, a page. The same name again is a new version.",
             &json!({"name": text(), "text": text(), "media_type": text()}),
             &["name", "text"],
         ),
-        tool_spec("artifact_list", "Lists what was put away in this session.", &json!({}), &[]),
-        tool_spec(
-            "artifact_read",
+        ArtifactToolKind::List => tool_spec(kind.name(), "Lists what was put away in this session.", &json!({}), &[]),
+        ArtifactToolKind::Read => tool_spec(
+            kind.name(),
             "Gives a text that was put away, in its latest version or an older one. A long one comes in parts: offset \
 says how many lines to leave out before.",
             &json!({"name": text(), "version": from_0(), "offset": from_0()}),
             &["name"],
         ),
-    ]
+    }
 }
 
-#[async_trait]
-impl Toolset for ArtifactTools {
-    type Call = ArtifactCall;
+/// Which of the tools.
+#[derive(Clone, Copy)]
+enum ArtifactToolKind {
+    Save,
+    List,
+    Read,
+}
 
-    fn specs(&self) -> Vec<ToolSpec> {
-        artifact_tool_specs()
-    }
+impl ArtifactToolKind {
+    const ALL: [Self; 3] = [Self::Save, Self::List, Self::Read];
 
-    fn parse_call(&self, name: &str, arguments: &Value) -> Option<Result<ArtifactCall, String>> {
-        Some(match name {
-            "artifact_save" => parse_arguments(arguments).map(ArtifactCall::Save),
-            "artifact_list" => parse_arguments(arguments).map(|List {}| ArtifactCall::List),
-            "artifact_read" => parse_arguments(arguments).map(ArtifactCall::Read),
-            _ => return None,
-        })
-    }
-
-    fn call_title(&self, call: &ArtifactCall) -> (String, ToolKind) {
-        match call {
-            ArtifactCall::Save(save) => (format!("Put away {}", sanitize::visible_line(&save.name)), ToolKind::Edit),
-            ArtifactCall::List => ("List what was put away".to_owned(), ToolKind::Read),
-            ArtifactCall::Read(read) => {
-                (format!("Read the artifact {}", sanitize::visible_line(&read.name)), ToolKind::Read)
-            }
+    fn name(self) -> &'static str {
+        match self {
+            Self::Save => "artifact_save",
+            Self::List => "artifact_list",
+            Self::Read => "artifact_read",
         }
     }
 
-    async fn execute(&self, call: ArtifactCall, signals: &mpsc::Sender<ToolEvent>) -> Result<String, String> {
-        let done = match call {
-            ArtifactCall::Save(save) => self.save(save, signals).await,
-            ArtifactCall::List => self.list().await,
-            ArtifactCall::Read(read) => self.load(read).await,
-        };
-        done.map_err(|error| error.to_string())
+    fn parse_call(self, arguments: &Value) -> Result<ArtifactCall, ToolError> {
+        match self {
+            Self::Save => parse_arguments(arguments).map(ArtifactCall::Save),
+            Self::List => parse_arguments(arguments).map(|List {}| ArtifactCall::List),
+            Self::Read => parse_arguments(arguments).map(ArtifactCall::Read),
+        }
     }
 }
 
-impl ArtifactTools {
+/// One of the tools, for one session's runs.
+struct ArtifactTool {
+    kind: ArtifactToolKind,
+    artifacts: Artifacts,
+    session: SessionId,
+    /// So many bytes of a text are read at once.
+    page: usize,
+}
+
+/// The tools for a session's runs; a text is read in pages of so many bytes.
+pub fn artifact_tools(artifacts: &Artifacts, session: SessionId, page: usize) -> Vec<Arc<dyn Tool>> {
+    let tool = |kind| ArtifactTool { kind, artifacts: artifacts.clone(), session, page };
+    ArtifactToolKind::ALL.map(|kind| Arc::new(tool(kind)) as Arc<dyn Tool>).into()
+}
+
+#[async_trait]
+impl Tool for ArtifactTool {
+    fn name(&self) -> &str {
+        self.kind.name()
+    }
+
+    fn group(&self) -> Group {
+        Group::Artifacts
+    }
+
+    fn effect(&self) -> ToolEffect {
+        match self.kind {
+            ArtifactToolKind::Save => ToolEffect::StoreWrite,
+            ArtifactToolKind::List | ArtifactToolKind::Read => ToolEffect::Internal,
+        }
+    }
+
+    fn spec(&self) -> ToolSpec {
+        artifact_tool_spec(self.kind)
+    }
+
+    fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
+        Ok(tool_preview(call_title(&self.kind.parse_call(arguments)?)))
+    }
+
+    async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        text_result(match self.kind.parse_call(&call.arguments)? {
+            ArtifactCall::Save(save) => self.save(save, &context.signals).await,
+            ArtifactCall::List => self.list().await,
+            ArtifactCall::Read(read) => self.load(read).await,
+        })
+    }
+}
+
+/// A call in one line for people, and what kind of thing it does.
+fn call_title(call: &ArtifactCall) -> (String, ToolKind) {
+    match call {
+        ArtifactCall::Save(save) => (format!("Put away {}", sanitize::visible_line(&save.name)), ToolKind::Edit),
+        ArtifactCall::List => ("List what was put away".to_owned(), ToolKind::Read),
+        ArtifactCall::Read(read) => {
+            (format!("Read the artifact {}", sanitize::visible_line(&read.name)), ToolKind::Read)
+        }
+    }
+}
+
+impl ArtifactTool {
     async fn save(&self, save: Save, signals: &mpsc::Sender<ToolEvent>) -> Result<String, Unable> {
         let Save { name, text, media_type } = save;
         if name.starts_with("user:") {
@@ -138,10 +185,10 @@ impl ArtifactTools {
         }
         let mime = Some(media_type.unwrap_or_else(|| "text/plain".to_owned()));
         let (metadata, content) = (Map::new(), ArtifactContent::Text { text });
-        let told = content.content_for_log();
+        let logged = content.content_for_log();
         let new = NewVersion { name: name.clone(), mime: mime.clone(), metadata, content };
         let version = self.artifacts.save(&self.artifact_scope(), new).await?.number;
-        if signals.send(ToolEvent::Saved { name: name.clone(), version, mime, content: told }).await.is_err() {
+        if signals.send(ToolEvent::Saved { name: name.clone(), version, mime, content: logged }).await.is_err() {
             tracing::debug!(name, "an artifact was saved after its run");
         }
         Ok(format!("{name} is put away in version {version}"))

@@ -38,7 +38,7 @@ impl Extensions {
     ) -> BuiltIns {
         let on = |built_in: &BuiltIn| {
             let named = |(name, entry): &&(String, ExtensionEntry)| {
-                entry.is_built_in() && BuiltIn::named(name) == Some(*built_in)
+                entry.is_built_in() && BuiltIn::from_name(name) == Some(*built_in)
             };
             let project = project.iter().find(named).map(|(_, entry)| entry.enabled != Some(false));
             let own = self.config.registry.built_in_switch(ExtensionScope::Session(session), built_in.name());
@@ -73,12 +73,13 @@ impl Extensions {
 
     /// The one of this name, unless a server takes its place.
     pub(super) fn find_built_in(&self, name: &str, servers: &[Spec]) -> Option<BuiltIn> {
-        BuiltIn::named(name).filter(|known| servers.iter().all(|spec| spec.name != known.name() && spec.name != name))
+        BuiltIn::from_name(name)
+            .filter(|known| servers.iter().all(|spec| spec.name != known.name() && spec.name != name))
     }
 
     fn is_globally_on(&self, built_in: BuiltIn) -> bool {
         let written = self.switched.get(&built_in).copied();
         let kept = self.config.registry.built_in_switch(ExtensionScope::Everywhere, built_in.name());
-        kept.or(written).unwrap_or_else(|| built_in.is_usual())
+        kept.or(written).unwrap_or_else(|| built_in.is_default())
     }
 }

@@ -101,7 +101,7 @@ impl ExtensionEntry {
     }
 
     fn validated_built_in(self, name: &str) -> Result<Self, String> {
-        match (BuiltIn::named(name), &self.command, &self.url) {
+        match (BuiltIn::from_name(name), &self.command, &self.url) {
             (Some(_), None, None) => Ok(self),
             (Some(_), _, _) => Err(format!("a built-in extension has neither a command nor a url: {name}")),
             (None, _, _) => Err(absence_reason(name)),

@@ -203,7 +203,7 @@ impl Extensions {
     /// The servers that are known for every session, if this is one of them or one of our own.
     fn find_global_specs(&self, name: &str) -> Result<Vec<Spec>, ExtensionError> {
         let servers: Vec<Spec> = self.known_with_switch().into_iter().map(|(spec, _)| spec).collect();
-        match BuiltIn::named(name).is_some() || servers.iter().any(|spec| spec.name == name) {
+        match BuiltIn::from_name(name).is_some() || servers.iter().any(|spec| spec.name == name) {
             true => Ok(servers),
             false => Err(ExtensionError::NoSuch(name.to_owned())),
         }
@@ -220,7 +220,7 @@ impl Extensions {
         if entry == ExtensionEntry::default() && self.is_configured(name) {
             return self.restore(range, name).await;
         }
-        let own = BuiltIn::named(name).filter(|_| entry == ExtensionEntry::default() || entry.is_built_in());
+        let own = BuiltIn::from_name(name).filter(|_| entry == ExtensionEntry::default() || entry.is_built_in());
         if let Some(built_in) = own {
             return self.turn_on_built_in(range, built_in).await;
         }

@@ -9,7 +9,7 @@ use gander_domain::sanitize;
 use gander_store::{FactEntry, FactLog, FactState, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
-pub use tools::{MemoryTools, memory_tool_specs};
+pub use tools::{listed_memory_tools, memory_tools};
 
 /// Logs of memories begin like this.
 const SCOPE: &str = "memory/";

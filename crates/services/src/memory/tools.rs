@@ -1,32 +1,23 @@
 //! `remember_memory`, `retrieve_memories` and how they are forgotten: an agent's way to what it was asked to remember.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use gander_domain::sanitize;
-use gander_domain::{Principal, ToolKind, ToolSpec};
-use gander_tools::{BuiltIn, ToolEvent};
+use gander_domain::{Principal, ToolCall, ToolKind, ToolResult, ToolSpec};
+use gander_tools::{Group, ListedTool, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
 use super::{Memories, Memory, MemoryError, MemoryScope, memories_text};
-use crate::toolset::{Toolset, parse_arguments, tool_spec};
+use crate::tool_arguments::{parse_arguments, text_result, tool_preview, tool_spec};
 
 /// Every category.
 pub(super) const ALL: &str = "*";
 
-/// The memories of one person, for sessions in one folder.
-pub struct MemoryTools {
-    /// Everybody's.
-    pub memories: Memories,
-    /// Whose session it is.
-    pub principal: Principal,
-    /// The folder it works in.
-    pub folder: String,
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RememberArguments {
+struct RememberArguments {
     category: String,
     data: String,
     #[serde(default)]
@@ -36,107 +27,162 @@ pub struct RememberArguments {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CategoryArguments {
+struct CategoryArguments {
     category: String,
     is_global: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TextArguments {
+struct TextArguments {
     category: String,
     memory_content: String,
     is_global: bool,
 }
 
-/// A call, read.
-pub enum MemoryCall {
+/// A call, parsed.
+enum MemoryCall {
     Remember(RememberArguments),
     Retrieve(CategoryArguments),
     Forget(CategoryArguments),
     ForgetOne(TextArguments),
 }
 
-/// The tools, as goose's users know them.
-pub fn memory_tool_specs() -> Vec<ToolSpec> {
-    let named = |name: &str| format!("{}{name}", BuiltIn::MEMORY);
+/// The tools as lists show them.
+pub fn listed_memory_tools() -> Vec<ListedTool> {
+    MemoryToolKind::ALL.map(|kind| ListedTool { spec: memory_tool_spec(kind), group: Group::Memory }).into()
+}
+
+fn memory_tool_spec(kind: MemoryToolKind) -> ToolSpec {
     let text = || json!({"type": "string"});
     let global = json!({"type": "boolean", "description": "true: in every session, false: in this project"});
-    vec![
-        tool_spec(
-            &named("remember_memory"),
+    match kind {
+        MemoryToolKind::Remember => tool_spec(
+            kind.name(),
             "Remembers something beyond this session. Use it when the person asks you to, or says what should always hold.",
             &json!({"category": text(), "data": text(), "tags": {"type": "array", "items": text()}, "is_global": global}),
             &["category", "data", "is_global"],
         ),
-        tool_spec(
-            &named("retrieve_memories"),
+        MemoryToolKind::Retrieve => tool_spec(
+            kind.name(),
             "Gives what is remembered of a category; * for all of them.",
             &json!({"category": text(), "is_global": global}),
             &["category", "is_global"],
         ),
-        tool_spec(
-            &named("remove_memory_category"),
+        MemoryToolKind::Forget => tool_spec(
+            kind.name(),
             "Forgets everything of a category; * for all of them.",
             &json!({"category": text(), "is_global": global}),
             &["category", "is_global"],
         ),
-        tool_spec(
-            &named("remove_specific_memory"),
+        MemoryToolKind::ForgetOne => tool_spec(
+            kind.name(),
             "Forgets one memory of a category, by its text.",
             &json!({"category": text(), "memory_content": text(), "is_global": global}),
             &["category", "memory_content", "is_global"],
         ),
-    ]
+    }
 }
 
-#[async_trait]
-impl Toolset for MemoryTools {
-    type Call = MemoryCall;
+/// Which of the tools.
+#[derive(Clone, Copy)]
+enum MemoryToolKind {
+    Remember,
+    Retrieve,
+    Forget,
+    ForgetOne,
+}
 
-    fn specs(&self) -> Vec<ToolSpec> {
-        memory_tool_specs()
-    }
+impl MemoryToolKind {
+    const ALL: [Self; 4] = [Self::Remember, Self::Retrieve, Self::Forget, Self::ForgetOne];
 
-    fn parse_call(&self, name: &str, arguments: &Value) -> Option<Result<MemoryCall, String>> {
-        Some(match name.strip_prefix(BuiltIn::MEMORY)? {
-            "remember_memory" => parse_arguments(arguments).map(MemoryCall::Remember),
-            "retrieve_memories" => parse_arguments(arguments).map(MemoryCall::Retrieve),
-            "remove_memory_category" => parse_arguments(arguments).map(MemoryCall::Forget),
-            "remove_specific_memory" => parse_arguments(arguments).map(MemoryCall::ForgetOne),
-            _ => return None,
-        })
-    }
-
-    fn call_title(&self, call: &MemoryCall) -> (String, ToolKind) {
-        let shown = |category: &str, is_global: bool| {
-            let place = if is_global { "everywhere" } else { "in this project" };
-            format!("{} ({place})", sanitize::visible_line(category))
-        };
-        match call {
-            MemoryCall::Remember(RememberArguments { category, data, is_global, .. }) => (
-                format!("Remember in {}: {}", shown(category, *is_global), sanitize::visible_line(data)),
-                ToolKind::Edit,
-            ),
-            MemoryCall::Retrieve(CategoryArguments { category, is_global }) => {
-                (format!("Recall {}", shown(category, *is_global)), ToolKind::Read)
-            }
-            MemoryCall::Forget(CategoryArguments { category, is_global }) => {
-                (format!("Forget all of {}", shown(category, *is_global)), ToolKind::Delete)
-            }
-            MemoryCall::ForgetOne(TextArguments { category, memory_content, is_global }) => {
-                let of = shown(category, *is_global);
-                (format!("Forget in {of}: {}", sanitize::visible_line(memory_content)), ToolKind::Delete)
-            }
+    /// As goose's users know them, with the extension's name before it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Remember => "memory__remember_memory",
+            Self::Retrieve => "memory__retrieve_memories",
+            Self::Forget => "memory__remove_memory_category",
+            Self::ForgetOne => "memory__remove_specific_memory",
         }
     }
 
-    async fn execute(&self, call: MemoryCall, _signals: &mpsc::Sender<ToolEvent>) -> Result<String, String> {
-        self.execute_call(call).await.map_err(|error| error.to_string())
+    fn parse_call(self, arguments: &Value) -> Result<MemoryCall, ToolError> {
+        match self {
+            Self::Remember => parse_arguments(arguments).map(MemoryCall::Remember),
+            Self::Retrieve => parse_arguments(arguments).map(MemoryCall::Retrieve),
+            Self::Forget => parse_arguments(arguments).map(MemoryCall::Forget),
+            Self::ForgetOne => parse_arguments(arguments).map(MemoryCall::ForgetOne),
+        }
     }
 }
 
-impl MemoryTools {
+/// One of the tools, for one person's sessions in one folder.
+struct MemoryTool {
+    kind: MemoryToolKind,
+    memories: Memories,
+    principal: Principal,
+    folder: String,
+}
+
+/// The tools for a person's sessions in a folder.
+pub fn memory_tools(memories: &Memories, principal: &Principal, folder: &str) -> Vec<Arc<dyn Tool>> {
+    let tool =
+        |kind| MemoryTool { kind, memories: memories.clone(), principal: principal.clone(), folder: folder.to_owned() };
+    MemoryToolKind::ALL.map(|kind| Arc::new(tool(kind)) as Arc<dyn Tool>).into()
+}
+
+#[async_trait]
+impl Tool for MemoryTool {
+    fn name(&self) -> &str {
+        self.kind.name()
+    }
+
+    fn group(&self) -> Group {
+        Group::Memory
+    }
+
+    /// What is remembered is told to every later session: a person is asked about each call.
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Unknown
+    }
+
+    fn spec(&self) -> ToolSpec {
+        memory_tool_spec(self.kind)
+    }
+
+    fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
+        Ok(tool_preview(call_title(&self.kind.parse_call(arguments)?)))
+    }
+
+    async fn run(&self, call: &ToolCall, _context: &ToolContext) -> Result<ToolResult, ToolError> {
+        text_result(self.execute_call(self.kind.parse_call(&call.arguments)?).await)
+    }
+}
+
+/// A call in one line for people, and what kind of thing it does.
+fn call_title(call: &MemoryCall) -> (String, ToolKind) {
+    let shown = |category: &str, is_global: bool| {
+        let place = if is_global { "everywhere" } else { "in this project" };
+        format!("{} ({place})", sanitize::visible_line(category))
+    };
+    match call {
+        MemoryCall::Remember(RememberArguments { category, data, is_global, .. }) => {
+            (format!("Remember in {}: {}", shown(category, *is_global), sanitize::visible_line(data)), ToolKind::Edit)
+        }
+        MemoryCall::Retrieve(CategoryArguments { category, is_global }) => {
+            (format!("Recall {}", shown(category, *is_global)), ToolKind::Read)
+        }
+        MemoryCall::Forget(CategoryArguments { category, is_global }) => {
+            (format!("Forget all of {}", shown(category, *is_global)), ToolKind::Delete)
+        }
+        MemoryCall::ForgetOne(TextArguments { category, memory_content, is_global }) => {
+            let of = shown(category, *is_global);
+            (format!("Forget in {of}: {}", sanitize::visible_line(memory_content)), ToolKind::Delete)
+        }
+    }
+}
+
+impl MemoryTool {
     async fn execute_call(&self, call: MemoryCall) -> Result<String, MemoryError> {
         let (memories, principal) = (&self.memories, &self.principal);
         match call {

@@ -26,7 +26,7 @@ pub struct RecipeExtensions {
 pub fn resolve_recipe_extensions(extensions: &Extensions, recipe: &Recipe, reach: &Reach) -> RecipeExtensions {
     let mut resolved = RecipeExtensions::default();
     for extension in recipe.extensions.iter().filter(|extension| !extensions.is_configured(&extension.name)) {
-        match (extension.kind.as_str(), BuiltIn::named(&extension.name)) {
+        match (extension.kind.as_str(), BuiltIn::from_name(&extension.name)) {
             ("stdio", _) => resolved.programs.push(program_spec(extension)),
             ("streamable_http", _) => resolved.addresses.push(address_spec(extension, reach.clone())),
             (_, Some(built_in)) => resolved.built_ins.push(built_in),

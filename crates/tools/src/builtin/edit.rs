@@ -11,8 +11,8 @@ use similar::TextDiff;
 use super::change::WriteLock;
 use super::{change, locations};
 use crate::blocking::BlockingPool;
-use crate::protected::counts_in_part;
-use crate::{Limits, Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
+use crate::protected::has_relevant_part;
+use crate::{Group, Limits, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments};
 use gander_domain::sanitize;
 
 /// Lines of a file that are searched for something similar.
@@ -45,9 +45,21 @@ struct Arguments {
 
 #[async_trait]
 impl Tool for Edit {
+    fn name(&self) -> &str {
+        "edit"
+    }
+
+    fn group(&self) -> Group {
+        Group::Edit
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::FileWrite
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "edit".into(),
+            name: self.name().to_owned(),
             description: "Replaces an exact piece of a file. old must occur exactly once, letter for letter with its \
                           indentation and without the line numbers that read shows; take in more lines to make it unique, \
                           or set replace_all."
@@ -90,7 +102,7 @@ impl Tool for Edit {
         match new {
             Some(new) => change::change_objection(&located, workspace, old.as_deref(), &new),
             // An editor may hold another text than the disk does.
-            None => counts_in_part(located.relative()).then(|| "what it changes cannot be foreseen".to_owned()),
+            None => has_relevant_part(located.relative()).then(|| "what it changes cannot be foreseen".to_owned()),
         }
     }
 

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use super::html;
 use crate::blocking::BlockingPool;
 use crate::process::output::clip;
-use crate::{Blocked, Guard, Limits, Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
+use crate::{
+    Blocked, Group, Guard, Limits, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments,
+};
 use gander_domain::sanitize;
 
 /// Redirects that are followed.
@@ -43,9 +45,21 @@ struct Page {
 
 #[async_trait]
 impl Tool for Fetch {
+    fn name(&self) -> &str {
+        "fetch"
+    }
+
+    fn group(&self) -> Group {
+        Group::Web
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Network
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "fetch".into(),
+            name: self.name().to_owned(),
             description:
                 "Gets a public http or https address. HTML comes as readable text, other text as it is, pictures as \
                           pictures. Addresses of this machine and of private networks are refused."

@@ -17,7 +17,9 @@ use super::locations;
 use crate::files::walk::{Found, Kind, Walk};
 use crate::permission::is_secret;
 use crate::process::output::clip;
-use crate::{Limits, Located, PathError, Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
+use crate::{
+    Group, Limits, Located, PathError, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments,
+};
 
 /// Bytes of one line that are shown.
 const LONGEST_LINE: usize = 500;
@@ -50,9 +52,21 @@ struct Arguments {
 
 #[async_trait]
 impl Tool for Grep {
+    fn name(&self) -> &str {
+        "grep"
+    }
+
+    fn group(&self) -> Group {
+        Group::Look
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Read
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "grep".into(),
+            name: self.name().to_owned(),
             description: "Finds lines by a regular expression (Rust syntax) in a file or in all files below a folder. Shows \
                           path:line:text, and with context path-line-text around it. What .gitignore names, hidden and binary \
                           files are left out."

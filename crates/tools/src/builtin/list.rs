@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::locations;
 use crate::files::walk::{Found, Kind, Walk};
-use crate::{Limits, Located, Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
+use crate::{Group, Limits, Located, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments};
 use gander_domain::sanitize;
 
 pub(crate) struct List {
@@ -33,9 +33,21 @@ struct Arguments {
 
 #[async_trait]
 impl Tool for List {
+    fn name(&self) -> &str {
+        "list"
+    }
+
+    fn group(&self) -> Group {
+        Group::Look
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Read
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "list".into(),
+            name: self.name().to_owned(),
             description: "Names the files and folders (with a / at the end) of a folder, or all files below it that fit a \
                           glob such as **/*.rs. What .gitignore names is left out, and so are hidden files unless hidden is \
                           set."

@@ -5,7 +5,7 @@ use gander_domain::{Plan, PlanItem, PlanStatus, Priority, ToolCall, ToolEnd, Too
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{Tool, ToolContext, ToolError, ToolEvent, ToolPreview, Workspace, arguments};
+use crate::{Group, Tool, ToolContext, ToolEffect, ToolError, ToolEvent, ToolPreview, Workspace, arguments};
 
 const MOST_STEPS: usize = Plan::MAX_ITEMS;
 
@@ -28,9 +28,21 @@ struct Step {
 
 #[async_trait]
 impl Tool for SetPlan {
+    fn name(&self) -> &str {
+        "plan"
+    }
+
+    fn group(&self) -> Group {
+        Group::Plan
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Internal
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "plan".into(),
+            name: self.name().to_owned(),
             description:
                 "Sets the plan that people see, whole: every call replaces the list. Use it for work of several \
                           steps; keep one step in_progress and update it as you go."

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 
 use super::locations;
 use crate::process::output::clip;
-use crate::{Limits, Located, PathError, Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
+use crate::{
+    Group, Limits, Located, PathError, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments,
+};
 use gander_domain::sanitize;
 
 /// Bytes of one line that are shown.
@@ -41,11 +43,23 @@ enum FileKind {
 
 #[async_trait]
 impl Tool for Read {
+    fn name(&self) -> &str {
+        "read"
+    }
+
+    fn group(&self) -> Group {
+        Group::Look
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Read
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "read".into(),
+            name: self.name().to_owned(),
             description: format!(
-                "Reads a file of the workspace. Each line comes as its number, a tab, and the line. Shows {} lines unless \
+                "LineReads a file of the workspace. Each line comes as its number, a tab, and the line. Shows {} lines unless \
                  limit says otherwise; read long files in parts with line and limit. Pictures (png, jpeg, gif, webp) \
                  are shown as such.",
                 self.limits.lines

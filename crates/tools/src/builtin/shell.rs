@@ -10,12 +10,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::shell_reads;
-use crate::files::secret_files::{is_settings, secret_files};
-use crate::permission::{Place, Reads, named_paths, reads, secret_gitattributes};
+use crate::files::secret_files::{is_git_settings, secret_files};
+use crate::permission::{LineReads, WorkspaceFolders, find_reads, named_paths, secret_gitattributes};
 use crate::sandbox::{Network, Sandbox, network_failure};
 use crate::{
-    CommandEnd, CommandLine, Environment, Exit, Limits, Live, Redactor, Tool, ToolContext, ToolError, ToolPreview,
-    Workspace, arguments,
+    CommandEnd, CommandLine, Environment, Exit, Group, Limits, Live, Redactor, Tool, ToolContext, ToolEffect,
+    ToolError, ToolPreview, Workspace, arguments,
 };
 
 pub(crate) const NAME: &str = "shell";
@@ -49,6 +49,18 @@ struct Arguments {
 
 #[async_trait]
 impl Tool for Shell {
+    fn name(&self) -> &str {
+        "shell"
+    }
+
+    fn group(&self) -> Group {
+        Group::Run
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Exec
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.into(),
@@ -147,22 +159,22 @@ impl Shell {
         arguments: &Arguments,
         context: &ToolContext,
     ) -> Result<CommandLine, ToolError> {
-        let (place, folders) = (context.workspace.place(), context.workspace.folders());
+        let (rule_folders, folders) = (context.workspace.rule_folders(), context.workspace.folders());
         let lent = !context.host.is_here() && context.host.offers().terminal;
-        let reads = reads(&command.line, &command.cwd, &place).filter(|reads| reads.whole && !lent);
+        let reads = find_reads(&command.line, &command.cwd, &rule_folders).filter(|reads| reads.whole && !lent);
         let (sandbox, access, asked) = (self.sandbox.clone(), self.network_access(arguments), arguments.network);
         // Folders are looked through, for what must stay as it is and for what must not be seen.
-        let fenced = tokio::task::spawn_blocking(move || match reads {
+        let sandboxed = tokio::task::spawn_blocking(move || match reads {
             Some(reads) => {
                 let access = if asked { Network::Open } else { Network::Closed };
-                read_only_command(command, &reads, &sandbox, (&folders, access), &place)
+                read_only_command(command, &reads, &sandbox, (&folders, access), &rule_folders)
             }
             None => {
                 let wrap = sandbox.policy_for(&folders, access).map(|policy| sandbox.wrap(&policy)).transpose();
-                Ok(CommandLine { wrap: wrap.map_err(not_put_up)?, ..command })
+                Ok(CommandLine { wrap: wrap.map_err(sandbox_error)?, ..command })
             }
         });
-        fenced.await.map_err(|error| not_put_up(std::io::Error::other(error)))?
+        sandboxed.await.map_err(|error| sandbox_error(std::io::Error::other(error)))?
     }
 
     fn network_access(&self, arguments: &Arguments) -> Network {
@@ -174,26 +186,26 @@ impl Shell {
 /// and git starts nothing that a repository names.
 fn read_only_command(
     command: CommandLine,
-    reads: &Reads,
+    reads: &LineReads,
     sandbox: &Sandbox,
     (folders, access): (&[PathBuf], Network),
-    place: &Place,
+    rule_folders: &WorkspaceFolders,
 ) -> Result<CommandLine, ToolError> {
     let Some(policy) = sandbox.policy_for(folders, access) else { return Ok(command) };
-    let attributes = sandbox.file_for_commands(ATTRIBUTES, &secret_gitattributes()).map_err(not_put_up)?;
-    let secrets = secret_files(&reads.searched, place).map_err(|error| ToolError::failed(error.to_string()))?;
+    let attributes = sandbox.file_for_commands(ATTRIBUTES, &secret_gitattributes()).map_err(sandbox_error)?;
+    let secrets = secret_files(&reads.searched, rule_folders).map_err(|error| ToolError::failed(error.to_string()))?;
     // git itself must be able to read its settings. A line that searches them beside it was asked about.
-    let secrets = secrets.into_iter().filter(|path| reads.repositories.is_empty() || !is_settings(path));
+    let secrets = secrets.into_iter().filter(|path| reads.repositories.is_empty() || !is_git_settings(path));
     let policy = policy.read_only(secrets).reading([attributes.clone()]);
     Ok(CommandLine {
-        line: reads.in_safe_form(&command.line),
+        line: reads.rewrite_safely(&command.line),
         environment: command.environment.for_reading(folders, &attributes),
-        wrap: Some(sandbox.wrap(&policy).map_err(not_put_up)?),
+        wrap: Some(sandbox.wrap(&policy).map_err(sandbox_error)?),
         ..command
     })
 }
 
-fn not_put_up(error: std::io::Error) -> ToolError {
+fn sandbox_error(error: std::io::Error) -> ToolError {
     ToolError::failed(format!("the sandbox cannot be put up: {error}"))
 }
 

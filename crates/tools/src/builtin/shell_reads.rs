@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::git_attributes;
 use crate::Workspace;
-use crate::files::secret_files::{is_settings, secret_files};
-use crate::permission::{NamedPath, Place, Reads, RepositoryUse, is_secret, reads};
+use crate::files::secret_files::{is_git_settings, secret_files};
+use crate::permission::{LineReads, NamedPath, RepositoryUse, WorkspaceFolders, find_reads, is_secret};
 
 /// A pattern that stands for more is not looked through.
 const MAX_MATCHES: usize = 4_096;
@@ -25,11 +25,11 @@ const MAX_SETTINGS: u64 = 256 << 10;
 
 /// Why the line of this call must be asked about, although its letters only read.
 pub(crate) fn reads_objection(arguments: &Value, workspace: &Workspace) -> Option<String> {
-    let place = workspace.place();
+    let folders = workspace.rule_folders();
     let line = arguments.get("command")?.as_str()?;
-    let cwd = place.root.join(arguments.get("cwd").and_then(Value::as_str).unwrap_or_default());
-    let reads = reads(line, &cwd, &place)?;
-    let files = Files { place: &place };
+    let cwd = folders.root.join(arguments.get("cwd").and_then(Value::as_str).unwrap_or_default());
+    let reads = find_reads(line, &cwd, &folders)?;
+    let files = Files { folders: &folders };
     let named = || reads.paths.iter().find_map(|named| files.named_objection(named));
     let followed = || reads.followed.iter().find_map(|folder| files.folder_objection(folder, &mut 0));
     let settings = || files.settings_file_objection(&reads);
@@ -38,7 +38,7 @@ pub(crate) fn reads_objection(arguments: &Value, workspace: &Workspace) -> Optio
 }
 
 struct Files<'a> {
-    place: &'a Place,
+    folders: &'a WorkspaceFolders,
 }
 
 impl Files<'_> {
@@ -64,20 +64,20 @@ impl Files<'_> {
     /// Where a path really leads. What does not exist can be read by nobody.
     fn secret_objection(&self, path: &Path) -> Option<String> {
         let real = path.canonicalize().ok()?;
-        if !self.place.holds(&real) {
+        if !self.folders.contains(&real) {
             return Some(format!("it leads outside the workspace: {}", path.display()));
         }
-        is_secret(self.place.inner(&real))
+        is_secret(self.folders.path_from_above(&real))
             .then(|| format!("it leads to a file that may hold secrets: {}", path.display()))
     }
 
     /// Settings of git that a search would show: git itself needs to see them, and all commands of a line see the same.
-    fn settings_file_objection(&self, reads: &Reads) -> Option<String> {
+    fn settings_file_objection(&self, reads: &LineReads) -> Option<String> {
         let searched = if reads.repositories.is_empty() { &[] } else { reads.searched_hidden.as_slice() };
-        match secret_files(searched, self.place) {
+        match secret_files(searched, self.folders) {
             Ok(found) => found
                 .iter()
-                .any(|path| is_settings(path))
+                .any(|path| is_git_settings(path))
                 .then(|| "it searches the settings of git beside a command of git".to_owned()),
             Err(error) => Some(error.to_string()),
         }
@@ -111,7 +111,7 @@ impl Files<'_> {
         if from.components().any(|name| name.as_os_str() == ".git") {
             return Some("git would run inside of a repository's own folder".to_owned());
         }
-        let inside = from.ancestors().take_while(|folder| self.place.holds(folder));
+        let inside = from.ancestors().take_while(|folder| self.folders.contains(folder));
         let Some(git) = inside.map(|folder| folder.join(".git")).find(|git| git.symlink_metadata().is_ok()) else {
             return used.needed.then(|| "there is no git repository in the workspace".to_owned());
         };
@@ -129,7 +129,7 @@ impl Files<'_> {
     fn git_folder(&self, git: &Path) -> Option<PathBuf> {
         let real = git.canonicalize().ok()?;
         if real.is_dir() {
-            return Some(real).filter(|real| self.place.holds(real));
+            return Some(real).filter(|real| self.folders.contains(real));
         }
         let named = fs::read_to_string(&real).ok()?;
         let named = named.strip_prefix("gitdir:")?.trim();
@@ -138,7 +138,7 @@ impl Files<'_> {
             let back = fs::read_to_string(folder.join("gitdir")).ok()?;
             Path::new(back.trim()).canonicalize().ok().filter(|back| *back == real)
         };
-        (self.place.holds(&folder) || registered().is_some()).then_some(folder)
+        (self.folders.contains(&folder) || registered().is_some()).then_some(folder)
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::change::WriteLock;
 use super::{change, locations};
 use crate::blocking::BlockingPool;
-use crate::{Limits, Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
+use crate::{Group, Limits, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments};
 use gander_domain::sanitize;
 
 pub(crate) struct Write {
@@ -26,9 +26,21 @@ struct Arguments {
 
 #[async_trait]
 impl Tool for Write {
+    fn name(&self) -> &str {
+        "write"
+    }
+
+    fn group(&self) -> Group {
+        Group::Edit
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::FileWrite
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "write".into(),
+            name: self.name().to_owned(),
             description:
                 "Makes a file in the workspace, or replaces it whole; missing folders are made. To change a part \
                           of a file use edit."

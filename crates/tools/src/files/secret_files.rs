@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::permission::{Place, is_secret};
+use crate::permission::{WorkspaceFolders, is_secret};
 
 /// Folders with more entries are not searched unasked.
 const MAX_ENTRIES: usize = 400_000;
 
-/// A fence is told about each of them on its command line.
+/// The sandbox takes each of them on its command line.
 const MAX_SECRETS: usize = 400;
 
 /// Why not all of them are known.
@@ -20,11 +20,11 @@ pub(crate) enum Unsearchable {
 }
 
 /// Every file and folder below these that may hold secrets; links by what they lead to inside of the workspace.
-pub(crate) fn secret_files(folders: &[PathBuf], place: &Place) -> Result<Vec<PathBuf>, Unsearchable> {
-    let mut walk = Walk { place, left: MAX_ENTRIES, found: Vec::new() };
-    for folder in folders {
+pub(crate) fn secret_files(searched: &[PathBuf], folders: &WorkspaceFolders) -> Result<Vec<PathBuf>, Unsearchable> {
+    let mut walk = Walk { folders, left: MAX_ENTRIES, found: Vec::new() };
+    for folder in searched {
         if let Ok(real) = folder.canonicalize() {
-            walk.folder(&real)?;
+            walk.visit_folder(&real)?;
         }
     }
     walk.found.sort();
@@ -33,35 +33,35 @@ pub(crate) fn secret_files(folders: &[PathBuf], place: &Place) -> Result<Vec<Pat
 }
 
 /// True if git itself reads it.
-pub(crate) fn is_settings(path: &Path) -> bool {
+pub(crate) fn is_git_settings(path: &Path) -> bool {
     path.components().any(|name| name.as_os_str() == ".git")
 }
 
 struct Walk<'a> {
-    place: &'a Place,
+    folders: &'a WorkspaceFolders,
     left: usize,
     found: Vec<PathBuf>,
 }
 
 impl Walk<'_> {
-    fn folder(&mut self, folder: &Path) -> Result<(), Unsearchable> {
+    fn visit_folder(&mut self, folder: &Path) -> Result<(), Unsearchable> {
         // What cannot be read now cannot be read by the command either.
         let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
         for entry in entries.flatten() {
             self.left = self.left.checked_sub(1).ok_or(Unsearchable::TooManyFiles)?;
             let (path, kind) = (entry.path(), entry.file_type());
             let is_folder = kind.as_ref().is_ok_and(std::fs::FileType::is_dir);
-            if is_secret(self.place.inner(&path)) {
-                self.add(path)?;
+            if is_secret(self.folders.path_from_above(&path)) {
+                self.add_secret(path)?;
             } else if is_folder && !path.ends_with(".git/objects") {
-                self.folder(&path)?;
+                self.visit_folder(&path)?;
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, path: PathBuf) -> Result<(), Unsearchable> {
-        let real = path.canonicalize().ok().filter(|real| self.place.holds(real));
+    fn add_secret(&mut self, path: PathBuf) -> Result<(), Unsearchable> {
+        let real = path.canonicalize().ok().filter(|real| self.folders.contains(real));
         self.found.extend(real);
         match self.found.len() > MAX_SECRETS {
             true => Err(Unsearchable::TooManySecrets),

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::access::HiddenFolder;
 use crate::FileAccess;
-use crate::permission::Place;
+use crate::permission::WorkspaceFolders;
 
 /// Bytes of a path that is looked up.
 const LONGEST: usize = 1_024;
@@ -92,9 +92,9 @@ impl Workspace {
     }
 
     /// What the permission rules need to know of it.
-    pub fn place(&self) -> Place {
+    pub fn rule_folders(&self) -> WorkspaceFolders {
         let extra = self.roots[1..].iter().map(|root| root.path.clone()).collect();
-        Place { root: self.root().to_owned(), extra, fenced: false, objection: None }
+        WorkspaceFolders { root: self.root().to_owned(), extra }
     }
 
     /// All folders.

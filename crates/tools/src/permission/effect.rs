@@ -6,12 +6,16 @@ use std::path::{Path, PathBuf};
 use gander_domain::{Policy, ToolCall};
 use serde_json::Value;
 
-use super::reads::Reads;
-use super::script::{self, Script, Simple};
-use super::{Grant, Place, Rule, Scope, Stand, canonical, fingerprint, is_protected, is_secret, programs};
+use super::reads::LineReads;
+use super::script::{self, Script, SimpleCommand};
+use super::{
+    CallContext, Grant, Rule, Scope, Stand, WorkspaceFolders, call_fingerprint, canonical_json, is_protected,
+    is_secret, programs,
+};
+use crate::tool_effect::ToolEffect;
 
-/// What a call is about. Only the built-in tools are known by name: any other is a stranger.
-pub(super) enum ToolEffect {
+/// What one call does: its tool's effect, with what of the call the rules look at.
+pub(super) enum CallEffect {
     /// Looking at files.
     Read { paths: Vec<PathBuf> },
     /// Noting something down, loading a skill, giving a result, using a recipe.
@@ -29,50 +33,40 @@ pub(super) enum ToolEffect {
     Unknown { tool: String, fingerprint: String },
 }
 
-/// True for tools of our own that people are asked about: their titles are made here, of their arguments.
-pub(super) fn is_own(tool: &str) -> bool {
-    ["read", "list", "grep", "write", "edit", "shell", "fetch"].contains(&tool)
-}
-
-impl ToolEffect {
-    /// Reads a call.
-    pub(super) fn of_call(call: &ToolCall, place: &Place) -> Self {
-        Self::of_known_tool(call, place)
-            .unwrap_or_else(|| Self::Unknown { tool: call.name.clone(), fingerprint: fingerprint(call) })
+impl CallEffect {
+    /// A call that lacks what its tool's effect is about is judged as one of an unknown tool.
+    pub(super) fn from_call(call: &ToolCall, context: &CallContext) -> Self {
+        Self::from_arguments(call, context)
+            .unwrap_or_else(|| Self::Unknown { tool: call.name.clone(), fingerprint: call_fingerprint(call) })
     }
 
-    fn of_known_tool(call: &ToolCall, place: &Place) -> Option<Self> {
+    fn from_arguments(call: &ToolCall, context: &CallContext) -> Option<Self> {
         let text = |name: &str| call.arguments.get(name).and_then(Value::as_str).map(str::to_owned);
         let mut paths: Vec<PathBuf> = call.locations.iter().map(|location| PathBuf::from(&location.path)).collect();
-        match call.name.as_str() {
-            "read" | "list" | "grep" if !paths.is_empty() => Some(Self::Read { paths }),
-            "plan" | "propose_plan" | "skill" | "final_output" | "app_list" | "app_read" | "artifact_list"
-            | "artifact_read" => Some(Self::Internal),
-            "app_create" | "app_update" | "artifact_save" => Some(Self::StoreWrite),
-            // What it starts asks for itself.
-            "delegate" => Some(Self::Internal),
-            // Its own calls are asked about. What has two underscores is of an MCP server.
-            name if name.starts_with("recipe_") && !name.contains("__") => Some(Self::Internal),
-            "write" | "edit" if paths.len() == 1 => {
-                let scope = || Scope::Call { tool: call.name.clone(), fingerprint: fingerprint(call) };
-                let objected = place.objection.as_ref().map(|_| scope());
+        match context.effect {
+            ToolEffect::Read if !paths.is_empty() => Some(Self::Read { paths }),
+            ToolEffect::FileWrite if paths.len() == 1 => {
+                let scope = || Scope::Call { tool: call.name.clone(), fingerprint: call_fingerprint(call) };
+                let objected = context.objection.as_ref().map(|_| scope());
                 paths.pop().map(|path| Self::FileWrite { path, objected })
             }
-            "shell" => {
+            ToolEffect::Internal => Some(Self::Internal),
+            ToolEffect::StoreWrite => Some(Self::StoreWrite),
+            ToolEffect::Exec => {
                 let line = text("command")?;
-                let cwd = place.root.join(text("cwd").unwrap_or_default());
+                let cwd = context.folders.root.join(text("cwd").unwrap_or_default());
                 let network = call.arguments.get("network") == Some(&Value::Bool(true));
-                let network = network.then(|| fingerprint(call));
+                let network = network.then(|| call_fingerprint(call));
                 Some(Self::Exec { script: Script::parse(&line), line, cwd, touched: paths, network })
             }
-            "fetch" => {
+            ToolEffect::Network => {
                 let given = text("url")?;
                 let url = reqwest::Url::parse(&given).ok()?;
                 let host = url.host_str()?.to_owned();
                 let origin = format!("{}://{host}:{}", url.scheme(), url.port_or_known_default()?);
                 Some(Self::Network { url: url.to_string(), host, origin, given })
             }
-            _ => None,
+            ToolEffect::Read | ToolEffect::FileWrite | ToolEffect::Unknown => None,
         }
     }
 
@@ -101,19 +95,21 @@ impl ToolEffect {
     }
 
     /// The texts that the patterns of rules are compared with.
-    pub(super) fn subjects(&self, call: &ToolCall, place: &Place) -> Vec<String> {
+    pub(super) fn rule_subjects(&self, call: &ToolCall, folders: &WorkspaceFolders) -> Vec<String> {
         match self {
-            Self::Read { paths } => paths.iter().flat_map(|path| rule_names(path, place)).collect(),
+            Self::Read { paths } => paths.iter().flat_map(|path| rule_names(path, folders)).collect(),
             Self::Internal | Self::StoreWrite => vec![],
-            Self::FileWrite { path, .. } => rule_names(path, place),
-            Self::Exec { line, script, .. } => script.commands.iter().map(Simple::text).chain([line.clone()]).collect(),
+            Self::FileWrite { path, .. } => rule_names(path, folders),
+            Self::Exec { line, script, .. } => {
+                script.commands.iter().map(SimpleCommand::joined_text).chain([line.clone()]).collect()
+            }
             Self::Network { url, host, .. } => vec![url.clone(), host.clone()],
-            Self::Unknown { .. } => vec![canonical(&call.arguments)],
+            Self::Unknown { .. } => vec![canonical_json(&call.arguments)],
         }
     }
 
     /// What a grant for this call covers: exactly what is shown.
-    pub(super) fn scope(&self) -> Option<Scope> {
+    pub(super) fn grant_scope(&self) -> Option<Scope> {
         match self {
             Self::Read { paths } => match paths.as_slice() {
                 [path] => Some(Scope::Look { path: path.clone() }),
@@ -127,7 +123,7 @@ impl ToolEffect {
                 Some(Scope::Call { tool: "shell".to_owned(), fingerprint: fingerprint.clone() })
             }
             Self::Exec { line, cwd, script, .. } => Some(match (script.flaw, script.commands.as_slice()) {
-                (None, [command]) if !has_glob(command) => command_scope(command, cwd),
+                (None, [command]) if !has_glob(command) => command_grant_scope(command, cwd),
                 _ => Scope::Line { line: line.clone(), cwd: cwd.clone() },
             }),
             Self::Network { origin, .. } => Some(Scope::Reach { origin: origin.clone() }),
@@ -138,10 +134,10 @@ impl ToolEffect {
     }
 
     /// The scopes of what it consists of: the commands inside a line, the file of a change.
-    pub(super) fn members(&self) -> Vec<Scope> {
+    pub(super) fn member_scopes(&self) -> Vec<Scope> {
         match self {
             Self::Exec { cwd, script, .. } => {
-                script.commands.iter().map(|command| command_scope(command, cwd)).collect()
+                script.commands.iter().map(|command| command_grant_scope(command, cwd)).collect()
             }
             Self::FileWrite { path, .. } => vec![Scope::Change { path: path.clone() }],
             Self::Read { .. } | Self::Internal | Self::StoreWrite | Self::Network { .. } | Self::Unknown { .. } => {
@@ -151,8 +147,8 @@ impl ToolEffect {
     }
 
     /// What "always" would store.
-    pub(super) fn grant(&self, place: &Place) -> Option<Grant> {
-        self.scope().map(|scope| Grant { workspace: place.root.clone(), scope, stand: Stand::Allow })
+    pub(super) fn always_grant(&self, folders: &WorkspaceFolders) -> Option<Grant> {
+        self.grant_scope().map(|scope| Grant { workspace: folders.root.clone(), scope, stand: Stand::Allow })
     }
 
     /// Why it runs unasked, or why it does not. The rules given all allow something of it.
@@ -161,19 +157,21 @@ impl ToolEffect {
         policy: Policy,
         rules: &[&Rule],
         grants: &[&Grant],
-        place: &Place,
+        context: &CallContext,
     ) -> Result<&'static str, String> {
         let anything = policy == Policy::Auto;
         match self {
             Self::Internal => Ok("it only notes something down, or loads what is prepared"),
             Self::StoreWrite => Ok("it only changes what the server keeps, and older versions stay"),
-            Self::Read { paths } => decide_read(paths, anything || rules.iter().any(|rule| rule.is_exact()), place),
-            Self::FileWrite { path, .. } => decide_file_write(path, policy, rules, place),
+            Self::Read { paths } => {
+                decide_read(paths, anything || rules.iter().any(|rule| rule.is_exact()), &context.folders)
+            }
+            Self::FileWrite { path, .. } => decide_file_write(path, policy, rules, context),
             _ if anything => Ok("the policy is auto"),
-            Self::Exec { .. } if rules.iter().any(|rule| rule.is_total()) => Ok("a rule allows it"),
+            Self::Exec { .. } if rules.iter().any(|rule| rule.covers_whole_tool()) => Ok("a rule allows it"),
             Self::Exec { network: Some(_), .. } => Err("it wants the network".into()),
             Self::Exec { cwd, script, touched, .. } => {
-                decide_exec(script, cwd, touched, &ExecContext { rules, grants, place })
+                decide_exec(script, cwd, touched, &ExecRules { rules, grants, context })
             }
             Self::Network { .. } | Self::Unknown { .. } if !rules.is_empty() => Ok("a rule allows it"),
             Self::Network { .. } => Err("it reaches out of this machine".into()),
@@ -182,44 +180,36 @@ impl ToolEffect {
     }
 }
 
-impl Place {
-    /// True if the path lies in one of the folders, by its letters.
-    pub(crate) fn holds(&self, path: &Path) -> bool {
-        path.starts_with(&self.root) || self.extra.iter().any(|extra| path.starts_with(extra))
-    }
-
-    /// The path as seen from above the folder that holds it: that folder's own name counts, for somebody may work in
-    /// `.github` or `.vscode`. Names above it say nothing about a file in it.
-    pub(crate) fn inner<'a>(&self, path: &'a Path) -> &'a Path {
-        let roots = std::iter::once(&self.root).chain(&self.extra).filter(|root| path.starts_with(root));
-        let above = roots.map(|root| root.parent().unwrap_or(root));
-        above.filter_map(|above| path.strip_prefix(above).ok()).next().unwrap_or(path)
-    }
-}
-
-struct ExecContext<'a> {
+/// What may let the commands of a line run unasked.
+struct ExecRules<'a> {
     rules: &'a [&'a Rule],
     grants: &'a [&'a Grant],
-    place: &'a Place,
+    context: &'a CallContext,
 }
 
-fn decide_read(paths: &[PathBuf], trusted: bool, place: &Place) -> Result<&'static str, String> {
-    match paths.iter().find(|path| !place.holds(path)) {
+fn decide_read(paths: &[PathBuf], trusted: bool, folders: &WorkspaceFolders) -> Result<&'static str, String> {
+    match paths.iter().find(|path| !folders.contains(path)) {
         Some(_) => Err("it looks outside the workspace".into()),
-        None if trusted || !paths.iter().any(|path| is_secret(place.inner(path))) => Ok("it only looks"),
+        None if trusted || !paths.iter().any(|path| is_secret(folders.path_from_above(path))) => Ok("it only looks"),
         None => Err("it looks at a file that may hold secrets".into()),
     }
 }
 
-fn decide_file_write(path: &Path, policy: Policy, rules: &[&Rule], place: &Place) -> Result<&'static str, String> {
-    let special = is_protected(place.inner(path)) || place.objection.is_some();
+fn decide_file_write(
+    path: &Path,
+    policy: Policy,
+    rules: &[&Rule],
+    context: &CallContext,
+) -> Result<&'static str, String> {
+    let CallContext { folders, objection, .. } = context;
+    let special = is_protected(folders.path_from_above(path)) || objection.is_some();
     match policy {
-        _ if !place.holds(path) => Err("it changes a file outside the workspace".into()),
+        _ if !folders.contains(path) => Err("it changes a file outside the workspace".into()),
         Policy::Auto => Ok("the policy is auto"),
         _ if rules.iter().any(|rule| rule.is_exact() || (!special && !rules.is_empty())) => Ok("a rule allows it"),
         _ if special => {
             let by_name = || "this file can make something run, or holds secrets".to_owned();
-            Err(place.objection.clone().unwrap_or_else(by_name))
+            Err(objection.clone().unwrap_or_else(by_name))
         }
         Policy::AutoEdit => Ok("the policy is auto_edit"),
         Policy::Ask | Policy::ReadOnly => Err("it changes a file".into()),
@@ -227,61 +217,58 @@ fn decide_file_write(path: &Path, policy: Policy, rules: &[&Rule], place: &Place
 }
 
 /// Each command must be fine by itself, in every directory it may find itself in.
-fn decide_exec(
-    script: &Script,
-    cwd: &Path,
-    touched: &[PathBuf],
-    standing: &ExecContext<'_>,
-) -> Result<&'static str, String> {
-    let place = standing.place;
+fn decide_exec(script: &Script, cwd: &Path, touched: &[PathBuf], exec: &ExecRules<'_>) -> Result<&'static str, String> {
+    let CallContext { folders, sandboxed, objection, .. } = exec.context;
     if let Some(flaw) = script.flaw {
         return Err(flaw.into());
     }
-    if touched.iter().any(|path| !place.holds(path) || is_secret(place.inner(path))) {
+    if touched.iter().any(|path| !folders.contains(path) || is_secret(folders.path_from_above(path))) {
         return Err("it touches files outside the workspace, or files that may hold secrets".into());
     }
-    let (mut reads, mut vouched_only) = (Reads::default(), false);
+    let (mut reads, mut allowed_only) = (LineReads::default(), false);
     let mut bases = vec![cwd.to_owned()];
     for command in &script.commands {
-        let mut one = Reads::default();
-        let looks = programs::looks(command, &bases, place, &mut one).map(|()| reads.take(one));
-        if is_vouched(command, &bases, standing) {
-            vouched_only |= looks.is_err();
+        let mut one = LineReads::default();
+        let only_reads = programs::check_only_reads(command, &bases, folders, &mut one).map(|()| reads.merge(one));
+        if is_allowed_beforehand(command, &bases, exec) {
+            allowed_only |= only_reads.is_err();
         } else {
-            looks?;
-            if !place.fenced {
+            only_reads?;
+            if !sandboxed {
                 return Err("there is no sandbox around this command".into());
             }
         }
-        bases = script::bases_after(command, bases).ok_or("it changes the directory too often")?;
+        bases = script::directories_after(command, bases).ok_or("it changes the directory too often")?;
     }
-    match &place.objection {
-        // Beside a command that may write there is no fence that keeps everything read-only and secrets out of sight.
-        _ if vouched_only && reads.is_wide() => Err("it searches files beside a command that may change them".into()),
+    match objection {
+        // Beside a command that may write there is no sandbox that keeps everything read-only and secrets out of sight.
+        _ if allowed_only && reads.reads_unnamed_files() => {
+            Err("it searches files beside a command that may change them".into())
+        }
         Some(objection) => Err(objection.clone()),
         None => Ok("every command in it only looks or is allowed"),
     }
 }
 
 /// Allowed by rule or grant. What is piped into a command is part of what it does: such a one was not shown.
-fn is_vouched(command: &Simple, bases: &[PathBuf], standing: &ExecContext<'_>) -> bool {
+fn is_allowed_beforehand(command: &SimpleCommand, bases: &[PathBuf], exec: &ExecRules<'_>) -> bool {
     let granted = |base: &PathBuf| {
-        let scope = command_scope(command, base);
-        standing.grants.iter().any(|grant| grant.stand == Stand::Allow && grant.scope == scope)
+        let scope = command_grant_scope(command, base);
+        exec.grants.iter().any(|grant| grant.stand == Stand::Allow && grant.scope == scope)
     };
-    let by_rule = standing.rules.iter().any(|rule| rule.fits(&command.text()));
+    let by_rule = exec.rules.iter().any(|rule| rule.matches_text(&command.joined_text()));
     !command.piped && !has_glob(command) && (by_rule || bases.iter().all(granted))
 }
 
-fn command_scope(command: &Simple, cwd: &Path) -> Scope {
+fn command_grant_scope(command: &SimpleCommand, cwd: &Path) -> Scope {
     Scope::Command { argv: command.argv(), cwd: cwd.to_owned() }
 }
 
-fn has_glob(command: &Simple) -> bool {
+fn has_glob(command: &SimpleCommand) -> bool {
     command.words.iter().any(|word| word.glob)
 }
 
-fn rule_names(path: &Path, place: &Place) -> Vec<String> {
-    let relative = path.strip_prefix(&place.root).ok().map(|path| path.to_string_lossy().into_owned());
+fn rule_names(path: &Path, folders: &WorkspaceFolders) -> Vec<String> {
+    let relative = path.strip_prefix(&folders.root).ok().map(|path| path.to_string_lossy().into_owned());
     relative.into_iter().chain([path.to_string_lossy().into_owned()]).collect()
 }

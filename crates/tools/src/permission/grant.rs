@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Place;
-use super::effect::ToolEffect;
+use super::WorkspaceFolders;
+use super::effect::CallEffect;
 use super::script::shell_quoted;
 
 /// What a person allowed or refused for good in one workspace.
@@ -75,21 +75,21 @@ pub enum Stand {
 
 impl Grant {
     /// The same scope, refused.
-    pub fn refused(self) -> Self {
+    pub fn as_refusal(self) -> Self {
         Self { stand: Stand::Deny, ..self }
     }
 
     /// True if it holds in this workspace.
-    pub(super) fn is_for(&self, place: &Place) -> bool {
-        self.workspace == place.root
+    pub(super) fn is_for_workspace(&self, folders: &WorkspaceFolders) -> bool {
+        self.workspace == folders.root
     }
 
     /// True if the call is exactly what was shown.
-    pub(super) fn covers(&self, effect: &ToolEffect) -> bool {
-        match (self.stand, effect.scope()) {
+    pub(super) fn covers(&self, effect: &CallEffect) -> bool {
+        match (self.stand, effect.grant_scope()) {
             (_, Some(scope)) if scope == self.scope => true,
             // A refused command stays refused in company.
-            (Stand::Deny, _) => effect.members().contains(&self.scope),
+            (Stand::Deny, _) => effect.member_scopes().contains(&self.scope),
             (Stand::Allow, _) => false,
         }
     }

@@ -10,8 +10,7 @@ mod reads;
 mod rule;
 mod script;
 mod sensitive_paths;
-
-use std::path::PathBuf;
+mod workspace_folders;
 
 use gander_domain::{
     Answer, Choice, ChoiceKind, Policy, Question, QuestionId, QuestionKind, QuestionOrigin, ToolCall, sanitize,
@@ -19,25 +18,27 @@ use gander_domain::{
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use effect::ToolEffect;
+use crate::tool_effect::ToolEffect;
+use effect::CallEffect;
 
 pub use grant::{Grant, Scope, Stand};
 pub use programs::read_only_programs;
-pub use reads::{NamedPath, Reads, RepositoryUse, reads};
+pub use reads::{LineReads, NamedPath, RepositoryUse, find_reads};
 pub use rule::{Action, Rule};
 pub use script::{named_paths, plain_words};
-pub(crate) use sensitive_paths::{Sort, lowered, secret_gitattributes, sort};
+pub(crate) use sensitive_paths::{PathClass, classify_name, normalize_name, secret_gitattributes};
 pub use sensitive_paths::{is_protected, is_secret};
+pub use workspace_folders::WorkspaceFolders;
 
-/// Where a call would run.
+/// What a decision about one call depends on besides the call itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The workspace: absolute, without symbolic links. Grants belong to it.
-    pub root: PathBuf,
-    /// Further folders of the session.
-    pub extra: Vec<PathBuf>,
-    /// True if commands run inside of a fence. Without one none of them runs unasked, not even one that only looks.
-    pub fenced: bool,
+pub struct CallContext {
+    /// What the call's tool does.
+    pub effect: ToolEffect,
+    /// Where it would run.
+    pub folders: WorkspaceFolders,
+    /// True if commands run in a sandbox. Without one none of them runs unasked, not even one that only reads.
+    pub sandboxed: bool,
     /// What the files themselves hold against this very call: against a shell line that only reads, a link that leads out
     /// or a repository that names programs; against a change of a file, that what others run would be another. Whoever
     /// may look at files says so.
@@ -53,7 +54,7 @@ pub enum Verdict {
         why: String,
     },
     /// A person decides.
-    Ask(Asked),
+    Ask(PermissionPrompt),
     /// No.
     Deny {
         /// Told to the model.
@@ -63,23 +64,23 @@ pub enum Verdict {
 
 /// What a person is asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct PermissionPrompt {
     /// The call in one line, with nothing hidden in it.
     pub title: String,
     /// Why it does not run unasked.
     pub why: String,
     /// What can be answered.
     pub choices: Vec<Choice>,
-    /// What `allow_always` stores; [`Grant::refused`] of it is what `reject_always` stores.
+    /// What `allow_always` stores; [`Grant::as_refusal`] of it is what `reject_always` stores.
     pub grant: Option<Grant>,
 }
 
 /// Decides about one call.
-pub fn decide(policy: Policy, rules: &[Rule], grants: &[Grant], call: &ToolCall, place: &Place) -> Verdict {
-    let effect = ToolEffect::of_call(call, place);
-    let grants: Vec<&Grant> = grants.iter().filter(|grant| grant.is_for(place)).collect();
+pub fn decide(policy: Policy, rules: &[Rule], grants: &[Grant], call: &ToolCall, context: &CallContext) -> Verdict {
+    let effect = CallEffect::from_call(call, context);
+    let grants: Vec<&Grant> = grants.iter().filter(|grant| grant.is_for_workspace(&context.folders)).collect();
     let covered = |stand| grants.iter().any(|grant| grant.stand == stand && grant.covers(&effect));
-    let rules: Vec<&Rule> = rules.iter().filter(|rule| rule.applies(call, &effect, place)).collect();
+    let rules: Vec<&Rule> = rules.iter().filter(|rule| rule.applies_to(call, &effect, &context.folders)).collect();
     if rules.iter().any(|rule| rule.action == Action::Deny) {
         return deny_verdict("a rule forbids it");
     }
@@ -87,66 +88,66 @@ pub fn decide(policy: Policy, rules: &[Rule], grants: &[Grant], call: &ToolCall,
         return deny_verdict("it was refused for good in this workspace");
     }
     let allowing: Vec<&Rule> = rules.iter().copied().filter(|rule| rule.action == Action::Allow).collect();
-    let unasked = effect.allow_unasked(policy, &allowing, &grants, place);
+    let unasked = effect.allow_unasked(policy, &allowing, &grants, context);
     if policy == Policy::ReadOnly && !(effect.is_read_only() && unasked.is_ok()) {
         return deny_verdict("the policy is read_only");
     }
     if let Some(oddity) = effect.deception() {
-        return ask_verdict(call, oddity, None);
+        return ask_verdict(call, context, oddity, None);
     }
     if rules.iter().any(|rule| rule.action == Action::Ask) {
-        return ask_verdict(call, "a rule asks for it", None);
+        return ask_verdict(call, context, "a rule asks for it", None);
     }
     match unasked {
         Ok(why) => allow_verdict(why),
         Err(_) if covered(Stand::Allow) => allow_verdict("it was allowed for good in this workspace"),
-        Err(why) => ask_verdict(call, why, effect.grant(place)),
+        Err(why) => ask_verdict(call, context, why, effect.always_grant(&context.folders)),
     }
 }
 
 /// The question about a call that is asked for.
-pub fn question(id: QuestionId, call: &ToolCall, asked: &Asked) -> Question {
+pub fn permission_question(id: QuestionId, call: &ToolCall, prompt: &PermissionPrompt) -> Question {
     Question {
         id,
         call: Some(call.id),
-        title: asked.title.clone(),
-        ask: QuestionKind::Choose { choices: asked.choices.clone() },
+        title: prompt.title.clone(),
+        ask: QuestionKind::Choose { choices: prompt.choices.clone() },
         origin: QuestionOrigin::Parked,
-        fingerprint: Some(fingerprint(call)),
+        fingerprint: Some(call_fingerprint(call)),
         plan: None,
         subagent: None,
     }
 }
 
 /// True if this answer to this question lets exactly this call run. To be asked right before it runs.
-pub fn approves(question: &Question, answer: &Answer, call: &ToolCall) -> bool {
+pub fn answer_approves(question: &Question, answer: &Answer, call: &ToolCall) -> bool {
     answer.reply.allows()
         && question.call == Some(call.id)
-        && question.fingerprint.as_deref() == Some(fingerprint(call).as_str())
+        && question.fingerprint.as_deref() == Some(call_fingerprint(call).as_str())
 }
 
 /// What binds an approval to a tool and its arguments: one changed byte makes another.
-pub fn fingerprint(call: &ToolCall) -> String {
+pub fn call_fingerprint(call: &ToolCall) -> String {
     let mut hash = Sha256::new();
     hash.update((call.name.len() as u64).to_be_bytes());
     hash.update(call.name.as_bytes());
-    hash.update(canonical(&call.arguments).as_bytes());
+    hash.update(canonical_json(&call.arguments).as_bytes());
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// JSON with sorted keys: equal values are equal texts.
-pub fn canonical(value: &Value) -> String {
+pub fn canonical_json(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
             fields.sort_by_key(|(name, _)| *name);
             let fields: Vec<String> = fields
                 .iter()
-                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical(value)))
+                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical_json(value)))
                 .collect();
             format!("{{{}}}", fields.join(","))
         }
-        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        Value::Array(items) => format!("[{}]", items.iter().map(canonical_json).collect::<Vec<_>>().join(",")),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
     }
 }
@@ -159,7 +160,7 @@ fn deny_verdict(reason: impl Into<String>) -> Verdict {
     Verdict::Deny { reason: reason.into() }
 }
 
-fn ask_verdict(call: &ToolCall, why: impl Into<String>, grant: Option<Grant>) -> Verdict {
+fn ask_verdict(call: &ToolCall, context: &CallContext, why: impl Into<String>, grant: Option<Grant>) -> Verdict {
     let once = [
         permission_choice("allow_once", "Allow", ChoiceKind::AllowOnce),
         permission_choice("reject_once", "Reject", ChoiceKind::RejectOnce),
@@ -174,12 +175,12 @@ fn ask_verdict(call: &ToolCall, why: impl Into<String>, grant: Option<Grant>) ->
         ],
         None => vec![allow, reject],
     };
-    Verdict::Ask(Asked { title: asked_title(call), why: why.into(), choices, grant })
+    Verdict::Ask(PermissionPrompt { title: prompt_title(call, context.effect), why: why.into(), choices, grant })
 }
 
 /// The titles of our own tools say it all. Those of others are theirs: what runs is shown with them.
-fn asked_title(call: &ToolCall) -> String {
-    match effect::is_own(&call.name) {
+fn prompt_title(call: &ToolCall, effect: ToolEffect) -> String {
+    match effect.has_own_title() {
         true => sanitize::visible_line(&call.title),
         false => sanitize::describe_call(&call.name, &call.arguments, &call.title),
     }

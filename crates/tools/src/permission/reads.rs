@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::script::{self, Script};
-use super::{Place, programs};
+use super::{WorkspaceFolders, programs};
 
 /// What the commands of a line read, as far as they are known to only read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reads {
+pub struct LineReads {
     /// True if every command of the line only reads.
     pub whole: bool,
     /// What is named, seen from every directory in which it may be looked up.
@@ -21,7 +21,7 @@ pub struct Reads {
     pub followed: Vec<PathBuf>,
     /// Where git looks for a repository.
     pub repositories: Vec<RepositoryUse>,
-    pub(super) edits: Vec<Edit>,
+    pub(super) edits: Vec<LineEdit>,
 }
 
 /// A path that a line names.
@@ -29,7 +29,7 @@ pub struct Reads {
 pub struct NamedPath {
     /// Absolute, by its letters.
     pub path: PathBuf,
-    /// True if the shell puts names of files in its place.
+    /// True if the shell puts names of files in its folders.
     pub glob: bool,
 }
 
@@ -46,36 +46,36 @@ pub struct RepositoryUse {
 
 /// A piece of the line that runs in another form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Edit {
+pub(super) struct LineEdit {
     pub(super) span: Range<usize>,
     pub(super) text: String,
 }
 
 /// What a line reads that is run in a directory; none if it is not plain.
-pub fn reads(line: &str, cwd: &Path, place: &Place) -> Option<Reads> {
+pub fn find_reads(line: &str, cwd: &Path, folders: &WorkspaceFolders) -> Option<LineReads> {
     let script = Script::parse(line);
     if script.flaw.is_some() {
         return None;
     }
-    let mut reads = Reads { whole: true, ..Reads::default() };
+    let mut reads = LineReads { whole: true, ..LineReads::default() };
     let mut bases = vec![cwd.to_owned()];
     for command in &script.commands {
         // What a command that does more than read names is no business of this list.
-        let mut one = Reads::default();
-        match programs::looks(command, &bases, place, &mut one) {
-            Ok(()) => reads.take(one),
+        let mut one = LineReads::default();
+        match programs::check_only_reads(command, &bases, folders, &mut one) {
+            Ok(()) => reads.merge(one),
             Err(_) => reads.whole = false,
         }
-        bases = script::bases_after(command, bases)?;
+        bases = script::directories_after(command, bases)?;
     }
     Some(reads)
 }
 
-impl Reads {
+impl LineReads {
     /// The line as it is run: git gets options by which it starts no program that a repository names, and shows
     /// commits where a number could also stand for the content of a secret file.
-    pub fn in_safe_form(&self, line: &str) -> String {
-        let mut edits: Vec<&Edit> = self.edits.iter().collect();
+    pub fn rewrite_safely(&self, line: &str) -> String {
+        let mut edits: Vec<&LineEdit> = self.edits.iter().collect();
         edits.sort_by_key(|edit| std::cmp::Reverse(edit.span.start));
         edits.into_iter().fold(line.to_owned(), |mut line, edit| {
             line.replace_range(edit.span.clone(), &edit.text);
@@ -84,11 +84,11 @@ impl Reads {
     }
 
     /// True if more is read than what is named.
-    pub(super) fn is_wide(&self) -> bool {
+    pub(super) fn reads_unnamed_files(&self) -> bool {
         !self.searched.is_empty() || !self.repositories.is_empty()
     }
 
-    pub(super) fn take(&mut self, other: Self) {
+    pub(super) fn merge(&mut self, other: Self) {
         self.paths.extend(other.paths);
         self.searched.extend(other.searched);
         self.searched_hidden.extend(other.searched_hidden);

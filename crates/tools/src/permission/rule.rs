@@ -3,8 +3,8 @@
 use gander_domain::ToolCall;
 use serde::{Deserialize, Serialize};
 
-use super::effect::ToolEffect;
-use super::{Place, glob};
+use super::effect::CallEffect;
+use super::{WorkspaceFolders, glob};
 
 /// One decision made beforehand. In the config: `{ tool = "shell", pattern = "cargo test*", action = "allow" }`.
 ///
@@ -39,15 +39,18 @@ impl Rule {
     /// True if the rule has something to say about this call.
     ///
     /// A shell line is forbidden or asked for by any of its commands; which of them it allows, the line decides.
-    pub(super) fn applies(&self, call: &ToolCall, effect: &ToolEffect, place: &Place) -> bool {
-        let subjects = || effect.subjects(call, place);
-        glob::fits(&self.tool, &call.name)
-            && self.pattern.as_deref().is_none_or(|pattern| subjects().iter().any(|text| glob::fits(pattern, text)))
+    pub(super) fn applies_to(&self, call: &ToolCall, effect: &CallEffect, folders: &WorkspaceFolders) -> bool {
+        let subjects = || effect.rule_subjects(call, folders);
+        glob::matches_pattern(&self.tool, &call.name)
+            && self
+                .pattern
+                .as_deref()
+                .is_none_or(|pattern| subjects().iter().any(|text| glob::matches_pattern(pattern, text)))
     }
 
     /// True if the rule's pattern fits this text.
-    pub(super) fn fits(&self, text: &str) -> bool {
-        self.pattern.as_deref().is_none_or(|pattern| glob::fits(pattern, text))
+    pub(super) fn matches_text(&self, text: &str) -> bool {
+        self.pattern.as_deref().is_none_or(|pattern| glob::matches_pattern(pattern, text))
     }
 
     /// True if the rule names one thing alone.
@@ -56,7 +59,7 @@ impl Rule {
     }
 
     /// True if the rule is about all calls of its tool.
-    pub(super) fn is_total(&self) -> bool {
+    pub(super) fn covers_whole_tool(&self) -> bool {
         self.pattern.as_deref().is_none_or(|pattern| pattern == "*")
     }
 }

@@ -35,14 +35,14 @@ const KEYWORDS: [&str; 18] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Script {
     /// Its simple commands. If it is not plain: everything in it that could be one.
-    pub(super) commands: Vec<Simple>,
+    pub(super) commands: Vec<SimpleCommand>,
     /// Why it is not plain.
     pub(super) flaw: Option<&'static str>,
 }
 
 /// One simple command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Simple {
+pub(super) struct SimpleCommand {
     pub(super) words: Vec<Word>,
     /// True if it reads what the command before it writes.
     pub(super) piped: bool,
@@ -83,9 +83,9 @@ impl Script {
     }
 }
 
-impl Simple {
+impl SimpleCommand {
     /// The words as one would write them.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn joined_text(&self) -> String {
         let words: Vec<String> = self.words.iter().map(|word| shell_quoted(&word.text)).collect();
         words.join(" ")
     }
@@ -98,7 +98,7 @@ impl Simple {
 
 /// The words of each command, if the line is plain.
 pub fn plain_words(line: &str) -> Option<Vec<Vec<String>>> {
-    parse_plain(line).ok().map(|commands| commands.iter().map(Simple::argv).collect())
+    parse_plain(line).ok().map(|commands| commands.iter().map(SimpleCommand::argv).collect())
 }
 
 /// What the words of a line may name as files, seen from a directory. Whoever may look can tell where they lead.
@@ -110,7 +110,7 @@ pub fn named_paths(line: &str, cwd: &Path) -> Vec<PathBuf> {
         for word in command.words.iter().skip(1).filter(|word| !word.text.starts_with('-')) {
             found.extend(bases.iter().map(|base| base.join(&word.text)));
         }
-        match bases_after(command, bases) {
+        match directories_after(command, bases) {
             Some(after) => bases = after,
             // Whoever decides about the line does not take it for one that only reads.
             None => break,
@@ -120,12 +120,12 @@ pub fn named_paths(line: &str, cwd: &Path) -> Vec<PathBuf> {
 }
 
 /// Where one may be after this command, which may have changed the directory; none if that could be anywhere.
-pub(super) fn bases_after(command: &Simple, mut bases: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
+pub(super) fn directories_after(command: &SimpleCommand, mut bases: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
     if let [program, target] = command.words.as_slice()
         && program.text == "cd"
     {
         let entered: Vec<PathBuf> =
-            bases.iter().map(|base| sensitive_paths::normal(&base.join(&target.text))).collect();
+            bases.iter().map(|base| sensitive_paths::normalize_path(&base.join(&target.text))).collect();
         bases.extend(entered);
         bases.sort();
         bases.dedup();
@@ -135,29 +135,30 @@ pub(super) fn bases_after(command: &Simple, mut bases: Vec<PathBuf>) -> Option<V
 
 /// A word as one would write it: in quotes where it needs them.
 pub(super) fn shell_quoted(word: &str) -> String {
-    match !word.is_empty() && word.chars().all(|c| is_bare(c) || is_glob(c)) {
+    match !word.is_empty() && word.chars().all(|c| is_plain_char(c) || is_glob_char(c)) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 
-fn parse_plain(line: &str) -> Result<Vec<Simple>, &'static str> {
+fn parse_plain(line: &str) -> Result<Vec<SimpleCommand>, &'static str> {
     if line.chars().any(|c| c.is_control() || sanitize::is_deceptive_char(c)) {
         return Err("the line holds control or hidden characters");
     }
-    let mut reader = Reader { line, rest: line.char_indices().peekable(), commands: vec![Simple::default()] };
+    let mut reader =
+        ScriptParser { line, rest: line.char_indices().peekable(), commands: vec![SimpleCommand::default()] };
     while reader.parse_step()? {}
     reader.finish()
 }
 
-struct Reader<'a> {
+struct ScriptParser<'a> {
     line: &'a str,
     rest: Peekable<CharIndices<'a>>,
     /// The last one is under way.
-    commands: Vec<Simple>,
+    commands: Vec<SimpleCommand>,
 }
 
-impl Reader<'_> {
+impl ScriptParser<'_> {
     /// Takes a blank, a redirection that changes nothing, an operator or a word. False at the end.
     fn parse_step(&mut self) -> Result<bool, &'static str> {
         let Some(next) = self.peek() else { return Ok(false) };
@@ -174,7 +175,7 @@ impl Reader<'_> {
             '|' | '&' | ';' => self.parse_operator(next)?,
             _ => {
                 let word = self.parse_word()?;
-                self.last().words.push(word);
+                self.last_command().words.push(word);
             }
         }
         Ok(true)
@@ -185,17 +186,17 @@ impl Reader<'_> {
     }
 
     /// Where the next character is.
-    fn at(&mut self) -> usize {
+    fn offset(&mut self) -> usize {
         self.rest.peek().map_or(self.line.len(), |(at, _)| *at)
     }
 
     /// A redirection that changes nothing, if one is next. It follows a blank, or its digit would belong to a word.
     fn redirect_to_null(&mut self) -> Option<&'static str> {
-        let at = self.at();
+        let at = self.offset();
         let (before, rest) = self.line.split_at(at);
         let ends = |text: &str| rest[text.len()..].chars().next().is_none_or(|next| " |;".contains(next));
         let next = QUIET.into_iter().find(|text| rest.starts_with(text) && ends(text));
-        next.filter(|_| before.ends_with(' ') && !self.last().words.is_empty())
+        next.filter(|_| before.ends_with(' ') && !self.last_command().words.is_empty())
     }
 
     fn parse_operator(&mut self, first: char) -> Result<(), &'static str> {
@@ -207,19 +208,19 @@ impl Reader<'_> {
             ('&', false) => return Err("the line runs something in the background"),
             _ => return Err("the line holds an operator that is none"),
         };
-        if self.last().words.is_empty() {
+        if self.last_command().words.is_empty() {
             return Err("the line does not parse");
         }
         // A last `;` ends the line; after anything else a command must follow.
         let ends = first == ';' && self.rest.clone().all(|(_, next)| next == ' ');
         if !ends {
-            self.commands.push(Simple { words: vec![], piped });
+            self.commands.push(SimpleCommand { words: vec![], piped });
         }
         Ok(())
     }
 
     fn parse_word(&mut self) -> Result<Word, &'static str> {
-        let start = self.at();
+        let start = self.offset();
         let mut word = Word::default();
         while let Some(next) = self.peek() {
             match next {
@@ -228,16 +229,18 @@ impl Reader<'_> {
                 '~' if word.text.is_empty() || word.text.ends_with(['=', ':', '~']) => {
                     return Err("the line names a home folder");
                 }
-                bare if is_bare(bare) || is_glob(bare) => {
-                    word.glob |= is_glob(bare);
+                bare if is_plain_char(bare) || is_glob_char(bare) => {
+                    word.glob |= is_glob_char(bare);
                     word.text.push(bare);
                     self.rest.next();
                 }
-                other => return Err(unsafe_character(other)),
+                other => return Err(describe_unsafe_char(other)),
             }
         }
-        word.span = start..self.at();
-        match self.last().words.is_empty() && (KEYWORDS.contains(&word.text.as_str()) || word.text.contains('=')) {
+        word.span = start..self.offset();
+        match self.last_command().words.is_empty()
+            && (KEYWORDS.contains(&word.text.as_str()) || word.text.contains('='))
+        {
             true => Err("the line holds more than simple commands"),
             false => Ok(word),
         }
@@ -250,7 +253,9 @@ impl Reader<'_> {
             match next {
                 end if end == mark => return Ok(inner),
                 // Before a character without a meaning, a backslash in double quotes is itself.
-                '\\' if mark == '"' && self.peek().is_some_and(|c| is_bare(c) || " ()[]{}|*+?<>&;#'".contains(c)) => {
+                '\\' if mark == '"'
+                    && self.peek().is_some_and(|c| is_plain_char(c) || " ()[]{}|*+?<>&;#'".contains(c)) =>
+                {
                     inner.push(next);
                 }
                 active if mark == '"' && "$`\\!".contains(active) => return Err("a quoted word holds an expansion"),
@@ -260,12 +265,12 @@ impl Reader<'_> {
         Err("a quote does not end")
     }
 
-    fn last(&mut self) -> &mut Simple {
+    fn last_command(&mut self) -> &mut SimpleCommand {
         self.commands.last_mut().expect("one command is always under way")
     }
 
-    fn finish(mut self) -> Result<Vec<Simple>, &'static str> {
-        match (self.last().words.is_empty(), self.commands.len()) {
+    fn finish(mut self) -> Result<Vec<SimpleCommand>, &'static str> {
+        match (self.last_command().words.is_empty(), self.commands.len()) {
             (true, _) => Err("the line does not parse"),
             (false, 1..=MOST_COMMANDS) => Ok(self.commands),
             (false, _) => Err("the line holds too many commands"),
@@ -274,27 +279,27 @@ impl Reader<'_> {
 }
 
 /// Characters that mean themselves wherever they stand in a word.
-fn is_bare(character: char) -> bool {
+fn is_plain_char(character: char) -> bool {
     character.is_alphanumeric() || "_./:=,@%+^-~".contains(character)
 }
 
-fn is_glob(character: char) -> bool {
+fn is_glob_char(character: char) -> bool {
     character == '*' || character == '?'
 }
 
 /// Everything that could be a command somewhere in the line, for rules that forbid: rather too much than too little.
-fn all_words(line: &str) -> Vec<Simple> {
+fn all_words(line: &str) -> Vec<SimpleCommand> {
     let bare: String = line.replace("\\\n", " ").chars().filter(|c| !"'\"\\".contains(*c)).collect();
     let pieces = bare.split(|c: char| "|&;()`<>{}$!\n\r".contains(c));
     let words = pieces.map(|piece| {
         let words = piece.split_whitespace().skip_while(|word| KEYWORDS.contains(word) || word.contains('='));
         words.map(|word| Word { text: word.to_owned(), glob: true, span: 0..0 }).collect()
     });
-    let commands = words.map(|words: Vec<Word>| Simple { words, piped: true });
+    let commands = words.map(|words: Vec<Word>| SimpleCommand { words, piped: true });
     commands.filter(|command| !command.words.is_empty()).collect()
 }
 
-fn unsafe_character(character: char) -> &'static str {
+fn describe_unsafe_char(character: char) -> &'static str {
     match character {
         '<' | '>' => "the line redirects",
         '$' | '`' => "the line expands or substitutes something",

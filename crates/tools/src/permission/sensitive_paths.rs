@@ -254,7 +254,7 @@ const GENERATED_FOLDERS: [&str; 14] = [
 
 /// What a name below a folder means to whoever looks for files that make something run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum PathClass {
     /// A repository of git.
     Git,
     /// Everything in it counts.
@@ -272,19 +272,19 @@ pub(crate) enum Sort {
 }
 
 /// What this name means below a folder of that name. Files that only hold secrets make nothing run.
-pub(crate) fn sort(parent: &OsStr, name: &OsStr) -> Sort {
-    let (parent, name) = (lowered(parent), lowered(name));
+pub(crate) fn classify_name(parent: &OsStr, name: &OsStr) -> PathClass {
+    let (parent, name) = (normalize_name(parent), normalize_name(name));
     let name = name.as_str();
     let partly = PARTLY_PROTECTED.iter().find(|(folder, _)| *folder == name);
     match partly {
-        Some((_, names)) => Sort::Partly(names),
-        None if name == ".git" => Sort::Git,
-        None if PROTECTED_PAIRS.contains(&(parent.as_str(), name)) => Sort::Folder,
-        None if PROTECTED_FOLDERS.contains(&name) && !SECRET_FOLDERS.contains(&name) => Sort::Folder,
-        None if is_protected_file(name) => Sort::File,
-        None if SCRIPTED_FILES.contains(&name) => Sort::Scripted,
-        None if GENERATED_FOLDERS.contains(&name) => Sort::Generated,
-        None => Sort::Plain,
+        Some((_, names)) => PathClass::Partly(names),
+        None if name == ".git" => PathClass::Git,
+        None if PROTECTED_PAIRS.contains(&(parent.as_str(), name)) => PathClass::Folder,
+        None if PROTECTED_FOLDERS.contains(&name) && !SECRET_FOLDERS.contains(&name) => PathClass::Folder,
+        None if is_protected_file(name) => PathClass::File,
+        None if SCRIPTED_FILES.contains(&name) => PathClass::Scripted,
+        None if GENERATED_FOLDERS.contains(&name) => PathClass::Generated,
+        None => PathClass::Plain,
     }
 }
 /// Folders whose files are secrets.
@@ -332,7 +332,7 @@ const SAMPLES: [&str; 5] = [".example", ".sample", ".template", ".dist", ".defau
 
 /// True if writing this file could make something run, or change how tools and agents behave.
 pub fn is_protected(path: &Path) -> bool {
-    let names = names(path);
+    let names = normalized_names(path);
     let Some((file, folders)) = names.split_last() else { return false };
     folders.iter().any(|folder| PROTECTED_FOLDERS.contains(&folder.as_str()))
         || is_protected_file(file)
@@ -347,7 +347,7 @@ fn is_protected_file(name: &str) -> bool {
 
 /// True if this file or folder holds secrets, by its name. Samples such as `.env.example` do not.
 pub fn is_secret(path: &Path) -> bool {
-    let names = names(path);
+    let names = normalized_names(path);
     let Some(file) = names.last().map(String::as_str) else { return false };
     let sample = SAMPLES.iter().any(|sample| file.ends_with(sample));
     names.iter().any(|name| SECRET_FOLDERS.contains(&name.as_str()))
@@ -366,9 +366,13 @@ pub(crate) fn secret_gitattributes() -> String {
     let files = SECRET_FILES.iter().map(|name| (*name).to_owned());
     let endings = SECRET_ENDINGS.iter().map(|ending| format!("*{ending}"));
     let beginnings = SECRET_BEGINNINGS.iter().map(|beginning| format!("{beginning}*"));
-    let hidden =
-        below.chain(files).chain(endings).chain(beginnings).map(|pattern| format!("{} -diff\n", any_case(&pattern)));
-    let samples = SAMPLES.iter().map(|ending| format!("{} diff\n", any_case(&format!(".env.*{ending}"))));
+    let hidden = below
+        .chain(files)
+        .chain(endings)
+        .chain(beginnings)
+        .map(|pattern| format!("{} -diff\n", case_insensitive_pattern(&pattern)));
+    let samples =
+        SAMPLES.iter().map(|ending| format!("{} diff\n", case_insensitive_pattern(&format!(".env.*{ending}"))));
     hidden.chain(samples).collect()
 }
 
@@ -385,7 +389,7 @@ pub(super) fn secret_pathspecs() -> impl Iterator<Item = String> {
 }
 
 /// A pattern that takes capitals for small letters.
-fn any_case(pattern: &str) -> String {
+fn case_insensitive_pattern(pattern: &str) -> String {
     let letter = |c: char| match c.is_ascii_lowercase() {
         true => format!("[{c}{}]", c.to_ascii_uppercase()),
         false => c.to_string(),
@@ -394,7 +398,7 @@ fn any_case(pattern: &str) -> String {
 }
 
 /// The path without `.` and `..`, by its letters alone.
-pub(super) fn normal(path: &Path) -> PathBuf {
+pub(super) fn normalize_path(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut normal, component| {
         match component {
             Component::ParentDir => {
@@ -407,16 +411,16 @@ pub(super) fn normal(path: &Path) -> PathBuf {
     })
 }
 
-fn names(path: &Path) -> Vec<String> {
-    let normal = normal(path);
+fn normalized_names(path: &Path) -> Vec<String> {
+    let normal = normalize_path(path);
     let names = normal.components().filter_map(|component| match component {
-        Component::Normal(name) => Some(lowered(name)),
+        Component::Normal(name) => Some(normalize_name(name)),
         Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
     });
     names.collect()
 }
 
 /// Lower case, because some file systems do not tell `.GIT` from `.git`; trailing dots and spaces likewise.
-pub(crate) fn lowered(name: &OsStr) -> String {
+pub(crate) fn normalize_name(name: &OsStr) -> String {
     name.to_string_lossy().to_lowercase().trim_end_matches(['.', ' ']).to_owned()
 }

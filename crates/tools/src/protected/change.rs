@@ -7,20 +7,20 @@ use gander_domain::ToolContent;
 use serde::{Deserialize, Serialize};
 use similar::{ChangeTag, TextDiff};
 
-use super::folder::{Folder, Room};
-use super::part::Counts;
-use super::scan::{Entry, Found};
-use super::state::{Content, State};
+use super::file_state::{Content, FileState};
+use super::open_folder::{ByteBudget, OpenFolder};
+use super::relevant_part::RelevantPart;
+use super::scan::{Entry, ScanResult};
 use crate::permission::is_secret;
 
 /// Bytes of a text that is shown as a difference.
-const SHOWN: usize = 16 << 10;
+const MAX_DIFF_BYTES: usize = 16 << 10;
 
 /// Characters of one difference in a line for people.
-const EXCERPT: usize = 80;
+const MAX_EXCERPT_CHARS: usize = 80;
 
 /// A file system may note the time of a change a little early.
-const TICK: i64 = 1;
+const CLOCK_SLACK_SECONDS: i64 = 1;
 
 /// A path at which something else stands than before.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -31,24 +31,24 @@ pub(super) struct Change {
 }
 
 /// What differs in what counts. A look that was cut short says nothing about what it did not reach.
-pub(super) fn compare(folder: &Folder, before: &Found, after: &Found, since: i64) -> Vec<Change> {
+pub(super) fn compare_scans(folder: &OpenFolder, before: &ScanResult, after: &ScanResult, since: i64) -> Vec<Change> {
     let mut changes = Vec::new();
     for (path, old) in &before.files {
         let now = after.files.get(path).cloned().or_else(|| {
-            let state = folder.state(path, &mut Room(u64::MAX)).ok().flatten()?;
-            Some(Entry { counts: old.counts, state })
+            let state = folder.read_state(path, &mut ByteBudget(u64::MAX)).ok().flatten()?;
+            Some(Entry { relevant: old.relevant, state })
         });
         let same = match &now {
-            Some(now) => old.counts.is_same(path, &old.state, &now.state),
-            None => old.counts.is_empty(path, &old.state),
+            Some(now) => old.relevant.is_same(path, &old.state, &now.state),
+            None => old.relevant.is_irrelevant(path, &old.state),
         };
         if !same {
             changes.push(Change { path: path.clone(), before: Some(old.clone()), after: now });
         }
     }
     for (path, new) in after.files.iter().filter(|(path, _)| !before.files.contains_key(*path)) {
-        let older = || folder.changed_at(path).is_ok_and(|at| at < since - TICK);
-        if !new.counts.is_empty(path, &new.state) && (before.complete || !older()) {
+        let older = || folder.change_time(path).is_ok_and(|at| at < since - CLOCK_SLACK_SECONDS);
+        if !new.relevant.is_irrelevant(path, &new.state) && (before.complete || !older()) {
             changes.push(Change { path: path.clone(), before: None, after: Some(new.clone()) });
         }
     }
@@ -57,7 +57,7 @@ pub(super) fn compare(folder: &Folder, before: &Found, after: &Found, since: i64
 }
 
 /// Repositories that are no longer where they were, and where they are now.
-pub(super) fn moved(before: &Found, after: &Found) -> Vec<(PathBuf, PathBuf)> {
+pub(super) fn moved_repositories(before: &ScanResult, after: &ScanResult) -> Vec<(PathBuf, PathBuf)> {
     let gone = before.repositories.iter().filter(|(path, identity)| after.repositories.get(*path) != Some(identity));
     gone.filter_map(|(path, identity)| {
         let now = after.repositories.iter().find(|(now, known)| *now != path && *known == identity)?;
@@ -67,18 +67,18 @@ pub(super) fn moved(before: &Found, after: &Found) -> Vec<(PathBuf, PathBuf)> {
 }
 
 /// Makes everything as it was. Returns what could not be.
-pub(super) fn set_aside(folder: &Folder, before: &Found, changes: &[Change]) -> Vec<String> {
+pub(super) fn undo_changes(folder: &OpenFolder, before: &ScanResult, changes: &[Change]) -> Vec<String> {
     let mut problems = Vec::new();
     let can_be = |change: &&Change| !change.before.as_ref().is_some_and(|old| is_large(&old.state));
     // Files in folders before the folders' own names.
     for change in changes.iter().rev().filter(can_be).filter(|change| change.after.is_some()) {
-        let done = folder.remove(&change.path, kept_above(before, &change.path));
-        problems.extend(done.err().map(|error| problem(change, "could not be set aside", &error)));
+        let done = folder.remove(&change.path, nearest_known_folder(before, &change.path));
+        problems.extend(done.err().map(|error| describe_problem(change, "could not be set aside", &error)));
     }
     for change in changes.iter().filter(can_be) {
         let Some(old) = &change.before else { continue };
-        let done = folder.place(&change.path, &old.state);
-        problems.extend(done.err().map(|error| problem(change, "could not be restored", &error)));
+        let done = folder.write_state(&change.path, &old.state);
+        problems.extend(done.err().map(|error| describe_problem(change, "could not be restored", &error)));
     }
     let lost = changes.iter().filter(|change| !can_be(change));
     problems
@@ -87,7 +87,7 @@ pub(super) fn set_aside(folder: &Folder, before: &Found, changes: &[Change]) -> 
 }
 
 /// Makes everything as it is wanted now. Returns what could not be.
-pub(super) fn put_in_place(folder: &Folder, changes: &[Change]) -> Vec<String> {
+pub(super) fn redo_changes(folder: &OpenFolder, changes: &[Change]) -> Vec<String> {
     // What goes makes room for what comes.
     let removed = changes
         .iter()
@@ -96,82 +96,87 @@ pub(super) fn put_in_place(folder: &Folder, changes: &[Change]) -> Vec<String> {
         .map(|change| (change, folder.remove(&change.path, Path::new(""))));
     let placed = changes.iter().filter_map(|change| {
         let new = change.after.as_ref()?;
-        Some((change, folder.place(&change.path, &new.state)))
+        Some((change, folder.write_state(&change.path, &new.state)))
     });
     let failed = removed.chain(placed).filter_map(|(change, done)| Some((change, done.err()?)));
-    failed.map(|(change, error)| problem(change, "could not be put in place", &error)).collect()
+    failed.map(|(change, error)| describe_problem(change, "could not be put in place", &error)).collect()
 }
 
 impl Change {
     /// In one line, with the first words that are new.
-    pub(super) fn line(&self) -> String {
+    pub(super) fn one_line(&self) -> String {
         let what = match (&self.before, &self.after) {
             (None, _) => "new",
             (Some(_), None) => "removed",
             (Some(_), Some(_)) => "changed",
         };
-        let words = self.added();
-        let cut = words.char_indices().nth(EXCERPT).map_or(words.len(), |(at, _)| at);
+        let words = self.added_text();
+        let cut = words.char_indices().nth(MAX_EXCERPT_CHARS).map_or(words.len(), |(at, _)| at);
         let words = if words.is_empty() { String::new() } else { format!(": {}", &words[..cut]) };
         format!("{} ({what}{words})", self.path.display())
     }
 
     /// The difference, where it is text and holds no secrets by its name.
-    pub(super) fn diff(&self, root: &Path) -> Option<ToolContent> {
+    pub(super) fn diff_content(&self, root: &Path) -> Option<ToolContent> {
         let text = |entry: &Option<Entry>| entry.as_ref().and_then(|entry| entry.state.text().map(str::to_owned));
         let (old, new) = (text(&self.before), text(&self.after).unwrap_or_default());
-        let short = new.len().max(old.as_ref().map_or(0, String::len)) <= SHOWN;
+        let short = new.len().max(old.as_ref().map_or(0, String::len)) <= MAX_DIFF_BYTES;
         let path = root.join(&self.path).to_string_lossy().into_owned();
         (short && !is_secret(&self.path)).then_some(ToolContent::Diff { path, old, new })
     }
 
     /// What is there now and was not, as far as it counts.
-    fn added(&self) -> String {
+    fn added_text(&self) -> String {
         let Some(new) = &self.after else { return String::new() };
         let part = |entry: &Entry| match &entry.state {
-            State::Link { target } => Some(format!("-> {target}")),
-            State::File { .. } => entry.state.text().map(|text| entry.counts.part(&self.path, text)),
-            State::Other { .. } => None,
+            FileState::Link { target } => Some(format!("-> {target}")),
+            FileState::File { .. } => entry.state.text().map(|text| entry.relevant.extract(&self.path, text)),
+            FileState::Other { .. } => None,
         };
         let Some(now) = part(new) else { return "no text".to_owned() };
         let old = self.before.as_ref().and_then(part).unwrap_or_default();
         if old == now {
             return "can be executed, or no longer".to_owned();
         }
-        let (old, now) = (clipped(&old), clipped(&now));
+        let (old, now) = (clip_for_diff(&old), clip_for_diff(&now));
         let diff = TextDiff::from_lines(old, now);
         let added = diff.iter_all_changes().filter(|change| change.tag() == ChangeTag::Insert);
         added.map(|change| change.value().trim().to_owned()).collect::<Vec<_>>().join(" ")
     }
 }
 
-fn clipped(text: &str) -> &str {
-    &text[..text.floor_char_boundary(SHOWN)]
+fn clip_for_diff(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_DIFF_BYTES)]
 }
 
-fn is_large(state: &State) -> bool {
-    matches!(state, State::File { content: Content::Large { .. }, .. })
+fn is_large(state: &FileState) -> bool {
+    matches!(state, FileState::File { content: Content::Large { .. }, .. })
 }
 
 /// The nearest folder above that was there before and stays though it be empty.
-fn kept_above<'a>(before: &Found, path: &'a Path) -> &'a Path {
+fn nearest_known_folder<'a>(before: &ScanResult, path: &'a Path) -> &'a Path {
     let known =
         |above: &&Path| before.whole.iter().any(|whole| whole == above) || before.repositories.contains_key(*above);
     path.ancestors().skip(1).find(known).unwrap_or(Path::new(""))
 }
 
-fn problem(change: &Change, what: &str, error: &io::Error) -> String {
+fn describe_problem(change: &Change, what: &str, error: &io::Error) -> String {
     format!("{}: {what}: {error}", change.path.display())
 }
 
 /// What counts of a file at this path, by its name alone.
-pub(super) fn counts_of(path: &Path) -> Counts {
-    use crate::permission::{Sort, sort};
+pub(super) fn relevant_part_of(path: &Path) -> RelevantPart {
+    use crate::permission::{PathClass, classify_name};
     let name = |path: Option<&Path>| path.and_then(Path::file_name).unwrap_or_default().to_owned();
     let (parent, name) = (name(path.parent()), name(Some(path)));
-    match sort(&parent, &name) {
-        Sort::Scripted => Counts::Scripts,
-        Sort::Plain if parent == ".git" && name == "config" => Counts::GitSettings,
-        Sort::Plain | Sort::Git | Sort::Folder | Sort::Partly(_) | Sort::File | Sort::Generated => Counts::Whole,
+    match classify_name(&parent, &name) {
+        PathClass::Scripted => RelevantPart::Scripts,
+        PathClass::Plain if parent == ".git" && name == "config" => RelevantPart::GitSettings,
+        PathClass::Plain
+        | PathClass::Git
+        | PathClass::Folder
+        | PathClass::Partly(_)
+        | PathClass::File
+        | PathClass::Generated => RelevantPart::Whole,
     }
 }

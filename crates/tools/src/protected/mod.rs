@@ -5,11 +5,11 @@
 //! compared before and after each command; a change is undone and waits for a person's yes.
 
 mod change;
-mod folder;
-mod part;
+mod file_state;
+mod open_folder;
+mod relevant_part;
 mod scan;
-mod state;
-mod text;
+mod text_objection;
 mod watched_root;
 
 use std::collections::BTreeMap;
@@ -22,45 +22,45 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::OwnedSemaphorePermit;
 
 use change::Change;
-use folder::Folder;
-use scan::{Reading, scan};
-use watched_root::{Outcome, WatchedRoot};
+use open_folder::OpenFolder;
+use scan::{ScanDepth, scan};
+use watched_root::{Comparison, WatchedRoot};
 
-pub(crate) use text::{counts_in_part, is_repository_part, text_objection};
+pub(crate) use text_objection::{has_relevant_part, is_repository_part, text_objection};
 pub use watched_root::OnChange;
 
 /// Characters of all changes in one line.
-const LINE: usize = 320;
+const MAX_LINE_CHARS: usize = 320;
 
 /// Watches over the folders that commands work in. Cheap to clone; all sessions of a server share one.
 #[derive(Clone, Default)]
-pub struct Protected {
+pub struct ProtectedFiles {
     inner: Arc<Inner>,
 }
 
 #[derive(Default)]
 struct Inner {
-    places: Mutex<BTreeMap<PathBuf, Arc<WatchedRoot>>>,
+    watched_roots: Mutex<BTreeMap<PathBuf, Arc<WatchedRoot>>>,
     /// Where notes and what is set aside are kept; none: in memory alone.
     store: Option<PathBuf>,
 }
 
 /// A command is under way in these folders. To be ended when everything it started is dead.
 #[must_use]
-pub struct Watched {
-    places: Vec<Arc<WatchedRoot>>,
-    protected: Protected,
+pub struct WatchedCommand {
+    watched_roots: Vec<Arc<WatchedRoot>>,
+    protected: ProtectedFiles,
 }
 
 /// Changes that were undone and wait for a yes. Until it is dropped no other command begins in these folders.
 #[must_use]
 pub struct SetAsideChanges {
-    parts: Vec<Part>,
+    roots: Vec<RootChanges>,
     problems: Vec<String>,
 }
 
-struct Part {
-    place: Arc<WatchedRoot>,
+struct RootChanges {
+    watched_root: Arc<WatchedRoot>,
     changes: Vec<Change>,
     /// The new contents, where nobody finds them but the server.
     quarantine: Option<PathBuf>,
@@ -69,39 +69,39 @@ struct Part {
 
 /// What of a folder can be mounted read-only, as it is now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Guarded {
+pub struct ReadOnlyPaths {
     /// Files and folders that stay as they are.
     pub whole: Vec<PathBuf>,
     /// Repositories, which must not be moved away from over these.
     pub repositories: Vec<PathBuf>,
 }
 
-impl Protected {
+impl ProtectedFiles {
     /// Notes, and what is set aside, are kept in this folder of the server's own.
-    pub fn storing(store: PathBuf) -> Self {
-        forget_asides(&store);
-        Self { inner: Arc::new(Inner { places: Mutex::default(), store: Some(store) }) }
+    pub fn with_store(store: PathBuf) -> Self {
+        remove_old_quarantines(&store);
+        Self { inner: Arc::new(Inner { watched_roots: Mutex::default(), store: Some(store) }) }
     }
 
     /// What commands of a server that was killed left in these folders, undone.
-    pub async fn left_over(&self, folders: &[PathBuf]) -> io::Result<Option<SetAsideChanges>> {
-        self.settle(waiting(self.places(folders)), WatchedRoot::left_over).await
+    pub async fn recover_interrupted(&self, folders: &[PathBuf]) -> io::Result<Option<SetAsideChanges>> {
+        self.compare_roots(without_permits(self.watched_roots(folders)), WatchedRoot::recover_interrupted).await
     }
 
     /// A command begins in these folders. Waits while somebody is asked about them.
-    pub async fn begin(&self, folders: &[PathBuf]) -> io::Result<Watched> {
-        let mut watched = Watched { places: Vec::new(), protected: self.clone() };
-        for place in self.places(folders) {
-            let permit = permit(&place).await?;
+    pub async fn watch_command(&self, folders: &[PathBuf]) -> io::Result<WatchedCommand> {
+        let mut watched = WatchedCommand { watched_roots: Vec::new(), protected: self.clone() };
+        for watched_root in self.watched_roots(folders) {
+            let permit = acquire_permit(&watched_root).await?;
             // It is left again even if nobody waits until it is entered: the permit keeps that in order.
-            watched.places.push(Arc::clone(&place));
-            let entered = blocking(move || {
-                let entered = place.enter();
+            watched.watched_roots.push(Arc::clone(&watched_root));
+            let entered = run_blocking(move || {
+                let entered = watched_root.begin_command();
                 drop(permit);
                 entered
             });
             if let Err(error) = entered.await {
-                watched.places.pop();
+                watched.watched_roots.pop();
                 return Err(error);
             }
         }
@@ -109,94 +109,104 @@ impl Protected {
     }
 
     /// Waits until nobody is asked about these folders.
-    pub async fn undisputed(&self, folders: &[PathBuf]) -> io::Result<()> {
-        for place in self.places(folders) {
-            drop(permit(&place).await?);
+    pub async fn wait_until_decided(&self, folders: &[PathBuf]) -> io::Result<()> {
+        for watched_root in self.watched_roots(folders) {
+            drop(acquire_permit(&watched_root).await?);
         }
         Ok(())
     }
 
     /// A person agreed to this file's change: no command is blamed for it.
-    pub async fn accept(&self, path: PathBuf) -> io::Result<()> {
-        let places: Vec<_> = self.lock().values().filter(|place| path.starts_with(place.root())).cloned().collect();
-        blocking(move || {
-            places.iter().for_each(|place| place.accept(&path));
+    pub async fn accept_change(&self, path: PathBuf) -> io::Result<()> {
+        let watched_roots: Vec<_> =
+            self.lock().values().filter(|watched_root| path.starts_with(watched_root.root())).cloned().collect();
+        run_blocking(move || {
+            watched_roots.iter().for_each(|watched_root| watched_root.accept_change(&path));
             Ok(())
         })
         .await
     }
 
     /// In one order, so that nobody waits for each other.
-    fn places(&self, folders: &[PathBuf]) -> Vec<Arc<WatchedRoot>> {
+    fn watched_roots(&self, folders: &[PathBuf]) -> Vec<Arc<WatchedRoot>> {
         let mut known = self.lock();
-        known.retain(|_, place| Arc::strong_count(place) > 1 || !place.is_idle());
+        known.retain(|_, watched_root| Arc::strong_count(watched_root) > 1 || !watched_root.is_idle());
         let mut folders: Vec<PathBuf> =
             folders.iter().map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.clone())).collect();
         folders.sort();
         folders.dedup();
         let folders = folders.into_iter().filter(|folder| folder.is_dir());
-        let place = |folder: PathBuf| {
-            let note = self.inner.store.as_ref().map(|store| store.join(format!("{}.json", name(&folder))));
-            Arc::clone(known.entry(folder.clone()).or_insert_with(|| Arc::new(WatchedRoot::new(folder, note))))
+        let watched_root = |folder: PathBuf| {
+            let baseline_file =
+                self.inner.store.as_ref().map(|store| store.join(format!("{}.json", folder_hash(&folder))));
+            Arc::clone(known.entry(folder.clone()).or_insert_with(|| Arc::new(WatchedRoot::new(folder, baseline_file))))
         };
-        folders.map(place).collect()
+        folders.map(watched_root).collect()
     }
 
-    async fn settle(
+    async fn compare_roots(
         &self,
-        places: Vec<(Arc<WatchedRoot>, Option<OwnedSemaphorePermit>)>,
-        look: impl Fn(&WatchedRoot) -> io::Result<Outcome> + Copy + Send + 'static,
+        watched_roots: Vec<(Arc<WatchedRoot>, Option<OwnedSemaphorePermit>)>,
+        look: impl Fn(&WatchedRoot) -> io::Result<Comparison> + Copy + Send + 'static,
     ) -> io::Result<Option<SetAsideChanges>> {
-        let mut aside = SetAsideChanges { parts: Vec::new(), problems: Vec::new() };
-        for (place, held) in places {
+        let mut aside = SetAsideChanges { roots: Vec::new(), problems: Vec::new() };
+        for (watched_root, held) in watched_roots {
             let permit = match held {
                 Some(permit) => permit,
-                None => permit(&place).await?,
+                None => acquire_permit(&watched_root).await?,
             };
-            let (looked, store) = (Arc::clone(&place), self.inner.store.clone());
-            let (outcome, quarantine) = blocking(move || {
+            let (looked, store) = (Arc::clone(&watched_root), self.inner.store.clone());
+            let (outcome, quarantine) = run_blocking(move || {
                 let outcome = look(&looked)?;
                 let quarantine =
-                    store.filter(|_| !outcome.changes.is_empty()).and_then(|store| put_away(&store, &outcome));
+                    store.filter(|_| !outcome.changes.is_empty()).and_then(|store| write_quarantine(&store, &outcome));
                 Ok((outcome, quarantine))
             })
             .await?;
             aside.problems.extend(outcome.problems);
             if !outcome.changes.is_empty() {
-                aside.parts.push(Part { place, changes: outcome.changes, quarantine, _permit: permit });
+                aside.roots.push(RootChanges { watched_root, changes: outcome.changes, quarantine, _permit: permit });
             }
         }
-        Ok(Some(aside).filter(|aside| !(aside.parts.is_empty() && aside.problems.is_empty())))
+        Ok(Some(aside).filter(|aside| !(aside.roots.is_empty() && aside.problems.is_empty())))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<PathBuf, Arc<WatchedRoot>>> {
-        self.inner.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.watched_roots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Watched {
+impl WatchedCommand {
     /// Compares. What changed is undone and returned, or only returned.
-    pub async fn end(mut self, manner: OnChange) -> io::Result<Option<SetAsideChanges>> {
-        let places = std::mem::take(&mut self.places);
-        self.protected.settle(waiting(places), move |place| place.leave(manner)).await
+    pub async fn finish(mut self, on_change: OnChange) -> io::Result<Option<SetAsideChanges>> {
+        let watched_roots = std::mem::take(&mut self.watched_roots);
+        self.protected
+            .compare_roots(without_permits(watched_roots), move |watched_root| watched_root.end_command(on_change))
+            .await
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedCommand {
     /// Whoever stops waiting for a command is not asked: what it changed is undone for good.
     fn drop(&mut self) {
-        let places = std::mem::take(&mut self.places);
-        if places.is_empty() {
+        let watched_roots = std::mem::take(&mut self.watched_roots);
+        if watched_roots.is_empty() {
             return;
         }
         let protected = self.protected.clone();
         // Before anybody else begins, unless somebody already has.
-        let places: Vec<_> = places.into_iter().map(|place| (Arc::clone(&place), at_once(&place))).collect();
+        let watched_roots: Vec<_> = watched_roots
+            .into_iter()
+            .map(|watched_root| (Arc::clone(&watched_root), try_permit(&watched_root)))
+            .collect();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            match protected.settle(places, |place| place.leave(OnChange::SetAside)).await {
+            match protected
+                .compare_roots(watched_roots, |watched_root| watched_root.end_command(OnChange::SetAside))
+                .await
+            {
                 Ok(Some(aside)) => {
-                    tracing::warn!(changes = %aside.line(), "changes of an interrupted command were undone")
+                    tracing::warn!(changes = %aside.one_line(), "changes of an interrupted command were undone")
                 }
                 Ok(None) => {}
                 Err(error) => tracing::warn!(%error, "protected files could not be compared"),
@@ -206,46 +216,48 @@ impl Drop for Watched {
 }
 
 impl SetAsideChanges {
-    /// True if there is something to be put in place.
-    pub fn is_question(&self) -> bool {
-        !self.parts.is_empty()
+    /// True if there is something to be put in watched_root.
+    pub fn has_changes(&self) -> bool {
+        !self.roots.is_empty()
     }
 
     /// What changed, in one line.
-    pub fn line(&self) -> String {
-        let lines = self.changes().map(|(_, change)| change.line()).chain(self.problems.iter().cloned());
+    pub fn one_line(&self) -> String {
+        let lines = self.all_changes().map(|(_, change)| change.one_line()).chain(self.problems.iter().cloned());
         let line = lines.collect::<Vec<_>>().join("; ");
-        match line.char_indices().nth(LINE) {
-            Some((end, _)) => format!("{}… ({} in all)", &line[..end], self.changes().count()),
+        match line.char_indices().nth(MAX_LINE_CHARS) {
+            Some((end, _)) => format!("{}… ({} in all)", &line[..end], self.all_changes().count()),
             None => line,
         }
     }
 
     /// Which paths, for a model, and what could not be done.
-    pub fn names(&self) -> String {
-        let names = self.changes().map(|(_, change)| change.path.display().to_string());
+    pub fn path_names(&self) -> String {
+        let names = self.all_changes().map(|(_, change)| change.path.display().to_string());
         names.chain(self.problems.iter().cloned()).collect::<Vec<_>>().join(", ")
     }
 
     /// What changed, for people to look at.
     pub fn diffs(&self) -> Vec<ToolContent> {
-        self.changes().filter_map(|(place, change)| change.diff(place.root())).collect()
+        self.all_changes().filter_map(|(watched_root, change)| change.diff_content(watched_root.root())).collect()
     }
 
-    /// Puts the changes in place. Returns what could not be.
-    pub async fn keep(self) -> io::Result<Vec<String>> {
+    /// Puts the changes in watched_root. Returns what could not be.
+    pub async fn apply(self) -> io::Result<Vec<String>> {
         let work: Vec<(Arc<WatchedRoot>, Vec<Change>)> =
-            self.parts.iter().map(|part| (Arc::clone(&part.place), part.changes.clone())).collect();
-        let problems = blocking(move || Ok(work.iter().flat_map(|(place, changes)| place.keep(changes)).collect()));
+            self.roots.iter().map(|root| (Arc::clone(&root.watched_root), root.changes.clone())).collect();
+        let problems = run_blocking(move || {
+            Ok(work.iter().flat_map(|(watched_root, changes)| watched_root.apply_changes(changes)).collect())
+        });
         problems.await
     }
 
-    fn changes(&self) -> impl Iterator<Item = (&WatchedRoot, &Change)> {
-        self.parts.iter().flat_map(|part| part.changes.iter().map(|change| (&*part.place, change)))
+    fn all_changes(&self) -> impl Iterator<Item = (&WatchedRoot, &Change)> {
+        self.roots.iter().flat_map(|root| root.changes.iter().map(|change| (&*root.watched_root, change)))
     }
 }
 
-impl Drop for Part {
+impl Drop for RootChanges {
     fn drop(&mut self) {
         if let Some(quarantine) = &self.quarantine
             && let Err(error) = std::fs::remove_file(quarantine)
@@ -256,21 +268,21 @@ impl Drop for Part {
 }
 
 /// What of this folder can be mounted read-only.
-pub(crate) fn guarded(folder: &Path) -> Guarded {
-    let found = Folder::open(folder).and_then(|folder| scan(&folder, Reading::Names));
+pub(crate) fn read_only_paths(folder: &Path) -> ReadOnlyPaths {
+    let found = OpenFolder::open(folder).and_then(|folder| scan(&folder, ScanDepth::Names));
     let found =
         found.inspect_err(|error| tracing::warn!(%error, "a folder was not looked through")).unwrap_or_default();
     let inner = |path: &PathBuf| folder.join(path);
     let real = |path: &PathBuf| path.symlink_metadata().is_ok_and(|there| !there.is_symlink());
     let repositories = found.repositories.keys().filter(|path| !path.as_os_str().is_empty());
-    Guarded {
+    ReadOnlyPaths {
         whole: found.whole.iter().map(inner).filter(real).collect(),
         repositories: repositories.map(inner).collect(),
     }
 }
 
 /// Keeps the new contents where no command and no tool of the person finds them.
-fn put_away(store: &Path, outcome: &Outcome) -> Option<PathBuf> {
+fn write_quarantine(store: &Path, outcome: &Comparison) -> Option<PathBuf> {
     let path = store.join(format!("aside-{}.json", uuid::Uuid::now_v7()));
     let bytes = serde_json::to_vec(&outcome.changes).ok()?;
     match watched_root::write_private(&path, &bytes) {
@@ -283,7 +295,7 @@ fn put_away(store: &Path, outcome: &Outcome) -> Option<PathBuf> {
 }
 
 /// Nobody answers any more about what an earlier server set aside.
-fn forget_asides(store: &Path) {
+fn remove_old_quarantines(store: &Path) {
     for entry in std::fs::read_dir(store).into_iter().flatten().flatten() {
         let dropped =
             entry.file_name().to_string_lossy().starts_with("aside-").then(|| std::fs::remove_file(entry.path()));
@@ -293,23 +305,23 @@ fn forget_asides(store: &Path) {
     }
 }
 
-fn waiting(places: Vec<Arc<WatchedRoot>>) -> Vec<(Arc<WatchedRoot>, Option<OwnedSemaphorePermit>)> {
-    places.into_iter().map(|place| (place, None)).collect()
+fn without_permits(watched_roots: Vec<Arc<WatchedRoot>>) -> Vec<(Arc<WatchedRoot>, Option<OwnedSemaphorePermit>)> {
+    watched_roots.into_iter().map(|watched_root| (watched_root, None)).collect()
 }
 
-fn at_once(place: &Arc<WatchedRoot>) -> Option<OwnedSemaphorePermit> {
-    Arc::clone(&place.gate).try_acquire_owned().ok()
+fn try_permit(watched_root: &Arc<WatchedRoot>) -> Option<OwnedSemaphorePermit> {
+    Arc::clone(&watched_root.gate).try_acquire_owned().ok()
 }
 
-async fn permit(place: &Arc<WatchedRoot>) -> io::Result<OwnedSemaphorePermit> {
-    Arc::clone(&place.gate).acquire_owned().await.map_err(io::Error::other)
+async fn acquire_permit(watched_root: &Arc<WatchedRoot>) -> io::Result<OwnedSemaphorePermit> {
+    Arc::clone(&watched_root.gate).acquire_owned().await.map_err(io::Error::other)
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
-fn name(folder: &Path) -> String {
+fn folder_hash(folder: &Path) -> String {
     let hash = Sha256::digest(folder.as_os_str().as_encoded_bytes());
     hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
 }

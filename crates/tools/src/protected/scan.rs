@@ -8,26 +8,26 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
-use super::folder::{Folder, Identity, Room};
-use super::part::Counts;
-use super::state::State;
-use crate::permission::{Sort, lowered, sort};
+use super::file_state::FileState;
+use super::open_folder::{ByteBudget, Identity, OpenFolder};
+use super::relevant_part::RelevantPart;
+use crate::permission::{PathClass, classify_name, normalize_name};
 
 /// Names that are looked at in one folder's tree.
-const NAMES: usize = 200_000;
+const MAX_NAMES: usize = 200_000;
 
 /// Folders that are looked into.
-const FOLDERS: usize = 20_000;
+const MAX_FOLDERS: usize = 20_000;
 
 /// Files that are kept.
-const FILES: usize = 5_000;
+const MAX_FILES: usize = 5_000;
 
 /// Bytes of all of them that are kept.
-const BYTES: u64 = 32 << 20;
+const MAX_BYTES: u64 = 32 << 20;
 
 /// What was found below a folder. Paths are relative to it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Found {
+pub(super) struct ScanResult {
     /// Files and links that count.
     pub(super) files: BTreeMap<PathBuf, Entry>,
     /// Repositories of git, and which folders they are.
@@ -41,13 +41,14 @@ pub(super) struct Found {
 /// A file or link that counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
-    pub(super) counts: Counts,
-    pub(super) state: State,
+    #[serde(rename = "counts")]
+    pub(super) relevant: RelevantPart,
+    pub(super) state: FileState,
 }
 
 /// What is known of a folder that is still to be looked into.
 #[derive(Clone, Copy)]
-enum Region {
+enum ScanRegion {
     /// Names decide.
     Plain,
     /// Everything counts.
@@ -64,53 +65,55 @@ enum Region {
     Worktree,
 }
 
-impl Region {
+impl ScanRegion {
     /// Somebody may work in a folder that counts itself.
-    fn of_root(name: &OsStr) -> Self {
-        match sort(OsStr::new(""), name) {
-            Sort::Folder => Self::All,
-            Sort::Partly(names) => Self::Only(names),
-            Sort::Git | Sort::File | Sort::Scripted | Sort::Generated | Sort::Plain => Self::Plain,
+    fn for_root(name: &OsStr) -> Self {
+        match classify_name(OsStr::new(""), name) {
+            PathClass::Folder => Self::All,
+            PathClass::Partly(names) => Self::Only(names),
+            PathClass::Git | PathClass::File | PathClass::Scripted | PathClass::Generated | PathClass::Plain => {
+                Self::Plain
+            }
         }
     }
 
     /// Files that count and folders to look into, by name, where a repository is concerned.
-    fn git(self, name: &str) -> Option<(Counts, Self)> {
+    fn repository_entry(self, name: &str) -> Option<(RelevantPart, Self)> {
         match (self, name) {
-            (Self::Git, "config" | "config.worktree") => Some((Counts::GitSettings, Self::All)),
-            (Self::Git, "commondir" | "hooks") => Some((Counts::Whole, Self::All)),
-            (Self::Git, "info") => Some((Counts::Whole, Self::Only(&["attributes"]))),
-            (Self::Git, "objects") => Some((Counts::Whole, Self::Only(&["info"]))),
-            (Self::Git, "modules") => Some((Counts::Whole, Self::Modules)),
-            (Self::Git, "worktrees") => Some((Counts::Whole, Self::Worktrees)),
-            (Self::Git, "rebase-merge") => Some((Counts::RebaseCommands, Self::Only(&["git-rebase-todo"]))),
-            (Self::Worktree, "config.worktree") => Some((Counts::GitSettings, Self::All)),
-            (Self::Worktree, "commondir" | "gitdir") => Some((Counts::Whole, Self::All)),
+            (Self::Git, "config" | "config.worktree") => Some((RelevantPart::GitSettings, Self::All)),
+            (Self::Git, "commondir" | "hooks") => Some((RelevantPart::Whole, Self::All)),
+            (Self::Git, "info") => Some((RelevantPart::Whole, Self::Only(&["attributes"]))),
+            (Self::Git, "objects") => Some((RelevantPart::Whole, Self::Only(&["info"]))),
+            (Self::Git, "modules") => Some((RelevantPart::Whole, Self::Modules)),
+            (Self::Git, "worktrees") => Some((RelevantPart::Whole, Self::Worktrees)),
+            (Self::Git, "rebase-merge") => Some((RelevantPart::RebaseCommands, Self::Only(&["git-rebase-todo"]))),
+            (Self::Worktree, "config.worktree") => Some((RelevantPart::GitSettings, Self::All)),
+            (Self::Worktree, "commondir" | "gitdir") => Some((RelevantPart::Whole, Self::All)),
             _ => None,
         }
     }
 }
 
-/// Looks through the folder. With `Reading::Names` nothing is kept of the files.
-pub(super) fn scan(folder: &Folder, reading: Reading) -> io::Result<Found> {
+/// Looks through the folder. With `ScanDepth::Names` nothing is kept of the files.
+pub(super) fn scan(folder: &OpenFolder, depth: ScanDepth) -> io::Result<ScanResult> {
     let mut scan = Scan {
         folder,
-        reading,
-        found: Found { complete: true, ..Found::default() },
-        queue: VecDeque::from([(PathBuf::new(), Region::of_root(folder.name()))]),
-        room: Room(BYTES),
+        depth,
+        found: ScanResult { complete: true, ..ScanResult::default() },
+        queue: VecDeque::from([(PathBuf::new(), ScanRegion::for_root(folder.name()))]),
+        budget: ByteBudget(MAX_BYTES),
         names: 0,
     };
     let mut folders = 0;
     // Breadth first: what is cut off lies deep.
     while let Some((path, region)) = scan.queue.pop_front() {
         folders += 1;
-        if folders > FOLDERS || scan.names > NAMES || scan.found.files.len() > FILES {
+        if folders > MAX_FOLDERS || scan.names > MAX_NAMES || scan.found.files.len() > MAX_FILES {
             scan.found.complete = false;
             break;
         }
-        match folder.list(&path) {
-            Ok(entries) => scan.look(&path, region, &entries)?,
+        match folder.list_entries(&path) {
+            Ok(entries) => scan.scan_entries(&path, region, &entries)?,
             // It is the root that must be there; anything else may go while we look, or be closed to us.
             Err(error) if path.as_os_str().is_empty() => return Err(error),
             Err(error) => tracing::trace!(%error, path = %path.display(), "a folder was not looked into"),
@@ -121,110 +124,125 @@ pub(super) fn scan(folder: &Folder, reading: Reading) -> io::Result<Found> {
 
 /// How much is wanted of files that count.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum ScanDepth {
     Names,
     Contents,
 }
 
 struct Scan<'a> {
-    folder: &'a Folder,
-    reading: Reading,
-    found: Found,
-    queue: VecDeque<(PathBuf, Region)>,
-    room: Room,
+    folder: &'a OpenFolder,
+    depth: ScanDepth,
+    found: ScanResult,
+    queue: VecDeque<(PathBuf, ScanRegion)>,
+    budget: ByteBudget,
     names: usize,
 }
 
 impl Scan<'_> {
-    fn look(&mut self, path: &Path, region: Region, entries: &[(OsString, FileType)]) -> io::Result<()> {
+    fn scan_entries(&mut self, path: &Path, region: ScanRegion, entries: &[(OsString, FileType)]) -> io::Result<()> {
         self.names += entries.len();
-        let bare = matches!(region, Region::Plain | Region::Modules) && is_repository(entries);
-        let region = if bare { Region::Git } else { region };
-        if matches!(region, Region::Git) {
+        let bare = matches!(region, ScanRegion::Plain | ScanRegion::Modules) && is_repository(entries);
+        let region = if bare { ScanRegion::Git } else { region };
+        if matches!(region, ScanRegion::Git) {
             self.found.repositories.insert(path.to_owned(), self.folder.identity(path)?);
         }
         for (name, kind) in entries {
             let (inner, folder) = (path.join(name), *kind == FileType::Directory);
             match region {
-                Region::Plain => self.plain(path, name, inner, folder)?,
-                Region::All if folder => self.queue.push_back((inner, Region::All)),
+                ScanRegion::Plain => self.scan_by_name(path, name, inner, folder)?,
+                ScanRegion::All if folder => self.queue.push_back((inner, ScanRegion::All)),
                 // Samples are never run.
-                Region::All if Path::new(name).extension() == Some(OsStr::new("sample")) => {}
-                Region::All => self.keep(inner, Counts::Whole)?,
-                Region::Only(names) => self.only(path, name, names, inner, folder)?,
-                Region::Modules if folder => self.queue.push_back((inner, Region::Modules)),
-                Region::Worktrees if folder => self.queue.push_back((inner, Region::Worktree)),
-                Region::Modules | Region::Worktrees => {}
-                Region::Git | Region::Worktree => self.git(region, name, inner, folder)?,
+                ScanRegion::All if Path::new(name).extension() == Some(OsStr::new("sample")) => {}
+                ScanRegion::All => self.record_file(inner, RelevantPart::Whole)?,
+                ScanRegion::Only(names) => self.scan_listed_name(path, name, names, inner, folder)?,
+                ScanRegion::Modules if folder => self.queue.push_back((inner, ScanRegion::Modules)),
+                ScanRegion::Worktrees if folder => self.queue.push_back((inner, ScanRegion::Worktree)),
+                ScanRegion::Modules | ScanRegion::Worktrees => {}
+                ScanRegion::Git | ScanRegion::Worktree => self.scan_repository_entry(region, name, inner, folder)?,
             }
         }
         Ok(())
     }
 
-    fn plain(&mut self, path: &Path, name: &OsStr, inner: PathBuf, folder: bool) -> io::Result<()> {
-        let sort = sort(path.file_name().unwrap_or(self.folder.name()), name);
-        match (sort, folder) {
-            (Sort::Git, true) => self.queue.push_back((inner, Region::Git)),
-            (Sort::Folder, true) => {
+    fn scan_by_name(&mut self, path: &Path, name: &OsStr, inner: PathBuf, folder: bool) -> io::Result<()> {
+        let class = classify_name(path.file_name().unwrap_or(self.folder.name()), name);
+        match (class, folder) {
+            (PathClass::Git, true) => self.queue.push_back((inner, ScanRegion::Git)),
+            (PathClass::Folder, true) => {
                 self.found.whole.push(inner.clone());
-                self.queue.push_back((inner, Region::All));
+                self.queue.push_back((inner, ScanRegion::All));
             }
-            (Sort::Partly(names), true) => self.queue.push_back((inner, Region::Only(names))),
-            (Sort::Generated, _) | (Sort::Plain, false) => {}
-            (Sort::Plain | Sort::File | Sort::Scripted, true) => self.queue.push_back((inner, Region::Plain)),
-            (Sort::Scripted, false) => self.keep(inner, Counts::Scripts)?,
-            (Sort::Git | Sort::Folder | Sort::Partly(_) | Sort::File, false) => {
+            (PathClass::Partly(names), true) => self.queue.push_back((inner, ScanRegion::Only(names))),
+            (PathClass::Generated, _) | (PathClass::Plain, false) => {}
+            (PathClass::Plain | PathClass::File | PathClass::Scripted, true) => {
+                self.queue.push_back((inner, ScanRegion::Plain))
+            }
+            (PathClass::Scripted, false) => self.record_file(inner, RelevantPart::Scripts)?,
+            (PathClass::Git | PathClass::Folder | PathClass::Partly(_) | PathClass::File, false) => {
                 self.found.whole.push(inner.clone());
-                self.keep(inner, Counts::Whole)?;
+                self.record_file(inner, RelevantPart::Whole)?;
             }
         }
         Ok(())
     }
 
-    fn only(&mut self, path: &Path, name: &OsStr, names: &[&str], inner: PathBuf, folder: bool) -> io::Result<()> {
-        if !names.contains(&lowered(name).as_str()) {
+    fn scan_listed_name(
+        &mut self,
+        path: &Path,
+        name: &OsStr,
+        names: &[&str],
+        inner: PathBuf,
+        folder: bool,
+    ) -> io::Result<()> {
+        if !names.contains(&normalize_name(name).as_str()) {
             return Ok(());
         }
         let parent = path.file_name().unwrap_or(OsStr::new(""));
         match folder {
             true if parent == "objects" => {
-                self.queue.push_back((inner, Region::Only(&["alternates", "http-alternates"])));
+                self.queue.push_back((inner, ScanRegion::Only(&["alternates", "http-alternates"])));
             }
             true => {
                 self.found.whole.push(inner.clone());
-                self.queue.push_back((inner, Region::All));
+                self.queue.push_back((inner, ScanRegion::All));
             }
-            false if parent == "rebase-merge" => self.keep(inner, Counts::RebaseCommands)?,
+            false if parent == "rebase-merge" => self.record_file(inner, RelevantPart::RebaseCommands)?,
             false => {
                 self.found.whole.push(inner.clone());
-                self.keep(inner, Counts::Whole)?;
+                self.record_file(inner, RelevantPart::Whole)?;
             }
         }
         Ok(())
     }
 
-    fn git(&mut self, region: Region, name: &OsStr, inner: PathBuf, folder: bool) -> io::Result<()> {
-        let Some((counts, within)) = region.git(&lowered(name)) else { return Ok(()) };
+    fn scan_repository_entry(
+        &mut self,
+        region: ScanRegion,
+        name: &OsStr,
+        inner: PathBuf,
+        folder: bool,
+    ) -> io::Result<()> {
+        let Some((relevant, within)) = region.repository_entry(&normalize_name(name)) else { return Ok(()) };
         match folder {
             true => {
-                if matches!(within, Region::All) {
+                if matches!(within, ScanRegion::All) {
                     self.found.whole.push(inner.clone());
                 }
                 self.queue.push_back((inner, within));
             }
             false => {
                 self.found.whole.push(inner.clone());
-                self.keep(inner, counts)?;
+                self.record_file(inner, relevant)?;
             }
         }
         Ok(())
     }
 
-    fn keep(&mut self, path: PathBuf, counts: Counts) -> io::Result<()> {
-        if self.reading == Reading::Contents
-            && let Some(state) = self.folder.state(&path, &mut self.room)?
+    fn record_file(&mut self, path: PathBuf, relevant: RelevantPart) -> io::Result<()> {
+        if self.depth == ScanDepth::Contents
+            && let Some(state) = self.folder.read_state(&path, &mut self.budget)?
         {
-            self.found.files.insert(path, Entry { counts, state });
+            self.found.files.insert(path, Entry { relevant, state });
         }
         Ok(())
     }
@@ -238,6 +256,6 @@ fn is_repository(entries: &[(OsString, FileType)]) -> bool {
 }
 
 /// True if something of this name right below a repository, or in a folder of that name, can make git run something.
-pub(super) fn counts_in_repository(name: &str) -> bool {
-    Region::Git.git(name).is_some()
+pub(super) fn runs_in_repository(name: &str) -> bool {
+    ScanRegion::Git.repository_entry(name).is_some()
 }

@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::change::{self, Change};
-use super::folder::{Folder, Room};
-use super::scan::{Entry, Found, Reading, scan};
+use super::open_folder::{ByteBudget, OpenFolder};
+use super::scan::{Entry, ScanDepth, ScanResult, scan};
 
 /// Bytes of a note that is read back.
-const LONGEST_NOTE: u64 = 256 << 20;
+const MAX_BASELINE_BYTES: u64 = 256 << 20;
 
 /// One folder that commands work in.
 pub(super) struct WatchedRoot {
     root: PathBuf,
     /// Who begins, ends or asks holds it; meanwhile nobody else does.
     pub(super) gate: Arc<Semaphore>,
-    state: Mutex<Watch>,
+    state: Mutex<WatchState>,
     /// Where a note of what was there survives the server.
-    note: Option<PathBuf>,
+    baseline_file: Option<PathBuf>,
 }
 
 #[derive(Default)]
-struct Watch {
+struct WatchState {
     running: usize,
     baseline: Option<Baseline>,
     /// The note of an earlier server was looked for.
@@ -39,12 +39,12 @@ struct Baseline {
     root: PathBuf,
     /// Seconds since 1970.
     since: i64,
-    found: Found,
+    found: ScanResult,
 }
 
 /// What a look at the folder gave.
 #[derive(Default)]
-pub(super) struct Outcome {
+pub(super) struct Comparison {
     pub(super) changes: Vec<Change>,
     /// What could not be done about it.
     pub(super) problems: Vec<String>,
@@ -60,8 +60,8 @@ pub enum OnChange {
 }
 
 impl WatchedRoot {
-    pub(super) fn new(root: PathBuf, note: Option<PathBuf>) -> Self {
-        Self { root, gate: Arc::new(Semaphore::new(1)), state: Mutex::default(), note }
+    pub(super) fn new(root: PathBuf, baseline_file: Option<PathBuf>) -> Self {
+        Self { root, gate: Arc::new(Semaphore::new(1)), state: Mutex::default(), baseline_file }
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -73,11 +73,11 @@ impl WatchedRoot {
     }
 
     /// A command begins. Commands at the same time share what was there before the first of them.
-    pub(super) fn enter(&self) -> io::Result<()> {
+    pub(super) fn begin_command(&self) -> io::Result<()> {
         let mut watch = self.lock();
         if watch.running == 0 {
             let baseline = self.take_baseline()?;
-            self.write_note(&baseline);
+            self.save_baseline(&baseline);
             watch.baseline = Some(baseline);
         }
         watch.running += 1;
@@ -85,94 +85,96 @@ impl WatchedRoot {
     }
 
     /// A command has ended, with everything it started.
-    pub(super) fn leave(&self, manner: OnChange) -> io::Result<Outcome> {
+    pub(super) fn end_command(&self, on_change: OnChange) -> io::Result<Comparison> {
         let mut watch = self.lock();
         let outcome = match watch.baseline.as_mut() {
-            Some(baseline) => settle(baseline, manner),
-            None => Ok(Outcome::default()),
+            Some(baseline) => compare_and_undo(baseline, on_change),
+            None => Ok(Comparison::default()),
         };
         watch.running = watch.running.saturating_sub(1);
         if watch.running == 0 {
             watch.baseline = None;
-            self.remove_note();
+            self.remove_baseline_file();
         }
         outcome
     }
 
     /// What commands of an earlier server did here, if that ended before it could look.
-    pub(super) fn left_over(&self) -> io::Result<Outcome> {
+    pub(super) fn recover_interrupted(&self) -> io::Result<Comparison> {
         let mut watch = self.lock();
         if std::mem::replace(&mut watch.checked, true) || watch.running > 0 {
-            return Ok(Outcome::default());
+            return Ok(Comparison::default());
         }
-        let Some(mut baseline) = self.read_note() else { return Ok(Outcome::default()) };
-        let outcome = settle(&mut baseline, OnChange::SetAside);
-        self.remove_note();
+        let Some(mut baseline) = self.load_baseline() else { return Ok(Comparison::default()) };
+        let outcome = compare_and_undo(&mut baseline, OnChange::SetAside);
+        self.remove_baseline_file();
         outcome
     }
 
     /// Somebody said yes: this is how it is to be from now on.
-    pub(super) fn keep(&self, changes: &[Change]) -> Vec<String> {
-        let folder = match Folder::open(&self.root) {
+    pub(super) fn apply_changes(&self, changes: &[Change]) -> Vec<String> {
+        let folder = match OpenFolder::open(&self.root) {
             Ok(folder) => folder,
             Err(error) => return vec![error.to_string()],
         };
-        let problems = change::put_in_place(&folder, changes);
+        let problems = change::redo_changes(&folder, changes);
         if let Some(baseline) = self.lock().baseline.as_mut() {
-            changes.iter().for_each(|change| baseline.accept(&change.path, change.after.clone()));
+            changes.iter().for_each(|change| baseline.update(&change.path, change.after.clone()));
         }
         problems
     }
 
     /// Somebody else changed a file with good reason while commands run.
-    pub(super) fn accept(&self, path: &Path) {
+    pub(super) fn accept_change(&self, path: &Path) {
         let Ok(relative) = path.strip_prefix(&self.root) else { return };
         let mut watch = self.lock();
         let Some(baseline) = watch.baseline.as_mut() else { return };
-        let state = Folder::open(&self.root).and_then(|folder| folder.state(relative, &mut Room(u64::MAX)));
-        let entry = state.ok().flatten().map(|state| Entry { counts: change::counts_of(relative), state });
-        baseline.accept(relative, entry);
+        let state =
+            OpenFolder::open(&self.root).and_then(|folder| folder.read_state(relative, &mut ByteBudget(u64::MAX)));
+        let entry = state.ok().flatten().map(|state| Entry { relevant: change::relevant_part_of(relative), state });
+        baseline.update(relative, entry);
     }
 
     fn take_baseline(&self) -> io::Result<Baseline> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let found = scan(&Folder::open(&self.root)?, Reading::Contents)?;
+        let found = scan(&OpenFolder::open(&self.root)?, ScanDepth::Contents)?;
         Ok(Baseline { root: self.root.clone(), since: since.cast_signed(), found })
     }
 
     /// Not synced: it is for a server that was killed, not for a machine that was.
-    fn write_note(&self, baseline: &Baseline) {
-        let Some(note) = &self.note else { return };
-        let written =
-            serde_json::to_vec(baseline).map_err(io::Error::other).and_then(|bytes| write_private(note, &bytes));
+    fn save_baseline(&self, baseline: &Baseline) {
+        let Some(baseline_file) = &self.baseline_file else { return };
+        let written = serde_json::to_vec(baseline)
+            .map_err(io::Error::other)
+            .and_then(|bytes| write_private(baseline_file, &bytes));
         if let Err(error) = written {
             tracing::warn!(%error, "what protected files held cannot be noted");
         }
     }
 
-    fn read_note(&self) -> Option<Baseline> {
-        let note = self.note.as_ref()?;
-        note.metadata().ok().filter(|note| note.len() <= LONGEST_NOTE)?;
-        let baseline: Baseline = serde_json::from_slice(&std::fs::read(note).ok()?).ok()?;
+    fn load_baseline(&self) -> Option<Baseline> {
+        let baseline_file = self.baseline_file.as_ref()?;
+        baseline_file.metadata().ok().filter(|metadata| metadata.len() <= MAX_BASELINE_BYTES)?;
+        let baseline: Baseline = serde_json::from_slice(&std::fs::read(baseline_file).ok()?).ok()?;
         Some(baseline).filter(|baseline| baseline.root == self.root)
     }
 
-    fn remove_note(&self) {
-        if let Some(note) = &self.note
-            && let Err(error) = std::fs::remove_file(note)
+    fn remove_baseline_file(&self) {
+        if let Some(baseline_file) = &self.baseline_file
+            && let Err(error) = std::fs::remove_file(baseline_file)
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!(%error, "a note of protected files stays");
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Watch> {
+    fn lock(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Baseline {
-    fn accept(&mut self, path: &Path, entry: Option<Entry>) {
+    fn update(&mut self, path: &Path, entry: Option<Entry>) {
         match entry {
             Some(entry) => self.found.files.insert(path.to_owned(), entry),
             None => self.found.files.remove(path),
@@ -181,31 +183,31 @@ impl Baseline {
 }
 
 /// Looks again, and undoes what differs if that is wanted.
-fn settle(baseline: &mut Baseline, manner: OnChange) -> io::Result<Outcome> {
-    let folder = Folder::open(&baseline.root)?;
-    let mut after = scan(&folder, Reading::Contents)?;
+fn compare_and_undo(baseline: &mut Baseline, on_change: OnChange) -> io::Result<Comparison> {
+    let folder = OpenFolder::open(&baseline.root)?;
+    let mut after = scan(&folder, ScanDepth::Contents)?;
     let mut problems = Vec::new();
-    if manner == OnChange::SetAside {
-        let moved = change::moved(&baseline.found, &after);
+    if on_change == OnChange::SetAside {
+        let moved = change::moved_repositories(&baseline.found, &after);
         for (now, then) in &moved {
-            match folder.move_back(now, then) {
+            match folder.move_folder(now, then) {
                 Ok(()) => problems.push(format!("{} was moved to {}, and back", then.display(), now.display())),
                 Err(error) => problems.push(format!("{} was moved away: {error}", then.display())),
             }
         }
         if !moved.is_empty() {
-            after = scan(&folder, Reading::Contents)?;
+            after = scan(&folder, ScanDepth::Contents)?;
         }
     }
-    let changes = change::compare(&folder, &baseline.found, &after, baseline.since);
+    let changes = change::compare_scans(&folder, &baseline.found, &after, baseline.since);
     if !after.complete && baseline.found.complete {
         problems.push("there are too many files to look through all of them for what could run".to_owned());
     }
-    match manner {
-        OnChange::SetAside => problems.extend(change::set_aside(&folder, &baseline.found, &changes)),
-        OnChange::Tell => changes.iter().for_each(|change| baseline.accept(&change.path, change.after.clone())),
+    match on_change {
+        OnChange::SetAside => problems.extend(change::undo_changes(&folder, &baseline.found, &changes)),
+        OnChange::Tell => changes.iter().for_each(|change| baseline.update(&change.path, change.after.clone())),
     }
-    Ok(Outcome { changes, problems })
+    Ok(Comparison { changes, problems })
 }
 
 /// Writes a file that nobody else reads.

@@ -6,12 +6,12 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gander_tools::protected::{OnChange, Protected, SetAsideChanges};
+use gander_tools::protected::{OnChange, ProtectedFiles, SetAsideChanges};
 
 /// A workspace with a repository, an editor's settings and a package.
 struct Workspace {
     folder: tempfile::TempDir,
-    protected: Protected,
+    protected: ProtectedFiles,
 }
 
 const FILES: [(&str, &str); 7] = [
@@ -28,7 +28,7 @@ impl Workspace {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("store")).unwrap();
-        let protected = Protected::storing(folder.path().join("store"));
+        let protected = ProtectedFiles::with_store(folder.path().join("store"));
         let workspace = Self { folder, protected };
         FILES.iter().for_each(|(name, content)| workspace.put(name, content));
         workspace
@@ -53,9 +53,9 @@ impl Workspace {
 
     /// What somebody would be asked after a command that does this.
     async fn command(&self, does: impl FnOnce(&Self)) -> Option<SetAsideChanges> {
-        let watched = self.protected.begin(&self.folders()).await.unwrap();
+        let watched = self.protected.watch_command(&self.folders()).await.unwrap();
         does(self);
-        watched.end(OnChange::SetAside).await.unwrap()
+        watched.finish(OnChange::SetAside).await.unwrap()
     }
 
     fn is_as_it_was(&self) {
@@ -89,7 +89,7 @@ async fn ordinary_work_is_nobodys_business() {
             workspace.put(".env", "KEY=1\n");
         })
         .await;
-    assert!(aside.is_none(), "{}", aside.unwrap().line());
+    assert!(aside.is_none(), "{}", aside.unwrap().one_line());
 }
 
 /// Each plants something; what is named is what somebody is asked about.
@@ -121,14 +121,14 @@ async fn what_is_planted_is_undone_and_put_in_place_on_a_yes() {
         let workspace = Workspace::new();
         let before = state(&workspace.at(name));
         let aside = workspace.command(plant).await.unwrap_or_else(|| panic!("{name} is not noticed"));
-        assert_eq!(aside.names(), name);
+        assert_eq!(aside.path_names(), name);
         assert_eq!(state(&workspace.at(name)), before, "{name} is as it was while somebody is asked");
         let stored = fs::read_dir(workspace.folder.path().join("store")).unwrap().count();
         assert_eq!(stored, 1, "the new content of {name} is kept outside of the workspace");
         drop(aside);
         assert_eq!(fs::read_dir(workspace.folder.path().join("store")).unwrap().count(), 0, "a no drops it");
         let aside = workspace.command(plant).await.unwrap();
-        assert_eq!(aside.keep().await.unwrap(), Vec::<String>::new());
+        assert_eq!(aside.apply().await.unwrap(), Vec::<String>::new());
         assert_ne!(state(&workspace.at(name)), before, "{name} is in place after a yes");
         assert!(workspace.command(|_| {}).await.is_none(), "and nobody is asked again");
     }
@@ -140,10 +140,10 @@ async fn a_folder_that_counts_itself_is_watched_as_a_whole() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join(root);
         fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
-        let watched = Protected::default().begin(std::slice::from_ref(&root)).await.unwrap();
+        let watched = ProtectedFiles::default().watch_command(std::slice::from_ref(&root)).await.unwrap();
         fs::write(root.join(file), "evil").unwrap();
-        let aside = watched.end(OnChange::SetAside).await.unwrap();
-        assert_eq!(aside.map(|aside| aside.names()).as_deref(), Some(file));
+        let aside = watched.finish(OnChange::SetAside).await.unwrap();
+        assert_eq!(aside.map(|aside| aside.path_names()).as_deref(), Some(file));
         assert!(!root.join(file).exists());
     }
 }
@@ -166,7 +166,7 @@ async fn a_repository_that_was_moved_away_comes_back_whole() {
         })
         .await
         .unwrap();
-    assert_eq!(aside.names(), ".git was moved to away, and back");
+    assert_eq!(aside.path_names(), ".git was moved to away, and back");
     workspace.is_as_it_was();
 }
 
@@ -190,69 +190,69 @@ async fn links_in_the_way_lead_nowhere() {
     assert_eq!(fs::read_to_string(outside.join(".vscode/tasks.json")).unwrap(), "mine");
     assert_eq!(workspace.get("sub/.vscode/tasks.json").as_deref(), Some("as it was"));
     workspace.is_as_it_was();
-    assert_eq!(aside.keep().await.unwrap(), Vec::<String>::new());
+    assert_eq!(aside.apply().await.unwrap(), Vec::<String>::new());
     assert_eq!(fs::read_to_string(outside.join(".vscode/tasks.json")).unwrap(), "mine");
 }
 
 #[tokio::test]
 async fn while_somebody_is_asked_no_other_command_begins() {
     let workspace = Workspace::new();
-    let other = workspace.protected.begin(&workspace.folders()).await.unwrap();
+    let other = workspace.protected.watch_command(&workspace.folders()).await.unwrap();
     let aside = workspace.command(|workspace| workspace.put(".envrc", "evil")).await.unwrap();
     let folders = workspace.folders();
-    let begin = workspace.protected.begin(&folders);
+    let begin = workspace.protected.watch_command(&folders);
     tokio::pin!(begin);
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut begin).await.is_err(), "it waits");
-    assert_eq!(aside.keep().await.unwrap(), Vec::<String>::new());
+    assert_eq!(aside.apply().await.unwrap(), Vec::<String>::new());
     let next = begin.await.unwrap();
-    assert!(next.end(OnChange::SetAside).await.unwrap().is_none());
-    assert!(other.end(OnChange::SetAside).await.unwrap().is_none(), "nobody is blamed for what was allowed");
+    assert!(next.finish(OnChange::SetAside).await.unwrap().is_none());
+    assert!(other.finish(OnChange::SetAside).await.unwrap().is_none(), "nobody is blamed for what was allowed");
     assert_eq!(workspace.get(".envrc").as_deref(), Some("evil"));
 }
 
 #[tokio::test]
 async fn what_a_file_tool_was_allowed_is_not_blamed_on_a_command() {
     let workspace = Workspace::new();
-    let watched = workspace.protected.begin(&workspace.folders()).await.unwrap();
+    let watched = workspace.protected.watch_command(&workspace.folders()).await.unwrap();
     workspace.put(".envrc", "good");
-    workspace.protected.accept(workspace.at(".envrc")).await.unwrap();
-    assert!(watched.end(OnChange::SetAside).await.unwrap().is_none());
+    workspace.protected.accept_change(workspace.at(".envrc")).await.unwrap();
+    assert!(watched.finish(OnChange::SetAside).await.unwrap().is_none());
     assert_eq!(workspace.get(".envrc").as_deref(), Some("good"));
 }
 
 #[tokio::test]
 async fn what_nobody_waits_for_is_undone() {
     let workspace = Workspace::new();
-    let watched = workspace.protected.begin(&workspace.folders()).await.unwrap();
+    let watched = workspace.protected.watch_command(&workspace.folders()).await.unwrap();
     workspace.put(".envrc", "evil");
     drop(watched);
     // The next command begins when that is done.
-    let next = workspace.protected.begin(&workspace.folders()).await.unwrap();
+    let next = workspace.protected.watch_command(&workspace.folders()).await.unwrap();
     assert_eq!(workspace.get(".envrc"), None);
-    assert!(next.end(OnChange::SetAside).await.unwrap().is_none());
+    assert!(next.finish(OnChange::SetAside).await.unwrap().is_none());
 }
 
 #[tokio::test]
 async fn what_a_command_did_before_the_server_died_is_found_by_the_next_one() {
     let workspace = Workspace::new();
-    let watched = workspace.protected.begin(&workspace.folders()).await.unwrap();
+    let watched = workspace.protected.watch_command(&workspace.folders()).await.unwrap();
     workspace.put(".envrc", "evil");
     workspace.put(".vscode/tasks.json", "evil");
     std::mem::forget(watched); // killed
-    let next = Protected::storing(workspace.folder.path().join("store"));
-    let aside = next.left_over(&workspace.folders()).await.unwrap().unwrap();
-    assert_eq!(aside.names(), ".envrc, .vscode/tasks.json");
+    let next = ProtectedFiles::with_store(workspace.folder.path().join("store"));
+    let aside = next.recover_interrupted(&workspace.folders()).await.unwrap().unwrap();
+    assert_eq!(aside.path_names(), ".envrc, .vscode/tasks.json");
     workspace.is_as_it_was();
     drop(aside);
-    assert!(next.left_over(&workspace.folders()).await.unwrap().is_none());
+    assert!(next.recover_interrupted(&workspace.folders()).await.unwrap().is_none());
     assert_eq!(workspace.get(".envrc"), None);
 }
 
 #[tokio::test]
 async fn with_nobody_to_ask_it_stays_and_is_told() {
     let workspace = Workspace::new();
-    let watched = workspace.protected.begin(&workspace.folders()).await.unwrap();
+    let watched = workspace.protected.watch_command(&workspace.folders()).await.unwrap();
     workspace.put(".envrc", "evil");
-    let told = watched.end(OnChange::Tell).await.unwrap().unwrap();
-    assert_eq!((told.line().as_str(), workspace.get(".envrc").as_deref()), (".envrc (new: evil)", Some("evil")));
+    let told = watched.finish(OnChange::Tell).await.unwrap().unwrap();
+    assert_eq!((told.one_line().as_str(), workspace.get(".envrc").as_deref()), (".envrc (new: evil)", Some("evil")));
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use gander_agent::AgentSettings;
 use gander_agent::driver::{RunDeps, ToolExecutor, drive};
-use gander_agent::turn::{PermissionEvaluator, ToolDecision};
+use gander_agent::turn::{PermissionEvaluator, ToolDecision, TurnSetup};
 use gander_domain::{
     Answer, Context, Delta, DeltaKind, Entry, Event, IdGenerator, Message, MessageId, Order, Plan, Policy, Principal,
     Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Report, Role, RunId, RunOrigin, Seq, Settings,
@@ -211,22 +211,27 @@ impl Bench {
             cleaned: AtomicUsize::new(0),
             dropped: Arc::new(Notify::new()),
         });
-        let equipment = RunDeps {
-            goal: None,
+        let setup = TurnSetup {
             settings: AgentSettings { retry_after_ms: 1, ..AgentSettings::default() },
+            model: model.info().clone(),
+            system: String::new(),
+            tools: Arc::default(),
+            evaluator: hands.clone(),
+            goal: None,
+            subtasks: None,
+            spent: Default::default(),
+        };
+        let deps = RunDeps {
             model: model.clone(),
             executor: hands.clone(),
             servers: Arc::default(),
-            system: String::new(),
-            parts: None,
-            spent: Default::default(),
             ids: Box::new(Random),
-            refit: None,
+            mode_prompt: None,
         };
         let (orders, heard) = mpsc::channel(8);
         let (tell, reports) = mpsc::channel(reports);
         let cancel = CancellationToken::new();
-        let driver = tokio::spawn(drive(equipment, prompted(), heard, tell, cancel.clone()));
+        let driver = tokio::spawn(drive(deps, setup, prompted(), heard, tell, cancel.clone()));
         Self { model, hands, cancel, orders, reports, driver }
     }
 

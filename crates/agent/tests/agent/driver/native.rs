@@ -6,12 +6,13 @@ use async_trait::async_trait;
 use gander_agent::driver::{MemoryGrantStore, SessionTools, ToolExecutor};
 use gander_agent::modes::ModeSet;
 use gander_agent::native_toolbox;
-use gander_agent::tool_provider::ToolProvider;
 use gander_agent::turn::{PermissionEvaluator, ToolDecision};
 use gander_domain::{
     ChoiceKind, IdGenerator, Policy, Question, Reply, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
-use gander_tools::{FileAccess, Limits, LocalHost, ToolEnv, ToolEvent};
+use gander_tools::{
+    FileAccess, Group, Limits, LocalHost, Tool, ToolContext, ToolEffect, ToolEnv, ToolError, ToolPreview, Workspace,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -41,11 +42,10 @@ fn bench(folder: &tempfile::TempDir, mode: &str) -> SessionTools {
         workspace,
         rules: Arc::new([]),
         grants: Arc::new(MemoryGrantStore::default()),
-        providers: Vec::new(),
-        office: None,
+        tools: Vec::new(),
         policy: Mutex::new(Policy::Ask),
         approved: Mutex::default(),
-        plan: Mutex::default(),
+        plan: Arc::default(),
     }
 }
 
@@ -111,36 +111,47 @@ async fn it_runs_what_it_judged() {
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one");
 }
 
-/// A provider that tells more than it should.
+/// A lent tool that tells more than it should.
 struct Gossip;
 
 #[async_trait]
-impl ToolProvider for Gossip {
-    fn specs(&self) -> Vec<ToolSpec> {
-        vec![ToolSpec { name: "gossip".into(), description: "Talks".into(), schema: json!({"type": "object"}) }]
+impl Tool for Gossip {
+    fn name(&self) -> &str {
+        "gossip"
     }
 
-    fn needed(&self) -> bool {
+    fn group(&self) -> Group {
+        Group::Recipes
+    }
+
+    fn effect(&self) -> ToolEffect {
+        ToolEffect::Internal
+    }
+
+    fn is_required(&self) -> bool {
         true
     }
 
-    fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
-        let (name, title, arguments) = (name.to_owned(), "Talk".to_owned(), arguments.clone());
-        let kind = ToolKind::Read;
-        Some(Ok(ToolCall { id, name, title, kind, arguments, locations: Vec::new(), idempotent: true }))
+    fn spec(&self) -> ToolSpec {
+        ToolSpec { name: "gossip".into(), description: "Talks".into(), schema: json!({"type": "object"}) }
     }
 
-    async fn run(&self, _: &ToolCall, _: &mpsc::Sender<ToolEvent>, _: &CancellationToken) -> Option<ToolResult> {
+    fn preview(&self, _: &Value, _: &Workspace) -> Result<ToolPreview, ToolError> {
+        let (title, kind) = ("Talk".to_owned(), ToolKind::Read);
+        Ok(ToolPreview { title, kind, locations: Vec::new(), idempotent: true })
+    }
+
+    async fn run(&self, _: &ToolCall, _: &ToolContext) -> Result<ToolResult, ToolError> {
         let text = format!("sk-{} {}", "a1".repeat(16), "x".repeat(1 << 20));
-        Some(ToolResult::text(ToolEnd::Completed, text))
+        Ok(ToolResult::text(ToolEnd::Completed, text))
     }
 }
 
 #[tokio::test]
-async fn what_a_guest_says_is_bounded_and_without_secrets() {
+async fn what_a_lent_tool_says_is_bounded_and_without_secrets() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = SessionTools { providers: vec![Arc::new(Gossip)], ..bench(&folder, "assistant") };
-    let call = Gossip.describe(ToolCallId::new(Uuid::from_u128(1)), "gossip", &json!({})).unwrap().unwrap();
+    let bench = SessionTools { tools: vec![Arc::new(Gossip)], ..bench(&folder, "assistant") };
+    let ToolDecision::Run(call) = evaluate(&bench, Policy::Ask, "gossip", &json!({})) else { panic!("not allowed") };
     let (signals, _heard) = mpsc::channel(8);
     let result = bench.run(&call, signals, CancellationToken::new()).await;
     let most = "x".repeat(Limits::default().result - "[redacted] ".len());

@@ -292,7 +292,7 @@ fn a_run_ends_after_as_many_model_calls_as_it_may_make() {
 fn what_a_run_hands_out_by_itself_is_no_call_of_the_model() {
     let mut setup = setup();
     setup.settings.max_turns = 1;
-    setup.parts = Some(json!({ "tasks": [] }));
+    setup.subtasks = Some(json!({ "tasks": [] }));
     let mut script = Script::new(setup, prompted("two in one"));
     script.feed(Input::Begin).run(0).done(0).model(wants(&["forbidden"]));
     expect![[r#"

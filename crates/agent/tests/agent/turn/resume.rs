@@ -1,6 +1,6 @@
 //! A turn that is cut anywhere ends as it would have ended.
 
-use gander_agent::turn::Setup;
+use gander_agent::turn::TurnSetup;
 use gander_domain::{Event, Outcome, Part, Role};
 use gander_models::{ModelEvent, ModelStop};
 use proptest::prelude::*;
@@ -109,7 +109,8 @@ fn a_run_that_was_taken_apart_has_all_its_turns_after_a_crash() {
     let setup = crate::turn::script::setup();
     let settings = gander_agent::AgentSettings { max_turns: 1, ..setup.settings.clone() };
     for cut in 0..6 {
-        let mut world = World::with(Setup { parts: Some(json!({})), settings: settings.clone(), ..setup.clone() });
+        let mut world =
+            World::with(TurnSetup { subtasks: Some(json!({})), settings: settings.clone(), ..setup.clone() });
         for step in 0..100 {
             if step == cut {
                 world.crash();

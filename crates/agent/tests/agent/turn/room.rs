@@ -1,7 +1,7 @@
 //! A window that fills up.
 
 use expect_test::expect;
-use gander_agent::turn::{Input, Setup};
+use gander_agent::turn::{Input, TurnSetup};
 use gander_domain::{Context, Event, Message, MessageId, Role, ToolEnd, ToolResult};
 use gander_models::{ModelError, ModelStop};
 use uuid::Uuid;
@@ -9,14 +9,14 @@ use uuid::Uuid;
 use crate::turn::script::{Script, calls, done, end, fold, info, prompted, says, setup, start, used, user, wants};
 
 /// A small window, and a context with an older run in it.
-fn long() -> (Setup, Context) {
+fn long() -> (TurnSetup, Context) {
     let mut context = prompted("the first question");
     let run = context.run;
     let id = MessageId::new(Uuid::from_u128(0xcccc));
     fold(&mut context, run, Event::MessageDone { message: Message::text(id, Role::Agent, "the first answer") });
     end(&mut context);
     start(&mut context, "the second question");
-    (Setup { model: info(), ..setup() }, context)
+    (TurnSetup { model: info(), ..setup() }, context)
 }
 
 #[test]

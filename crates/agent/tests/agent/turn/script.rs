@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 
 use gander_agent::AgentSettings;
-use gander_agent::turn::{Effect, Input, PermissionEvaluator, Setup, ToolDecision, Turn};
+use gander_agent::turn::{Effect, Input, PermissionEvaluator, ToolDecision, Turn, TurnSetup};
 use gander_domain::{
     Answer, Choice, ChoiceKind, Context, Delta, DeltaKind, Entry, Event, IdGenerator, Message, MessageId, Outcome,
     Part, Policy, Principal, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Report, Role, RunId, RunOrigin,
@@ -112,16 +112,16 @@ pub fn info() -> ModelInfo {
     }
 }
 
-pub fn setup() -> Setup {
+pub fn setup() -> TurnSetup {
     let tool = |name: &str| ToolSpec { name: name.to_owned(), description: String::new(), schema: json!({}) };
-    Setup {
+    TurnSetup {
         settings: AgentSettings { retries: 2, max_turns: 10, ..AgentSettings::default() },
         model: ModelInfo { window: None, ..info() },
         system: "be good".into(),
         tools: ["look", "write", "danger", "forbidden"].map(tool).into(),
-        judge: Arc::new(Names::default()),
+        evaluator: Arc::new(Names::default()),
         goal: None,
-        parts: None,
+        subtasks: None,
         spent: Default::default(),
     }
 }
@@ -217,7 +217,7 @@ pub struct Script {
 }
 
 impl Script {
-    pub fn new(setup: Setup, context: Context) -> Self {
+    pub fn new(setup: TurnSetup, context: Context) -> Self {
         let turn = Turn::new(setup, context);
         Self { turn, ids: Count::default(), log: String::new(), wanted: Vec::new(), asked: Vec::new() }
     }

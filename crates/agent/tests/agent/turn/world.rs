@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use gander_agent::turn::{Effect, Input, Setup, Turn};
+use gander_agent::turn::{Effect, Input, Turn, TurnSetup};
 use gander_domain::session::{Recovery, SessionInit};
 use gander_domain::{
     Answer, Command, Context, Entry, Event, IfBusy, MachineContext, Order, Outcome, Part, Principal, Reply, Report,
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::turn::script::{Count, info, ok, prompted, setup};
 
 pub struct World {
-    setup: Setup,
+    setup: TurnSetup,
     session: Session,
     pub entries: Vec<Entry>,
     turn: Option<Turn>,
@@ -46,11 +46,11 @@ impl World {
 
     /// A session with a first prompt, and a model with this window.
     pub fn with_window(window: Option<u64>) -> Self {
-        Self::with(Setup { model: ModelInfo { window, ..info() }, ..setup() })
+        Self::with(TurnSetup { model: ModelInfo { window, ..info() }, ..setup() })
     }
 
     /// A session with a first prompt, and a turn that works with this.
-    pub fn with(setup: Setup) -> Self {
+    pub fn with(setup: TurnSetup) -> Self {
         let birth = SessionInit {
             session: SessionId::new(Uuid::from_u128(0xffff)),
             owner: Principal::owner(),

@@ -5,25 +5,25 @@ use std::path::Path;
 use gander_domain::{SessionView, ToolSpec};
 use gander_services::Services;
 use gander_services::models::{Provider, Variable};
-use gander_tools::BuiltIn;
+use gander_tools::{BuiltIn, Group};
 use serde_json::{Value, json};
 
 /// The tools of our own that a session has, by name.
 pub fn session_tools(services: &Services, view: &SessionView) -> Vec<Value> {
-    let on = services.extensions.built_ins(view);
-    filtered_tools(services, view, |tool| on.offer(tool))
+    let extensions = services.extensions.built_ins(view);
+    filtered_tools(services, view, |group| extensions.offers(group))
 }
 
 /// The same of one extension alone.
 pub fn extension_tools(services: &Services, view: &SessionView, extension: &str) -> Vec<Value> {
-    let wanted = BuiltIn::named(extension).filter(|wanted| services.extensions.built_ins(view).has(*wanted));
-    filtered_tools(services, view, |tool| wanted.is_some_and(|wanted| wanted.holds(tool)))
+    let wanted = BuiltIn::from_name(extension).filter(|wanted| services.extensions.built_ins(view).has(*wanted));
+    filtered_tools(services, view, |group| wanted.is_some() && BuiltIn::of_group(group) == wanted)
 }
 
-fn filtered_tools(services: &Services, view: &SessionView, is_wanted: impl Fn(&str) -> bool) -> Vec<Value> {
-    let offered =
-        services.agent_catalog.modes_in(Path::new(&view.workspace)).mode(&view.settings).filter_tools(&services.tools);
-    let mut tools: Vec<&ToolSpec> = offered.iter().filter(|tool| is_wanted(&tool.name)).collect();
+fn filtered_tools(services: &Services, view: &SessionView, is_wanted: impl Fn(Group) -> bool) -> Vec<Value> {
+    let mode = services.agent_catalog.modes_in(Path::new(&view.workspace)).mode(&view.settings);
+    let offered = mode.filter_tools(&services.tools).filter(|tool| is_wanted(tool.group));
+    let mut tools: Vec<&ToolSpec> = offered.map(|tool| &tool.spec).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     tools.into_iter().map(tool_object).collect()
 }

@@ -1,19 +1,21 @@
 //! Programs with a language of their own, of which a small part only reads: `find`, `sed`, `awk` and `test`.
 
 use super::super::script::Word;
-use super::{Sight, fixed, option_refused};
+use super::{ReadCheck, option_refused, reject_glob};
 
-impl Sight<'_> {
-    pub(super) fn find(&mut self, words: &[Word]) -> Result<(), String> {
+impl ReadCheck<'_> {
+    pub(super) fn check_find(&mut self, words: &[Word]) -> Result<(), String> {
         let is_test = |word: &Word| word.text.starts_with('-') || ["!", "(", ")"].contains(&word.text.as_str());
         let tests = words.iter().position(is_test).unwrap_or(words.len());
-        words[..tests].iter().try_for_each(|word| fixed(word).and_then(|()| self.path(word)))?;
+        words[..tests].iter().try_for_each(|word| reject_glob(word).and_then(|()| self.check_path(word)))?;
         let mut tests = words[tests..].iter();
         while let Some(test) = tests.next() {
-            fixed(test)?;
+            reject_glob(test)?;
             match test.text.as_str() {
-                flag if FIND_FLAGS.contains(&flag) => {}
-                valued if FIND_VALUED.contains(&valued) => fixed(tests.next().ok_or("an option lacks its value")?)?,
+                flag if FIND_TESTS.contains(&flag) => {}
+                valued if FIND_TESTS_WITH_VALUE.contains(&valued) => {
+                    reject_glob(tests.next().ok_or("an option lacks its value")?)?
+                }
                 other => return Err(option_refused("find", other)),
             }
         }
@@ -21,7 +23,7 @@ impl Sight<'_> {
     }
 
     /// One command that prints, deletes or replaces on the way to the output: everything else of it can write or run.
-    pub(super) fn sed(&mut self, words: &[Word]) -> Result<(), String> {
+    pub(super) fn check_sed(&mut self, words: &[Word]) -> Result<(), String> {
         let flags =
             words.iter().take_while(|word| ["-n", "-E", "-r", "-nE", "-En", "-nr"].contains(&word.text.as_str()));
         let flags = flags.count();
@@ -30,25 +32,25 @@ impl Sight<'_> {
             [script, files @ ..] => (script, files),
             [] => return Err("sed without a script".into()),
         };
-        if script.glob || !is_harmless_sed(&script.text) {
+        if script.glob || !is_harmless_sed_script(&script.text) {
             return Err("sed can write and run: only one command that prints is known to look".into());
         }
-        self.plain_files("sed", files)
+        self.check_plain_files("sed", files)
     }
 
     /// A program without output to files, commands, input of its own choice and access to its own arguments.
-    pub(super) fn awk(&mut self, words: &[Word]) -> Result<(), String> {
+    pub(super) fn check_awk(&mut self, words: &[Word]) -> Result<(), String> {
         let mut rest = words;
         loop {
             rest = match rest {
                 [option, _, rest @ ..] if option.text == "-F" || option.text == "-v" => rest,
                 [option, rest @ ..] if option.text.starts_with("-F") => rest,
                 [program, files @ ..] if !program.text.starts_with('-') => {
-                    words[..words.len() - files.len()].iter().try_for_each(fixed)?;
-                    if !is_harmless_awk(&program.text) {
+                    words[..words.len() - files.len()].iter().try_for_each(reject_glob)?;
+                    if !is_harmless_awk_program(&program.text) {
                         return Err("awk can write and run: this program is not known to only look".into());
                     }
-                    return self.plain_files("awk", files);
+                    return self.check_plain_files("awk", files);
                 }
                 [option, ..] => return Err(option_refused("awk", &option.text)),
                 [] => return Err("awk without a program".into()),
@@ -56,38 +58,38 @@ impl Sight<'_> {
         }
     }
 
-    pub(super) fn test(&mut self, words: &[Word]) -> Result<(), String> {
-        words.iter().try_for_each(|word| fixed(word).and_then(|()| self.path(word)))
+    pub(super) fn check_test(&mut self, words: &[Word]) -> Result<(), String> {
+        words.iter().try_for_each(|word| reject_glob(word).and_then(|()| self.check_path(word)))
     }
 
-    fn plain_files(&mut self, program: &str, files: &[Word]) -> Result<(), String> {
+    fn check_plain_files(&mut self, program: &str, files: &[Word]) -> Result<(), String> {
         files.iter().try_for_each(|file| match file.text.starts_with('-') && file.text != "-" {
             true => Err(option_refused(program, &file.text)),
-            false => self.content(file),
+            false => self.check_content(file),
         })
     }
 }
 
 /// `10,20p`, `/start/,/end/p`, `$d`, `5q`, `s/old/new/g`.
-fn is_harmless_sed(script: &str) -> bool {
+fn is_harmless_sed_script(script: &str) -> bool {
     if script.contains('\n') {
         return false;
     }
-    let mut rest = address(script);
+    let mut rest = skip_sed_address(script);
     if let Some(second) = rest.strip_prefix(',') {
-        rest = address(second);
+        rest = skip_sed_address(second);
         if rest.len() == second.len() {
             return false;
         }
     }
     match rest {
         "p" | "d" | "q" | "=" => true,
-        _ => rest.strip_prefix('s').is_some_and(is_harmless_replacement),
+        _ => rest.strip_prefix('s').is_some_and(is_harmless_sed_replacement),
     }
 }
 
 /// What follows an address; everything if there is none.
-fn address(script: &str) -> &str {
+fn skip_sed_address(script: &str) -> &str {
     let digits = script.trim_start_matches(|c: char| c.is_ascii_digit());
     if digits.len() < script.len() {
         return digits;
@@ -102,7 +104,7 @@ fn address(script: &str) -> &str {
 }
 
 /// The rest of `s`: among its flags, `w` writes and `e` runs.
-fn is_harmless_replacement(rest: &str) -> bool {
+fn is_harmless_sed_replacement(rest: &str) -> bool {
     let Some(delimiter) = rest.chars().next().filter(|c| "/|#,:@!".contains(*c)) else { return false };
     let flags = after_delimiter(&rest[1..], delimiter).and_then(|rest| after_delimiter(rest, delimiter));
     flags.is_some_and(|flags| flags.chars().all(|flag| "gpIi".contains(flag) || flag.is_ascii_digit()))
@@ -123,19 +125,19 @@ fn after_delimiter(text: &str, delimiter: char) -> Option<&str> {
 }
 
 /// Words by which a program of awk runs something, reads what nobody named, or reaches its own arguments.
-const AWK_REACHES: [&str; 11] =
+const AWK_UNSAFE_WORDS: [&str; 11] =
     ["system", "getline", "close", "fflush", "ARG", "ENVIRON", "SYMTAB", "FUNCTAB", "PROCINFO", "include", "load"];
 
 /// A `>` inside of an action writes a file; before it, it compares.
-fn is_harmless_awk(program: &str) -> bool {
+fn is_harmless_awk_program(program: &str) -> bool {
     let actions = program.split_once('{').map_or("", |(_, actions)| actions);
     !program.contains(['|', '@', '`'])
         && !actions.contains('>')
-        && !AWK_REACHES.iter().any(|word| program.contains(word))
+        && !AWK_UNSAFE_WORDS.iter().any(|word| program.contains(word))
 }
 
 /// Tests of `find` without a value.
-const FIND_FLAGS: &[&str] = &[
+const FIND_TESTS: &[&str] = &[
     "-print",
     "-print0",
     "-ls",
@@ -165,7 +167,7 @@ const FIND_FLAGS: &[&str] = &[
 ];
 
 /// Tests of `find` with a value that names no file.
-const FIND_VALUED: &[&str] = &[
+const FIND_TESTS_WITH_VALUE: &[&str] = &[
     "-name",
     "-iname",
     "-path",

@@ -1,18 +1,18 @@
 //! The commands of git that only read, and every option that leaves them so.
 
-use super::table::{Content, Listed, Nothing, Operands, Pattern, Program, Text, program};
+use super::program_table::{Content, Listed, Nothing, Operands, Pattern, ReadOnlyProgram, Text, program_entry};
 
-const fn command(
+const fn git_entry(
     name: &'static str,
     flags: &'static str,
     valued: &'static str,
     long: &'static [&'static str],
     operands: Operands,
-) -> Program {
-    Program { strict_values: true, ..program(name, flags, valued, long, operands) }
+) -> ReadOnlyProgram {
+    ReadOnlyProgram { strict_values: true, ..program_entry(name, flags, valued, long, operands) }
 }
 
-const DIFF: &[&str] = &[
+const DIFF_OPTIONS: &[&str] = &[
     "--stat?",
     "--shortstat",
     "--numstat",
@@ -85,26 +85,26 @@ const DIFF: &[&str] = &[
 ];
 
 #[rustfmt::skip]
-pub(super) const GIT: &[Program] = &[
-    command("status", "sbz", "", &["--short", "--branch", "--porcelain?", "--long", "--untracked-files?", "--ignored?", "--show-stash", "--ahead-behind"], Content),
-    command("diff", "pswbuMRW", "U", DIFF, Content),
-    command("log", "pswbuMgiEF", "nUSGL", DIFF, Content),
-    command("show", "pswbuM", "nU", DIFF, Content),
-    command("branch", "arv", "", &["--list", "--all", "--remotes", "--verbose", "--show-current", "--color?", "--no-color", "--merged?", "--no-merged?", "--contains?", "--sort=", "--format="], Listed),
-    command("tag", "l", "n", &["--list", "--sort=", "--format="], Listed),
-    command("remote", "v", "", &["--verbose"], Nothing),
-    command("rev-parse", "", "", &["--abbrev-ref?", "--short?", "--show-toplevel", "--show-prefix", "--show-cdup", "--git-dir", "--is-inside-work-tree", "--is-bare-repository", "--verify", "--quiet", "--symbolic-full-name", "--all", "--branches", "--tags"], Content),
-    command("rev-list", "", "n", &["--count", "--all", "--max-count=", "--left-right", "--no-merges", "--merges", "--first-parent"], Content),
-    command("ls-files", "cdmostuz", "", &["--cached", "--deleted", "--modified", "--others", "--ignored", "--stage", "--exclude-standard", "--full-name", "--error-unmatch"], Content),
-    command("ls-tree", "rdtlz", "", &["--name-only", "--full-tree", "--long"], Content),
-    command("blame", "lstwfneCM", "L", &["--show-email", "--porcelain", "--line-porcelain", "--since=", "--date="], Content),
-    command("describe", "", "", &["--tags", "--always", "--long", "--all", "--abbrev=", "--exact-match", "--match="], Text),
-    command("shortlog", "nse", "", &["--summary", "--numbered", "--email", "--all", "--no-merges", "--since="], Content),
-    command("grep", "niwlcEFPvIhHLqo", "eABCm", &["--line-number", "--ignore-case", "--word-regexp", "--files-with-matches", "--name-only", "--count", "--extended-regexp", "--fixed-strings", "--cached", "--untracked", "--only-matching", "--heading", "--break", "--show-function", "--function-context", "--perl-regexp", "--all-match", "--and", "--or", "--not", "--max-depth=", "--invert-match", "--quiet", "--no-color", "--color?", "--max-count="], Pattern),
-    command("cat-file", "tspe", "", &[], Content),
-    command("merge-base", "a", "", &["--all", "--is-ancestor", "--fork-point"], Text),
-    command("name-rev", "", "", &["--name-only", "--tags"], Text),
-    command("count-objects", "vH", "", &[], Nothing),
-    command("reflog", "", "n", &[], Nothing),
-    command("version", "", "", &[], Nothing),
+pub(super) const GIT_COMMANDS: &[ReadOnlyProgram] = &[
+    git_entry("status", "sbz", "", &["--short", "--branch", "--porcelain?", "--long", "--untracked-files?", "--ignored?", "--show-stash", "--ahead-behind"], Content),
+    git_entry("diff", "pswbuMRW", "U", DIFF_OPTIONS, Content),
+    git_entry("log", "pswbuMgiEF", "nUSGL", DIFF_OPTIONS, Content),
+    git_entry("show", "pswbuM", "nU", DIFF_OPTIONS, Content),
+    git_entry("branch", "arv", "", &["--list", "--all", "--remotes", "--verbose", "--show-current", "--color?", "--no-color", "--merged?", "--no-merged?", "--contains?", "--sort=", "--format="], Listed),
+    git_entry("tag", "l", "n", &["--list", "--sort=", "--format="], Listed),
+    git_entry("remote", "v", "", &["--verbose"], Nothing),
+    git_entry("rev-parse", "", "", &["--abbrev-ref?", "--short?", "--show-toplevel", "--show-prefix", "--show-cdup", "--git-dir", "--is-inside-work-tree", "--is-bare-repository", "--verify", "--quiet", "--symbolic-full-name", "--all", "--branches", "--tags"], Content),
+    git_entry("rev-list", "", "n", &["--count", "--all", "--max-count=", "--left-right", "--no-merges", "--merges", "--first-parent"], Content),
+    git_entry("ls-files", "cdmostuz", "", &["--cached", "--deleted", "--modified", "--others", "--ignored", "--stage", "--exclude-standard", "--full-name", "--error-unmatch"], Content),
+    git_entry("ls-tree", "rdtlz", "", &["--name-only", "--full-tree", "--long"], Content),
+    git_entry("blame", "lstwfneCM", "L", &["--show-email", "--porcelain", "--line-porcelain", "--since=", "--date="], Content),
+    git_entry("describe", "", "", &["--tags", "--always", "--long", "--all", "--abbrev=", "--exact-match", "--match="], Text),
+    git_entry("shortlog", "nse", "", &["--summary", "--numbered", "--email", "--all", "--no-merges", "--since="], Content),
+    git_entry("grep", "niwlcEFPvIhHLqo", "eABCm", &["--line-number", "--ignore-case", "--word-regexp", "--files-with-matches", "--name-only", "--count", "--extended-regexp", "--reject_glob-strings", "--cached", "--untracked", "--only-matching", "--heading", "--break", "--show-function", "--function-context", "--perl-regexp", "--all-match", "--and", "--or", "--not", "--max-depth=", "--invert-match", "--quiet", "--no-color", "--color?", "--max-count="], Pattern),
+    git_entry("cat-file", "tspe", "", &[], Content),
+    git_entry("merge-base", "a", "", &["--all", "--is-ancestor", "--fork-point"], Text),
+    git_entry("name-rev", "", "", &["--name-only", "--tags"], Text),
+    git_entry("count-objects", "vH", "", &[], Nothing),
+    git_entry("reflog", "", "n", &[], Nothing),
+    git_entry("version", "", "", &[], Nothing),
 ];

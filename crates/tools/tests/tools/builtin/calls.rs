@@ -10,15 +10,15 @@ use crate::builtin::{Bench, ToolEvent};
 
 #[test]
 fn every_tool_says_what_it_takes() {
-    let specs = Bench::new().tools.specs();
-    let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    let tools = Bench::new().tools.listed_tools();
+    let names: Vec<&str> = tools.iter().map(|tool| tool.spec.name.as_str()).collect();
     assert_eq!(names, ["read", "write", "edit", "list", "grep", "shell", "fetch", "plan"]);
-    for spec in specs.iter() {
+    for spec in tools.iter().map(|tool| &tool.spec) {
         assert_eq!(spec.schema["type"], "object", "{}", spec.name);
         assert_eq!(spec.schema["additionalProperties"], false, "{}", spec.name);
         assert!(spec.description.ends_with('.'), "{}", spec.name);
     }
-    assert!(Arc::ptr_eq(&specs, &specs.clone()));
+    assert!(Arc::ptr_eq(&tools, &tools.clone()));
 }
 
 /// What a schema names, the tool takes; what it does not name, the tool refuses.
@@ -36,9 +36,9 @@ async fn schemas_and_arguments_agree() {
         ("plan", json!({"items": [{"text": "x", "status": "pending", "priority": "high"}]})),
     ];
     let describe = |name: &str, arguments: Value| {
-        bench.tools.describe(ToolCallId::new(Uuid::from_u128(1)), name, arguments, &bench.context.workspace)
+        bench.tools.describe(ToolCallId::new(Uuid::from_u128(1)), name, &arguments, &bench.context.workspace)
     };
-    for ((name, arguments), spec) in whole.into_iter().zip(bench.tools.specs().iter()) {
+    for ((name, arguments), spec) in whole.into_iter().zip(bench.tools.listed_tools().iter().map(|tool| &tool.spec)) {
         assert_eq!(name, spec.name);
         let named: Vec<&String> = spec.schema["properties"].as_object().unwrap().keys().collect();
         let given: Vec<&String> = arguments.as_object().unwrap().keys().collect();
@@ -95,7 +95,7 @@ fn a_call_is_described_for_people_and_policies() {
     bench.put("src/a.rs", "x");
     let id = ToolCallId::new(Uuid::from_u128(1));
     let describe =
-        |name: &str, arguments: Value| bench.tools.describe(id, name, arguments, &bench.context.workspace).unwrap();
+        |name: &str, arguments: Value| bench.tools.describe(id, name, &arguments, &bench.context.workspace).unwrap();
     let arguments = json!({"path": "src/a.rs", "line": 5, "limit": 10});
     assert_eq!(
         describe("read", arguments.clone()),

@@ -214,7 +214,7 @@ async fn a_further_folder_of_the_session_is_inside_too() {
     let workspace = gander_tools::FileAccess::default().open(&bench.root(), &[extra.path().to_owned()]).unwrap();
     let located = workspace.locate(extra.path().join("x").to_str().unwrap()).unwrap();
     assert_eq!(located.absolute(), extra.path().canonicalize().unwrap().join("x"));
-    assert_eq!(workspace.place().extra, [extra.path().canonicalize().unwrap()]);
+    assert_eq!(workspace.rule_folders().extra, [extra.path().canonicalize().unwrap()]);
 }
 
 /// A folder and a file that turn into links to the outside and back while tools are at work.
@@ -264,7 +264,7 @@ async fn what_was_described_is_what_is_touched() {
     link("a", bench.path("now"));
     let id = gander_domain::ToolCallId::new(uuid::Uuid::from_u128(1));
     let arguments = json!({"path": "now/x", "content": "new"});
-    let call = bench.tools.describe(id, "write", arguments, &bench.context.workspace).unwrap();
+    let call = bench.tools.describe(id, "write", &arguments, &bench.context.workspace).unwrap();
     fs::remove_file(bench.path("now")).unwrap();
     link("b", bench.path("now"));
     let result = bench.tools.run(&call, &bench.context).await;

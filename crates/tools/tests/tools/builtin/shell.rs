@@ -148,7 +148,7 @@ async fn output_is_shown_while_it_runs() {
     let id = gander_domain::ToolCallId::new(uuid::Uuid::from_u128(1));
     let call = bench
         .tools
-        .describe(id, "shell", json!({"command": format!("echo started; {LONG}")}), &context.workspace)
+        .describe(id, "shell", &json!({"command": format!("echo started; {LONG}")}), &context.workspace)
         .unwrap();
     let watch = async {
         let shown = signals.recv().await;

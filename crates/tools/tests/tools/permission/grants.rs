@@ -1,7 +1,7 @@
 //! "Always" covers exactly what was shown, and an approval exactly one call.
 
 use gander_domain::{Answer, ChoiceKind, Policy, Principal, QuestionId, Reply, ToolCallId};
-use gander_tools::permission::{Grant, approves, fingerprint, question};
+use gander_tools::permission::{Grant, answer_approves, call_fingerprint, permission_question};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -82,7 +82,7 @@ fn files_hosts_and_strangers_are_granted_one_by_one() {
 
 #[test]
 fn what_was_refused_for_good_stays_refused_in_company() {
-    let refused = [always(&shell("rm -rf x")).refused()];
+    let refused = [always(&shell("rm -rf x")).as_refusal()];
     let lines = ["rm -rf x", "git status && rm -rf x", "echo $(rm -rf x)", "rm -rf y"];
     assert_eq!(lines.map(|line| granted(&refused, &shell(line))), ["deny", "deny", "deny", "ask"]);
     assert_eq!(granted(&[always(&shell("rm -rf x")), refused[0].clone()], &shell("rm -rf x")), "deny");
@@ -124,18 +124,18 @@ fn every_choice_is_offered_with_what_it_means() {
 #[test]
 fn an_approval_fits_one_question_one_call_and_its_arguments() {
     let shown = shell("cargo test");
-    let question = question(QuestionId::new(Uuid::from_u128(1)), &shown, &asked(Policy::Ask, &shown));
+    let question = permission_question(QuestionId::new(Uuid::from_u128(1)), &shown, &asked(Policy::Ask, &shown));
     let answer = |kind| Answer { by: Some(Principal::named("me")), reply: Reply::Chosen { choice: "x".into(), kind } };
     let mut other_id = shown.clone();
     other_id.id = ToolCallId::new(Uuid::from_u128(8));
     let mut other_tool = shown.clone();
     other_tool.name = "shell2".into();
     let yes = answer(ChoiceKind::AllowOnce);
-    assert!(approves(&question, &yes, &shown));
-    assert!(!approves(&question, &answer(ChoiceKind::RejectOnce), &shown));
-    assert!(!approves(&question, &Answer { by: None, reply: Reply::Cancelled }, &shown));
+    assert!(answer_approves(&question, &yes, &shown));
+    assert!(!answer_approves(&question, &answer(ChoiceKind::RejectOnce), &shown));
+    assert!(!answer_approves(&question, &Answer { by: None, reply: Reply::Cancelled }, &shown));
     for other in [other_id, other_tool, shell("cargo test ")] {
-        assert!(!approves(&question, &yes, &other), "{other:?}");
+        assert!(!answer_approves(&question, &yes, &other), "{other:?}");
     }
 }
 
@@ -143,7 +143,7 @@ fn an_approval_fits_one_question_one_call_and_its_arguments() {
 fn a_fingerprint_changes_with_every_byte_and_not_with_the_order_of_keys() {
     let base = call("write", json!({"path": "a", "content": "b", "deep": {"x": 1, "y": [1, 2]}}), &[]);
     let turned = call("write", json!({"deep": {"y": [1, 2], "x": 1}, "content": "b", "path": "a"}), &[]);
-    assert_eq!(fingerprint(&base), fingerprint(&turned));
+    assert_eq!(call_fingerprint(&base), call_fingerprint(&turned));
     let others = [
         call("edit", base.arguments.clone(), &[]),
         call("write", json!({"path": "b", "content": "b", "deep": {"x": 1, "y": [1, 2]}}), &[]),
@@ -153,9 +153,9 @@ fn a_fingerprint_changes_with_every_byte_and_not_with_the_order_of_keys() {
         call("write", json!({"path": "a", "content": "b"}), &[]),
         call("write", json!({"path": "a\",\"content\":\"b"}), &[]),
     ];
-    let mut prints: Vec<String> = others.iter().map(fingerprint).chain([fingerprint(&base)]).collect();
+    let mut prints: Vec<String> = others.iter().map(call_fingerprint).chain([call_fingerprint(&base)]).collect();
     prints.sort();
     prints.dedup();
     assert_eq!(prints.len(), 8);
-    assert_eq!(fingerprint(&base).len(), 64);
+    assert_eq!(call_fingerprint(&base).len(), 64);
 }

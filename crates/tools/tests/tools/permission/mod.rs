@@ -8,16 +8,22 @@ mod property;
 mod shell;
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use gander_domain::{Location, Policy, ToolCall, ToolCallId, ToolKind};
-use gander_tools::permission::{Asked, Grant, Place, Rule, Verdict, decide};
+use gander_tools::permission::{CallContext, Grant, PermissionPrompt, Rule, Verdict, WorkspaceFolders, decide};
+use gander_tools::{Limits, ToolEffect, Toolbox};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 const ROOT: &str = "/ws";
 
-fn place() -> Place {
-    Place { root: PathBuf::from(ROOT), extra: vec![PathBuf::from("/lib")], fenced: true, objection: None }
+/// Around a call of a built-in tool; any other is unknown.
+fn context(call: &ToolCall) -> CallContext {
+    static TOOLBOX: LazyLock<Toolbox> = LazyLock::new(|| Toolbox::builtin(Limits::default()));
+    let effect = TOOLBOX.find(&call.name).map_or(ToolEffect::Unknown, |tool| tool.effect());
+    let folders = WorkspaceFolders { root: PathBuf::from(ROOT), extra: vec![PathBuf::from("/lib")] };
+    CallContext { effect, folders, sandboxed: true, objection: None }
 }
 
 fn call(name: &str, arguments: Value, paths: &[&str]) -> ToolCall {
@@ -58,16 +64,16 @@ fn rule(text: &str) -> Rule {
 }
 
 fn verdict(policy: Policy, call: &ToolCall) -> Verdict {
-    decide(policy, &[], &[], call, &place())
+    decide(policy, &[], &[], call, &context(call))
 }
 
 fn ruled(policy: Policy, rules: &[&str], call: &ToolCall) -> &'static str {
     let rules: Vec<Rule> = rules.iter().map(|text| rule(text)).collect();
-    word(&decide(policy, &rules, &[], call, &place()))
+    word(&decide(policy, &rules, &[], call, &context(call)))
 }
 
 fn granted(grants: &[Grant], call: &ToolCall) -> &'static str {
-    word(&decide(Policy::Ask, &[], grants, call, &place()))
+    word(&decide(Policy::Ask, &[], grants, call, &context(call)))
 }
 
 fn word(verdict: &Verdict) -> &'static str {
@@ -78,7 +84,7 @@ fn word(verdict: &Verdict) -> &'static str {
     }
 }
 
-fn asked(policy: Policy, call: &ToolCall) -> Asked {
+fn asked(policy: Policy, call: &ToolCall) -> PermissionPrompt {
     match verdict(policy, call) {
         Verdict::Ask(asked) => asked,
         other @ (Verdict::Allow { .. } | Verdict::Deny { .. }) => panic!("not asked: {other:?}"),

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use gander_domain::Policy;
-use gander_tools::permission::{Place, decide, is_protected, is_secret};
+use gander_domain::{Policy, ToolCall};
+use gander_tools::permission::{CallContext, WorkspaceFolders, decide, is_protected, is_secret};
 
-use crate::permission::{place, read, verdict, word, write};
+use crate::permission::{context, read, verdict, word, write};
 
 const PROTECTED: [&str; 70] = [
     ".git/hooks/pre-commit",
@@ -178,9 +178,11 @@ fn what_lies_outside_asks() {
 #[test]
 fn the_name_of_the_workspace_itself_counts() {
     let row = |root: &str, path: &str| {
-        let place = Place { root: root.into(), ..place() };
-        let changes = decide(Policy::AutoEdit, &[], &[], &write(path), &place);
-        let looks = decide(Policy::AutoEdit, &[], &[], &read(path), &place);
+        let folders = WorkspaceFolders { root: root.into(), extra: Vec::new() };
+        let decided = |call: &ToolCall| {
+            decide(Policy::AutoEdit, &[], &[], call, &CallContext { folders: folders.clone(), ..context(call) })
+        };
+        let (changes, looks) = (decided(&write(path)), decided(&read(path)));
         (word(&changes), word(&looks))
     };
     assert_eq!(row("/repo/.github", "/repo/.github/workflows/ci.yml"), ("ask", "allow"));

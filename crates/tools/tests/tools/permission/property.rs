@@ -6,7 +6,7 @@ use gander_tools::permission::{Action, Grant, Rule, Scope, Stand, Verdict, decid
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::permission::{call, fetch, place, read, shell, verdict, word, write};
+use crate::permission::{call, context, fetch, read, shell, verdict, word, write};
 
 fn line() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
@@ -95,17 +95,17 @@ fn rank(verdict: &Verdict) -> u8 {
 proptest! {
     #[test]
     fn a_total_rule_decides_at_least_as_strictly(call in any_call(), policy in policy(), mut rules in rules(), grants in grants()) {
-        let before = rank(&decide(policy, &rules, &grants, &call, &place()));
+        let before = rank(&decide(policy, &rules, &grants, &call, &context(&call)));
         rules.push(Rule { tool: "*".into(), pattern: None, action: Action::Ask });
-        let asked = rank(&decide(policy, &rules, &grants, &call, &place()));
+        let asked = rank(&decide(policy, &rules, &grants, &call, &context(&call)));
         prop_assert_eq!(asked, before.max(1));
         rules.push(Rule { tool: "*".into(), pattern: None, action: Action::Deny });
-        prop_assert_eq!(rank(&decide(policy, &rules, &grants, &call, &place())), 2);
+        prop_assert_eq!(rank(&decide(policy, &rules, &grants, &call, &context(&call))), 2);
     }
 
     #[test]
     fn a_stricter_policy_never_allows_more(call in any_call(), rules in rules(), grants in grants()) {
-        let ranks = [Policy::Auto, Policy::AutoEdit, Policy::Ask, Policy::ReadOnly].map(|policy| rank(&decide(policy, &rules, &grants, &call, &place())));
+        let ranks = [Policy::Auto, Policy::AutoEdit, Policy::Ask, Policy::ReadOnly].map(|policy| rank(&decide(policy, &rules, &grants, &call, &context(&call))));
         prop_assert!(ranks.is_sorted(), "{:?}", ranks);
     }
 

@@ -105,16 +105,14 @@ fn agent_tools(state: &AdkState, agent: &AgentManifest) -> Vec<ToolInfo> {
     let known =
         services.agents.default_manifest().family.as_ref().is_some_and(|family| agent.family.as_ref() == Some(family));
     let Some(settings) = settings.filter(|_| known) else { return Vec::new() };
-    let tool = |spec: &gander_domain::ToolSpec| ToolInfo {
-        name: spec.name.clone(),
-        description: spec.description.clone(),
-        parameters: spec.schema.clone(),
+    let tool_info = |tool: &gander_tools::ListedTool| ToolInfo {
+        name: tool.spec.name.clone(),
+        description: tool.spec.description.clone(),
+        parameters: tool.spec.schema.clone(),
     };
-    let (offered, on) = (
-        services.agent_catalog.modes().mode(&settings).filter_tools(&services.tools),
-        services.extensions.built_ins_everywhere(),
-    );
-    offered.iter().filter(|spec| on.offer(&spec.name)).map(tool).collect()
+    let (mode, extensions) =
+        (services.agent_catalog.modes().mode(&settings), services.extensions.built_ins_everywhere());
+    mode.filter_tools(&services.tools).filter(|tool| extensions.offers(tool.group)).map(tool_info).collect()
 }
 
 fn is_true(text: Option<&str>) -> bool {

@@ -38,7 +38,7 @@ pub(crate) async fn call_tool(caller: GooseCaller, body: Bytes) -> HandlerResult
     let servers = session_servers(&caller, &session_id).await?;
     let arguments = if arguments.is_null() { json!({}) } else { arguments };
     let call = servers.describe(ToolCallId::make(&mut SystemIds), &name, &arguments);
-    let call = call.ok_or_else(|| match caller.services().tools.iter().any(|tool| tool.name == name) {
+    let call = call.ok_or_else(|| match caller.services().tools.iter().any(|tool| tool.spec.name == name) {
         true => GooseError::new(StatusCode::FORBIDDEN, format!("only the agent uses this tool: {name}")),
         false => GooseError::new(StatusCode::NOT_FOUND, format!("no such tool: {name}")),
     })?;

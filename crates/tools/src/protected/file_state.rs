@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What stands at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum State {
+pub(crate) enum FileState {
     /// A regular file.
     File { mode: u32, content: Content },
     /// A symbolic link.
@@ -28,7 +28,7 @@ pub(crate) enum Content {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Bytes(pub Vec<u8>);
 
-impl State {
+impl FileState {
     /// The text of a file, if it is one.
     pub(super) fn text(&self) -> Option<&str> {
         match self {

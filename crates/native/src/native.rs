@@ -1,0 +1,53 @@
+//! What the native agent is made of.
+
+use std::sync::{Arc, OnceLock};
+
+use gander_agent::AgentSettings;
+use gander_agent::context_files::UserDirs;
+use gander_agent::modes::AgentCatalog;
+use gander_runtime::hub::WeakHub;
+use gander_services::apps::Apps;
+use gander_services::artifacts::Artifacts;
+use gander_services::extensions::Extensions;
+use gander_services::grants::Grants;
+use gander_services::memory::Memories;
+use gander_services::models::Models;
+use gander_services::recipes::Recipes;
+use gander_services::trust::Trust;
+use gander_services::workspaces::Workspaces;
+use gander_tools::permission::Rule;
+use gander_tools::{FileAccess, Limits, Toolbox};
+
+/// The native agent.
+pub struct Native {
+    /// The agents and their modes.
+    pub agent_catalog: Arc<AgentCatalog>,
+    pub models: Arc<Models>,
+    /// Limits and pauses.
+    pub settings: AgentSettings,
+    /// Limits of its tools.
+    pub limits: Limits,
+    /// How files are read for sessions.
+    pub files: FileAccess,
+    /// Which folders sessions work in.
+    pub workspaces: Workspaces,
+    /// The built-in tools.
+    pub toolbox: Arc<Toolbox>,
+    /// What the owner decided beforehand.
+    pub rules: Arc<[Rule]>,
+    /// What people allowed or refused for good.
+    pub grants: Grants,
+    /// Which projects' own settings count.
+    pub trust: Trust,
+    /// The MCP servers of sessions.
+    pub extensions: Arc<Extensions>,
+    /// Where the user keeps context files and skills of their own.
+    pub user_dirs: UserDirs,
+    /// Which sessions follow which recipe.
+    pub recipes: Arc<Recipes>,
+    pub apps: Apps,
+    pub artifacts: Artifacts,
+    pub memories: Memories,
+    /// Where sub-agents are started. Set once the hub is there, which itself is made with this back-end.
+    pub hub: Arc<OnceLock<WeakHub>>,
+}
