@@ -97,6 +97,12 @@ export class Server {
     return this.#adopt(opened, cwd ?? '');
   }
 
+  /** Deletes a session that was made and never used. */
+  discard(chat: ChatSession): void {
+    this.forget(chat.id);
+    void this.request('session/delete', { sessionId: chat.id }).catch(() => {});
+  }
+
   async fork(source: WatchedSession): Promise<ChatSession> {
     const params = { sessionId: source.sessionId, cwd: source.cwd, mcpServers: [] };
     const opened = await this.request<SessionOpened & { sessionId: string }>('session/fork', params);
@@ -205,7 +211,8 @@ export class Server {
   }
 
   async #apply(peer: RpcPeer, watched: Watched): Promise<void> {
-    this.sessions = watched.sessions;
+    // A session that nobody has said anything in is somebody's empty page.
+    this.sessions = watched.sessions.filter((one) => one.messages > 0 || one.title !== null || one.state !== 'idle');
     this.more = watched.more;
     this.waiting = watched.waiting;
     for (const { sessionId, state } of watched.sessions) this.#states.set(sessionId, state);
