@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { join } from 'node:path';
 
@@ -249,17 +248,37 @@ export const scenarios = {
     assert.equal(await page.locator('article.user').count(), 2);
   },
 
-  'an edit is shown as a difference': async ({ device, server }) => {
+  'the inspector shows an entry as every protocol tells it': async ({ device, pictures }) => {
+    const page = await device();
+    await send(page, 'tools');
+    await idle(page);
+    await page.getByRole('link', { name: 'Inspect this session' }).click();
+    const entries = page.getByRole('list', { name: 'Entries of the log' });
+    await entries.getByText('tool_done').first().click();
+    for (const name of ['acp', 'acp_rest', 'a2a', 'adk', 'goose']) {
+      await page.getByRole('button', { name: new RegExp(`^${name} [1-9]`) }).click();
+      await page.getByLabel(`Told by ${name}`, { exact: true }).first().waitFor();
+    }
+    assert.match(await entries.locator('.time').last().innerText(), /^\d+\.\d\ds$/);
+    await page.screenshot({ path: join(pictures, 'inspector-entry.png') });
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save as a test vector' }).click();
+    assert.equal(await (await saved).suggestedFilename(), 'log.jsonl');
+    await page.getByRole('button', { name: 'Play' }).click();
+    await page.getByRole('button', { name: 'Stop' }).waitFor();
+  },
+
+  'an edit is shown as a difference': async ({ device }) => {
     const page = await device();
     await send(page, 'edit');
     for (let turn = 0; turn < 2; turn += 1) {
       const asked = page.getByRole('group', { name: /Permission request/ });
       await asked.getByRole('button', { name: /^Allow/ }).first().click();
-      await page.waitForTimeout(0);
     }
     await idle(page);
-    await page.getByText('hello from gander').first().waitFor();
-    assert.ok(server);
+    await page.getByRole('region', { name: /Changes of .*gander-demo.txt/ }).last().waitFor();
+    await page.getByRole('button', { name: 'Side by side' }).last().click();
+    await page.locator('table.split td.added', { hasText: 'hello from gander' }).waitFor();
   },
 };
 
@@ -304,9 +323,4 @@ async function editor(server, prompt) {
   await ask('session/prompt', { sessionId: id, prompt: [{ type: 'text', text: prompt }] });
   child.stdin.end();
   return id;
-}
-
-export function fileOf(server, name) {
-  const path = join(server.work, name);
-  return existsSync(path) ? readFileSync(path, 'utf8') : null;
 }

@@ -2,12 +2,13 @@
 
 import assert from 'node:assert/strict';
 
-import { idle, send, sessionId } from './browser.mjs';
+import { send } from './browser.mjs';
+import { call } from './scenarios.mjs';
 
 const script = (calls) => `[[script:${JSON.stringify(calls)}]]`;
 /** Five thousand deltas of a text as models write it. */
 const PIECE = 'Geese **graze** on the meadow; see `flock.rs` for more. ';
-const DELTAS = 5000;
+const [DELTAS, IN_PARAGRAPH] = [5000, 40];
 
 /** Frame times until `done` holds, in milliseconds. */
 function frames(page, done) {
@@ -28,6 +29,18 @@ function frames(page, done) {
   }, done.toString());
 }
 
+/** Counts the main thread's own time from now on: other programs on the machine do not count. */
+async function meter(page) {
+  const debug = await page.context().newCDPSession(page);
+  await debug.send('Performance.enable', { timeDomain: 'threadTicks' });
+  const busy = async () => {
+    const { metrics } = await debug.send('Performance.getMetrics');
+    return metrics.find(({ name }) => name === 'TaskDuration').value * 1000;
+  };
+  const before = await busy();
+  return async () => `${((await busy()) - before).toFixed(0)} ms of the main thread`;
+}
+
 function figures(times) {
   const sorted = times.toSorted((a, b) => a - b);
   const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]?.toFixed(1);
@@ -37,39 +50,47 @@ function figures(times) {
 export const speed = {
   'five thousand deltas in one answer': async ({ device }) => {
     const page = await device({ bypassCSP: true });
-    await send(page, script([[{ text: PIECE, repeat: DELTAS, delay_ms: 1 }]]));
+    const ourTime = await meter(page);
+    await send(page, script([[{ text: `${PIECE.repeat(IN_PARAGRAPH)}\n\n`, chunks: IN_PARAGRAPH, repeat: DELTAS / IN_PARAGRAPH, delay_ms: 1 }]]));
     await page.locator('article.agent').waitFor();
     const ours = await frames(page, () => document.querySelector('button[aria-label="Stop"]') === null);
+    const spent = await ourTime();
     const text = await page.locator('article.agent').innerText();
     assert.equal(text.split('graze').length - 1, DELTAS);
     const bare = await device({ bypassCSP: true });
-    await bare.setContent('<p id="text"></p>');
-    await bare.evaluate(([piece, count]) => {
+    await bare.setContent('<body></body>');
+    const theirTime = await meter(bare);
+    await bare.evaluate(([piece, count, size]) => {
       globalThis.done = false;
       let told = 0;
-      const timer = setInterval(() => {
-        document.getElementById('text').append(piece);
-        told += 1;
+      // As much in a frame as comes in one: what the page does too.
+      const tick = () => {
+        const paragraph = document.createElement('p');
+        document.body.append(paragraph);
+        for (let at = 0; at < size; at += 1) paragraph.append(piece);
+        told += size;
         scrollTo(0, document.body.scrollHeight);
-        if (told === count) clearInterval(timer), (globalThis.done = true);
-      }, 1);
-    }, [PIECE, DELTAS]);
+        globalThis.done = told >= count;
+        if (!globalThis.done) requestAnimationFrame(tick);
+      };
+      requestAnimationFrame(tick);
+    }, [PIECE, DELTAS, IN_PARAGRAPH]);
     const theirs = await frames(bare, () => globalThis.done);
-    console.log(`        the page:  ${figures(ours)}\n        bare page: ${figures(theirs)}`);
+    console.log(`        the page:  ${figures(ours)}, ${spent}\n        bare page: ${figures(theirs)}, ${await theirTime()}`);
   },
 
-  'a session of two thousand messages': async ({ device }) => {
+  'a session of two thousand messages': async ({ device, server }) => {
+    const id = await longSession(server, 2000);
     const page = await device({ bypassCSP: true });
-    // One turn of many model calls: each a message and a tool call.
-    await send(page, 'text');
-    await idle(page);
-    const id = sessionId(page);
-    await fill(page, id, 1000);
-    await page.goto('about:blank');
-    const began = Date.now();
-    await page.goBack();
+    const time = await meter(page);
+    const began = await page.evaluate((session) => {
+      const now = performance.now();
+      location.hash = `#/session/${session}`;
+      return now;
+    }, id);
     await page.locator('article.agent').last().waitFor();
-    const opened = Date.now() - began;
+    const opened = (await page.evaluate(() => performance.now())) - began;
+    const spent = await time();
     const rows = await page.locator('[data-id]').count();
     assert.ok(rows < 120, `rows in the document: ${rows}`);
     const scrolled = page.evaluate(async () => {
@@ -83,33 +104,18 @@ export const speed = {
     const times = await frames(page, () => globalThis.done === true);
     await scrolled;
     const heap = await page.evaluate(() => performance.memory?.usedJSHeapSize ?? 0);
-    console.log(`        opened with the page itself in ${opened} ms, ${rows} rows in the document, heap ${(heap / 1e6).toFixed(0)} MB`);
+    console.log(`        opened in ${opened.toFixed(0)} ms, of these ${spent}, ${rows} rows in the document, heap ${(heap / 1e6).toFixed(0)} MB`);
     console.log(`        while scrolling: ${figures(times)}`);
   },
 };
 
-/** Makes the session long: prompts one after the other, over the page's own connection to the server. */
-async function fill(page, session, turns) {
-  await page.evaluate(async ([sessionId, count]) => {
-    const address = new URL('acp', location.href.split('#')[0].replace(/^http/, 'ws'));
-    const socket = new WebSocket(address);
-    const waiting = new Map();
-    socket.onmessage = ({ data }) => {
-      const message = JSON.parse(data);
-      waiting.get(message.id)?.(message);
-    };
-    await new Promise((resolve) => (socket.onopen = resolve));
-    let next = 0;
-    const ask = (method, params) => new Promise((resolve) => {
-      next += 1;
-      waiting.set(next, resolve);
-      socket.send(JSON.stringify({ jsonrpc: '2.0', id: next, method, params }));
-    });
-    await ask('initialize', { protocolVersion: 1, clientCapabilities: {} });
-    await ask('session/resume', { sessionId, mcpServers: [] });
-    for (let turn = 0; turn < count; turn += 1) {
-      await ask('session/prompt', { sessionId, prompt: [{ type: 'text', text: `[[script:[[{"text":"Answer ${turn} with **bold** and \`code\`.\\n\\n- one\\n- two\\n"}]]]]` }] });
-    }
-    socket.close();
-  }, [session, turns]);
+/** A session with so many messages, brought in as goose exports one. */
+async function longSession(server, count) {
+  const said = (at) => (at % 2 === 0 ? `Question ${at}` : `Answer ${at} with **bold** and \`code\`.\n\n- one\n- two\n`);
+  const conversation = Array.from({ length: count }, (_, at) => ({
+    id: `m${at}`, role: at % 2 === 0 ? 'user' : 'assistant', created: 1_760_000_000 + at, content: [{ type: 'text', text: said(at) }],
+    metadata: { userVisible: true, agentVisible: true },
+  }));
+  const session = { id: 'long', name: 'Two thousand messages', description: 'Two thousand messages', working_dir: server.work, conversation };
+  return (await call(server, '_goose/unstable/session/import', { data: JSON.stringify(session) })).sessionId;
 }
