@@ -138,6 +138,22 @@ describe("BridgeSession", () => {
     ]);
   });
 
+  it("has a picker for modes, also where they are no config option", () => {
+    const { session, posted, from } = harness();
+    const modes = { currentModeId: "ask", availableModes: [{ id: "ask", name: "Ask" }, { id: "auto", name: "Auto" }] };
+    from("SESSION_OPTIONS", { sessionId: "s", modes, configOptions: [{ id: "model", name: "Model", type: "select", currentValue: "m", options: [] }] });
+    session.flush();
+    expect(session.state.configOptions).toMatchObject([{ category: "mode", currentValue: "ask", options: [{ value: "ask" }, { value: "auto" }] }, { id: "model" }]);
+    void session.setConfigOption(session.state.configOptions[0]?.id ?? "", "auto");
+    expect(posted.at(-1)).toEqual({ type: "SET_MODE", payload: { modeId: "auto" } });
+    from("SESSION_UPDATE", { sessionId: "s", update: { sessionUpdate: "current_mode_update", currentModeId: "auto" } });
+    session.flush();
+    expect(session.state.configOptions[0]?.currentValue).toBe("auto");
+    from("SESSION_OPTIONS", { sessionId: "s", modes, configOptions: [{ id: "mode", name: "Mode", category: "mode", type: "select", currentValue: "ask", options: [] }] });
+    session.flush();
+    expect(session.state.configOptions.map(({ id }) => id)).toEqual(["mode"]);
+  });
+
   it("withdraws what was answered elsewhere", () => {
     const { session, from } = harness();
     from("PERMISSION_REQUEST", { requestId: "q", sessionId: "s", toolCall: { toolCallId: "t" }, options: [] });

@@ -71,6 +71,7 @@ describe("EditorFiles", () => {
     fake.files.set(path, Buffer.from(""));
     expect(await files().chipOf(`file://${path}`)).toEqual({ id: "id", filePath: path, fileName: "a.txt" });
     expect(await files().chipOf(path)).toMatchObject({ filePath: path });
+    expect(await files().chipOf(`vscode-remote://localhost${path}`)).toMatchObject({ filePath: path });
     expect(await files().chipOf("https://example.org")).toBeUndefined();
     expect(await files().chipOf(join(root, "absent"))).toBeUndefined();
     const selected = (from: [number, number], to: [number, number]) => {

@@ -63,7 +63,9 @@ export class EditorFiles {
 
   /** The chip of a file that was dropped or chosen; undefined for anything that is no file on this machine. */
   async chipOf(address: string): Promise<ContextChip | undefined> {
-    const uri = address.startsWith("/") ? vscode.Uri.file(address) : vscode.Uri.parse(address);
+    const given = address.startsWith("/") ? vscode.Uri.file(address) : vscode.Uri.parse(address);
+    // The window names files of this machine by their remote address when it runs elsewhere; the extension runs beside the files.
+    const uri = given.scheme === "vscode-remote" ? vscode.Uri.file(given.path) : given;
     if (uri.scheme !== "file") return undefined;
     try {
       const stat = await vscode.workspace.fs.stat(uri);

@@ -67,7 +67,7 @@ export class BridgeSession implements ChatStore {
       case "HISTORY_MESSAGE": return this.dispatch({ type: "ADD_HISTORY_MESSAGE", payload: { message: message.payload.message } });
       case "ERROR": return this.dispatch({ type: "ADD_ERROR_MESSAGE", payload: message.payload });
       case "NOTICE": return this.#notice(message.payload.severity, message.payload.text);
-      case "SESSION_UPDATE": return this.dispatch({ type: "SESSION_UPDATE", payload: { update: message.payload.update as unknown as SessionUpdate } });
+      case "SESSION_UPDATE": return this.#update(message.payload.update as unknown as SessionUpdate);
       case "SESSION_OPTIONS": return this.#setOptions(message.payload);
       case "PERMISSION_REQUEST": {
         const { requestId, ...params } = message.payload;
@@ -118,6 +118,7 @@ export class BridgeSession implements ChatStore {
   }
 
   async setConfigOption(configId: string, value: string | boolean): Promise<void> {
+    if (configId === MODE_OPTION) return this.setMode(String(value));
     this.bridge.post("SET_CONFIG_OPTION", { configId, value });
   }
 
@@ -191,7 +192,15 @@ export class BridgeSession implements ChatStore {
 
   #setOptions({ modes, configOptions, canSteer }: { readonly modes?: unknown; readonly configOptions?: unknown; readonly canSteer?: boolean }): void {
     this.#canSteer = canSteer === true;
-    this.dispatch({ type: "SET_OPTIONS", payload: { modes, configOptions } as SessionOpened });
+    this.dispatch({ type: "SET_OPTIONS", payload: withModeOption({ modes, configOptions } as SessionOpened) });
+  }
+
+  #update(update: SessionUpdate): void {
+    this.dispatch({ type: "SESSION_UPDATE", payload: { update } });
+    if (update.sessionUpdate !== "current_mode_update") return;
+    this.flush();
+    const configOptions = this.state.configOptions.map((option) => (option.id === MODE_OPTION ? { ...option, currentValue: update.currentModeId } : option));
+    this.dispatch({ type: "SET_OPTIONS", payload: { configOptions } });
   }
 
   #notice(severity: "info" | "warning" | "error", title: string): void {
@@ -220,4 +229,15 @@ function isSame(left: ContextChip, right: ContextChip): boolean {
 
 export function labelOf({ fileName, range }: ContextChip): string {
   return range === undefined ? fileName : `${fileName}:${range.startLine}-${range.endLine}`;
+}
+
+/** The picker of the mode, for agents whose modes are no config option. */
+const MODE_OPTION = "_mode";
+
+function withModeOption({ modes, configOptions }: SessionOpened): SessionOpened {
+  const given = configOptions ?? [];
+  if (modes == null || given.some(({ id, category }) => category === "mode" || id === "mode")) return { modes: modes ?? null, configOptions: given };
+  const options = modes.availableModes.map(({ id, name, description }) => ({ value: id, name, description: description ?? null }));
+  const mode = { id: MODE_OPTION, name: "Mode", category: "mode", type: "select" as const, currentValue: modes.currentModeId, options };
+  return { modes, configOptions: [mode, ...given] };
 }
