@@ -10,5 +10,5 @@ export default defineConfig({
       { find: /^vscode$/, replacement: path("test/doubles/vscode.ts") },
     ],
   },
-  test: { include: ["test/**/*.test.ts"], testTimeout: 20_000, reporters: ["default"] },
+  test: { include: ["test/**/*.test.ts"], testTimeout: 60_000, reporters: ["default"] },
 });

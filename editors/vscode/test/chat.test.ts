@@ -169,7 +169,7 @@ describe("sessions", () => {
     // Somebody else goes on there: it is shown as it comes.
     agent.update("t1", { sessionUpdate: "user_message_chunk", content: { type: "text", text: "theirs" } });
     agent.say("t1", "answer");
-    await vi.waitFor(() => expect(sent.slice(-2).map(({ type }) => type)).toEqual(["SESSION_UPDATE", "SESSION_UPDATE"]));
+    await vi.waitFor(() => expect(sent.slice(-2).map(({ type }) => type)).toEqual(["SESSION_UPDATE", "SESSION_UPDATE"]), { timeout: 15_000 });
   });
 
   it("are named after their first message, then by the agent", async () => {
@@ -179,7 +179,7 @@ describe("sessions", () => {
     await agent.called("session/prompt");
     expect(store.find("s1")?.title).toBe("Fix the login");
     agent.update("s1", { sessionUpdate: "session_info_update", title: "Repair of the login" });
-    await vi.waitFor(() => expect(store.find("s1")?.title).toBe("Repair of the login"));
+    await vi.waitFor(() => expect(store.find("s1")?.title).toBe("Repair of the login"), { timeout: 15_000 });
   });
 
   it("are switched one after the other, and a turn goes on in the one that was left", async () => {

@@ -114,7 +114,7 @@ describe("AgentConnection", () => {
   it("says why an agent that ends before it introduced itself is gone", async () => {
     const { connection, seen, spawned, lost } = harness({ agents: [new TestAgent()] });
     const connecting = connection.connect();
-    await vi.waitFor(() => expect(seen).toContain("compatible"));
+    await vi.waitFor(() => expect(seen).toContain("compatible"), { timeout: 15_000 });
     spawned[0]?.child.emit("exit", 2, null);
     await connecting;
     expect(seen).toEqual(["starting", "running", "compatible", "error SubprocessCrashError"]);
@@ -186,7 +186,7 @@ describe("attaching to a server", () => {
     expect(ready).toMatchObject([{ name: server.url }]);
     expect(spawned).toEqual([]);
     server.sockets.clients.forEach((client) => client.close());
-    await vi.waitFor(() => expect(lost).toHaveLength(1));
+    await vi.waitFor(() => expect(lost).toHaveLength(1), { timeout: 15_000 });
     expect(seen.at(-1)).toBe("error SubprocessSpawnError");
     server.close();
   });

@@ -264,7 +264,7 @@ describe("Terminals", () => {
     const { terminals, kills } = harness();
     const script = "require('child_process').spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'inherit' }); setInterval(() => {}, 1000); console.log('up')";
     const id = terminals.create(node(script), tmpdir());
-    await vi.waitFor(() => expect(terminals.output(id).output).toContain("up"));
+    await vi.waitFor(() => expect(terminals.output(id).output).toContain("up"), { timeout: 15_000 });
     expect(terminals.output(id)).not.toHaveProperty("exitStatus");
     terminals.kill(id);
     // `close` comes only when nobody holds the output any more, so the grandchild is gone, too.
