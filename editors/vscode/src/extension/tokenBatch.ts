@@ -4,16 +4,20 @@ export interface Scheduler {
   (run: () => void): void;
 }
 
+/** One animation frame: more often nobody could see it. */
+export const FRAME_MS = 16;
+
 /**
- * Tokens of one message are joined until the event loop has read what the agent's pipe held. Whoever sends anything else to the
- * webview calls `flush` first: the order of what the agent said is kept.
+ * Tokens of one message are joined for the time of a frame. An agent can be quicker than a window on a busy machine: messages that
+ * wait in between would keep a cancellation waiting, too. Whoever sends anything else to the webview calls `flush` first: the order
+ * of what the agent said is kept.
  */
 export class TokenBatch {
   #messageId: string | undefined;
   #text = "";
   #scheduled = false;
 
-  constructor(private readonly send: (messageId: string, token: string) => void, private readonly schedule: Scheduler = setImmediate) {}
+  constructor(private readonly send: (messageId: string, token: string) => void, private readonly schedule: Scheduler = nextFrame) {}
 
   push(messageId: string, token: string): void {
     if (this.#messageId !== messageId) this.flush();
@@ -34,4 +38,8 @@ export class TokenBatch {
     this.#text = "";
     if (messageId !== undefined && text !== "") this.send(messageId, text);
   }
+}
+
+function nextFrame(run: () => void): void {
+  setTimeout(run, FRAME_MS);
 }
