@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_agent::recipe::{Flaw, Recipe, Values};
 use gander_agent::recipe_run::SubRecipeSource;
-use gander_domain::{Principal, Seq, SessionId};
-use gander_store::{Durability, ScopeAppend, Store, StoreError, clock};
+use gander_domain::{Principal, SessionId};
+use gander_store::{FactEntry, FactLog, FactState, Store, StoreError};
 use gander_tools::FileAccess;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
@@ -28,8 +28,8 @@ const SCOPE: &str = "recipe/";
 /// Recipes filled in at once.
 const MAX_FILLS: usize = 2;
 
-/// Facts read in one go.
-const PAGE: u32 = 1_000;
+/// Names of logs read in one go.
+const SCOPE_PAGE_SIZE: u32 = 1_000;
 
 /// Which recipes are in use.
 pub struct Recipes {
@@ -53,12 +53,28 @@ pub struct SessionRecipe {
     pub folder: Option<String>,
 }
 
+/// What a session's log of recipes folds to: the last one counts.
+#[derive(Default)]
+struct LastRecipe(Option<SessionRecipe>);
+
+impl FactState for LastRecipe {
+    type Fact = SessionRecipe;
+
+    fn apply(&mut self, fact: SessionRecipe, _: FactEntry) {
+        self.0 = Some(fact);
+    }
+
+    fn facts(&self) -> Vec<SessionRecipe> {
+        self.0.iter().cloned().collect()
+    }
+}
+
 impl Recipes {
     /// Those in this store.
     pub async fn load(store: Arc<dyn Store>, files: FileAccess) -> Result<Self, StoreError> {
         let (mut following, mut after) = (HashSet::new(), None::<String>);
         loop {
-            let page = store.scopes(SCOPE, after.as_deref(), PAGE).await?;
+            let page = store.scopes(SCOPE, after.as_deref(), SCOPE_PAGE_SIZE).await?;
             let Some((last, _)) = page.last() else { break };
             after = Some(last.clone());
             following.extend(page.iter().filter_map(|(scope, _)| scope.strip_prefix(SCOPE)?.parse::<SessionId>().ok()));
@@ -117,23 +133,19 @@ impl Recipes {
         if !lock(&self.following).contains(&session) {
             return Ok(None);
         }
-        let (scope, mut after, mut found) = (format!("{SCOPE}{session}"), Seq::ZERO, None);
-        loop {
-            let page = self.store.read_scope(&scope, after, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(found) };
-            after = last.seq;
-            found = page.into_iter().rev().find_map(|entry| serde_json::from_value(entry.fact).ok()).or(found);
-        }
+        let LastRecipe(followed) = self.session_log(session).read().await?.state;
+        Ok(followed)
     }
 
     /// From now on the session follows this one.
     pub async fn set_session_recipe(&self, session: SessionId, followed: &SessionRecipe) -> Result<(), StoreError> {
-        let fact = serde_json::to_value(followed).map_err(|error| StoreError::Invalid(error.to_string()))?;
-        let scope = format!("{SCOPE}{session}");
-        let append = ScopeAppend { scope, at: clock::now(), facts: vec![fact], after: None };
-        self.store.append_scope(append, Durability::Barrier).await?;
+        self.session_log(session).append(followed).await?;
         lock(&self.following).insert(session);
         Ok(())
+    }
+
+    fn session_log(&self, session: SessionId) -> FactLog<LastRecipe> {
+        FactLog::new(Arc::clone(&self.store), format!("{SCOPE}{session}"))
     }
 
     /// What somebody calls by a slash.
