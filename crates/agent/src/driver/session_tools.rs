@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use gander_domain::{
-    Answer, ChoiceKind, IdGenerator, Plan, Policy, Question, QuestionId, QuestionKind, QuestionOrigin, Reply,
-    SubagentCall, ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec,
+    Answer, IdGenerator, Plan, Policy, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, SubagentCall,
+    ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec,
 };
 use gander_mcp::Servers;
 use gander_tools::permission::{self, CallContext, Grant, Rule, Verdict};
@@ -200,7 +200,7 @@ impl PermissionEvaluator for SessionTools {
 
     /// Exactly what was shown is granted. [`Policy::Ask`] shows it whatever the policy is by now.
     fn record_answer(&self, call: &ToolCall, question: &Question, answer: &Answer) {
-        let Reply::Chosen { kind, .. } = &answer.reply else { return };
+        let Reply::Chosen { choice, .. } = &answer.reply else { return };
         if question.fingerprint.as_deref() != Some(permission::call_fingerprint(call).as_str()) {
             return;
         }
@@ -208,11 +208,12 @@ impl PermissionEvaluator for SessionTools {
             self.approved.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id);
         }
         let Verdict::Ask(asked) = self.verdict(Policy::Ask, call) else { return };
-        match (kind, asked.grant) {
-            (ChoiceKind::AllowAlways, Some(grant)) => self.grants.add(grant),
-            (ChoiceKind::RejectAlways, Some(grant)) => self.grants.add(grant.as_refusal()),
-            (ChoiceKind::AllowOnce | ChoiceKind::RejectOnce, _)
-            | (ChoiceKind::AllowAlways | ChoiceKind::RejectAlways, None) => {}
+        // What was offered under this id may have changed since: only what was read counts.
+        let shown = question.find_choice(choice).map(|shown| &shown.name);
+        let offered = asked.choices.iter().find(|offered| offered.id == *choice).map(|offered| &offered.name);
+        let grant = asked.grants.into_iter().find(|(id, _)| id == choice);
+        if let Some((_, grant)) = grant.filter(|_| shown.is_some() && shown == offered) {
+            self.grants.add(grant);
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct FillSources<'a> {
 pub fn fill(recipe: &Recipe, given: &Values, ways: &FillSources<'_>) -> Result<Recipe, Flaw> {
     if let Some(unknown) = given.keys().find(|key| recipe.parameters.iter().all(|known| known.key != **key)) {
         let known: Vec<&str> = recipe.parameters.iter().map(|known| known.key.as_str()).collect();
-        let reason = format!("the recipe has no such parameter (it has: {})", known.join(", "));
+        let reason = format!("unknown parameter, available: {}", known.join(", "));
         return Err(Flaw::new(sanitize::visible_line(unknown), reason));
     }
     let mut values = BTreeMap::new();
@@ -42,7 +42,10 @@ pub fn fill(recipe: &Recipe, given: &Values, ways: &FillSources<'_>) -> Result<R
         }
     }
     if !missing.is_empty() {
-        return Err(Flaw::new("parameters", format!("these must be given: {}", missing.join(", "))));
+        return Err(Flaw::new(
+            "parameters",
+            format!("missing required parameter (use --param NAME=VALUE): {}", missing.join(", ")),
+        ));
     }
     let folder = ways.folder.unwrap_or(".");
     values.insert("recipe_dir".to_owned(), minijinja::Value::from(folder));

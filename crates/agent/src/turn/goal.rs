@@ -110,7 +110,7 @@ impl Goal {
             }
             Some((OwnCall::Check(place), _)) if self.count_failures(run) > self.retries as usize => {
                 let line = self.checks[*place]["command"].as_str().unwrap_or_default().to_owned();
-                GoalStep::Fail("checks", format!("a check fails still, after {} more tries: {line}", self.retries))
+                GoalStep::Fail("checks", format!("check still failing after {} retries: {line}", self.retries))
             }
             Some((OwnCall::Check(_), _)) => {
                 self.on_failure.as_ref().map_or(GoalStep::Model, |line| GoalStep::Call(SHELL_TOOL, line.clone()))
@@ -226,7 +226,7 @@ mod tests {
             assert_eq!(goal.step(&run(lines)), expected, "{lines:?}");
         }
         let still = goal.step(&run(&["> go", "done", bad, "again", bad]));
-        assert_eq!(still, GoalStep::Fail("checks", "a check fails still, after 1 more tries: one".to_owned()));
+        assert_eq!(still, GoalStep::Fail("checks", "check still failing after 1 retries: one".to_owned()));
         let refused = goal.step(&run(&["> go", "done", r#"shell {"command":"one"} no"#]));
         assert_eq!(refused, GoalStep::Fail("checks", "a check was not allowed to run: one".to_owned()));
         let tidied = r#"shell {"command":"tidy"} ok"#;

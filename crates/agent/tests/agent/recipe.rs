@@ -85,14 +85,17 @@ fn values_that_do_not_fit_are_named() {
         ("start", "tomorrow", "start: it must be a day such as 2026-01-31: tomorrow"),
         ("notes", "../../etc/passwd", "notes: path is outside the workspace: ../../etc/passwd"),
         ("start", "2026-03-01\u{200b}", "start: its value holds characters that no reader sees"),
-        ("cit", "Bern", "cit: the recipe has no such parameter (it has: city, days, rail, start, notes)"),
+        ("cit", "Bern", "cit: unknown parameter, available: city, days, rail, start, notes"),
     ];
     for (key, value, expected) in cases {
         let mut given: Vec<(&str, &str)> = good.iter().copied().filter(|(known, _)| *known != key).collect();
         given.push((key, value));
         assert_eq!(fill(&recipe, &given).unwrap_err().to_string(), expected);
     }
-    assert_eq!(fill(&recipe, &[]).unwrap_err().to_string(), "parameters: these must be given: city, start, notes");
+    assert_eq!(
+        fill(&recipe, &[]).unwrap_err().to_string(),
+        "parameters: missing required parameter (use --param NAME=VALUE): city, start, notes"
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::client;
 use super::options::GrantsCommand;
 use crate::commands::{Context, Exit};
-use crate::output::clean;
+use crate::terminal::table::{local_time, print_table};
 
 pub(super) async fn run(context: Context, command: GrantsCommand) -> anyhow::Result<Exit> {
     let cwd = std::env::current_dir()?;
@@ -13,9 +13,15 @@ pub(super) async fn run(context: Context, command: GrantsCommand) -> anyhow::Res
     match command {
         GrantsCommand::List { json } => {
             let answer = connection.call_method("_gander/grants/list", &json!({})).await?;
-            for grant in answer["grants"].as_array().into_iter().flatten() {
-                let line = if json { grant.to_string() } else { row(grant) };
-                context.output.line(&line)?;
+            let grants = answer["grants"].as_array().cloned().unwrap_or_default();
+            if json {
+                grants.iter().try_for_each(|grant| context.output.line(&grant.to_string()))?;
+            } else if grants.is_empty() {
+                context.output.note("Nothing was allowed or refused for good.");
+            } else {
+                let rows: Vec<Vec<String>> = grants.iter().map(row).collect();
+                print_table(context.output, &["ID", "SINCE", "ANSWER", "IN FOLDER", "WHAT"], &rows)?;
+                context.output.note("\nTake one back: gander grants revoke ID");
             }
         }
         GrantsCommand::Revoke { id } => {
@@ -25,9 +31,10 @@ pub(super) async fn run(context: Context, command: GrantsCommand) -> anyhow::Res
     Ok(Exit::Done)
 }
 
-/// Its id first, then every other field that is there.
-fn row(grant: &Value) -> String {
-    let text = |value: &Value| clean(&value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-    let rest = grant.as_object().into_iter().flatten().filter(|(name, _)| *name != "id").map(|(_, value)| text(value));
-    std::iter::once(text(&grant["id"])).chain(rest).collect::<Vec<_>>().join("\t")
+/// What was said, where it counts, and what it covers in full.
+fn row(grant: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let answer = if grant["grant"]["stand"] == "deny" { "never" } else { "always" };
+    let since = local_time(grant["at"].as_i64().unwrap_or_default());
+    vec![grant["id"].to_string(), since, answer.to_owned(), text(&grant["grant"]["workspace"]), text(&grant["text"])]
 }

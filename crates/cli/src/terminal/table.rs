@@ -1,5 +1,7 @@
 //! Lists as columns with a header, cut to the terminal's width; one record per line where nobody looks.
 
+use jiff::tz::TimeZone;
+
 use super::row_limit::cut_line;
 use crate::output::{Output, Tone, clean};
 
@@ -28,4 +30,10 @@ pub(crate) fn print_table(output: Output, header: &[&str], rows: &[Vec<String>])
     let names: Vec<String> = header.iter().map(|name| (*name).to_owned()).collect();
     output.line(&output.style().paint(Tone::Dim, &line(&names)))?;
     cells.iter().try_for_each(|row| output.line(&line(row)))
+}
+
+/// Microseconds since 1970 as the clock on the wall says it.
+pub(crate) fn local_time(micros: i64) -> String {
+    let at = jiff::Timestamp::from_microsecond(micros).unwrap_or_default();
+    at.to_zoned(TimeZone::system()).strftime("%F %H:%M").to_string()
 }

@@ -82,9 +82,18 @@ pub(crate) fn not_utf8_response() -> Response {
     problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "the body must be UTF-8")
 }
 
-/// Wrong or missing credentials.
-pub(crate) fn unauthorized() -> Response {
-    let mut response = problem(StatusCode::UNAUTHORIZED, "unauthorized", "a token is needed: gander token prints it");
+/// Missing credentials.
+pub(crate) fn token_needed() -> Response {
+    unauthorized("a token is needed: gander token prints it")
+}
+
+/// Wrong credentials.
+pub(crate) fn invalid_token() -> Response {
+    unauthorized("invalid token: gander token prints the right one")
+}
+
+fn unauthorized(message: &str) -> Response {
+    let mut response = problem(StatusCode::UNAUTHORIZED, "unauthorized", message);
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
 }

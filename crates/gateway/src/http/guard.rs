@@ -161,10 +161,10 @@ fn identify_caller(
     };
     let Some((identity, revoked)) = identified else {
         let peer = ConnectionAddresses::of_request(request).peer.ip();
-        return Err(Box::new(if state.quotas.count_bad_token(peer, now) {
-            error::unauthorized()
-        } else {
-            too_many_requests(60)
+        return Err(Box::new(match state.quotas.count_bad_token(peer, now) {
+            true if presents_token(request.headers()) => error::invalid_token(),
+            true => error::token_needed(),
+            false => too_many_requests(60),
         }));
     };
     authorize_caller(state, request, route, identity, scope).map(|caller| (caller, revoked))

@@ -133,6 +133,31 @@ impl CallEffect {
         }
     }
 
+    /// Kinds of calls that this one is of, each of which can be allowed as such. None for what somebody must look at each
+    /// time: files that make something run or hold secrets, and whatever there is an objection to.
+    pub(super) fn wider_scopes(&self, context: &CallContext) -> Vec<Scope> {
+        let folders = &context.folders;
+        match self {
+            Self::FileWrite { path, objected: None } => {
+                let inner = folders.path_from_above(path);
+                let special = is_protected(inner) || is_secret(inner) || !folders.contains(path);
+                let folder = path.parent().filter(|folder| !special && folders.contains(folder));
+                folder.map(|folder| Scope::ChangeIn { folder: folder.to_owned() }).into_iter().collect()
+            }
+            Self::Unknown { tool, .. } if tool.contains("__") => vec![Scope::Tool { tool: tool.clone() }],
+            Self::Exec { network: None, script, cwd, touched, .. } => {
+                read_only_program(script, cwd, touched, context).into_iter().collect()
+            }
+            Self::Read { .. }
+            | Self::Internal
+            | Self::StoreWrite
+            | Self::FileWrite { .. }
+            | Self::Exec { .. }
+            | Self::Network { .. }
+            | Self::Unknown { .. } => vec![],
+        }
+    }
+
     /// The scopes of what it consists of: the commands inside a line, the file of a change.
     pub(super) fn member_scopes(&self) -> Vec<Scope> {
         match self {
@@ -146,9 +171,10 @@ impl CallEffect {
         }
     }
 
-    /// What "always" would store.
-    pub(super) fn always_grant(&self, folders: &WorkspaceFolders) -> Option<Grant> {
-        self.grant_scope().map(|scope| Grant { workspace: folders.root.clone(), scope, stand: Stand::Allow })
+    /// What "always" would store: first exactly this call, then the kinds of calls that it is of.
+    pub(super) fn always_grants(&self, context: &CallContext) -> Vec<Grant> {
+        let scopes = self.grant_scope().into_iter().chain(self.wider_scopes(context));
+        scopes.map(|scope| Grant { workspace: context.folders.root.clone(), scope, stand: Stand::Allow }).collect()
     }
 
     /// Why it runs unasked, or why it does not. The rules given all allow something of it.
@@ -178,6 +204,24 @@ impl CallEffect {
             Self::Unknown { .. } => Err("it is not one of the built-in tools".into()),
         }
     }
+}
+
+/// The program of a line that is one command which only reads, where only the missing sandbox speaks against it.
+fn read_only_program(script: &Script, cwd: &Path, touched: &[PathBuf], context: &CallContext) -> Option<Scope> {
+    let CallContext { folders, sandboxed, objection, .. } = context;
+    let [command] = script.commands.as_slice() else { return None };
+    let outside = |path: &PathBuf| !folders.contains(path) || is_secret(folders.path_from_above(path));
+    if *sandboxed || objection.is_some() || script.flaw.is_some() || command.piped || touched.iter().any(outside) {
+        return None;
+    }
+    programs::check_only_reads(command, &[cwd.to_owned()], folders, &mut LineReads::default()).ok()?;
+    let words = command.argv();
+    let program = match words.as_slice() {
+        [git, command, ..] if git == "git" && !command.starts_with('-') => format!("git {command}"),
+        [program, ..] => program.clone(),
+        [] => return None,
+    };
+    Some(Scope::Program { program })
 }
 
 /// What may let the commands of a line run unasked.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::WorkspaceFolders;
+use super::{CallContext, WorkspaceFolders};
 use super::effect::CallEffect;
 use super::script::shell_quoted;
 
@@ -44,6 +44,21 @@ pub enum Scope {
         /// Which, absolute.
         path: PathBuf,
     },
+    /// Changing files in one folder and below it, but for those that make something run or hold secrets.
+    ChangeIn {
+        /// Which, absolute.
+        folder: PathBuf,
+    },
+    /// One program in all its forms that only read, as the table of programs says, where no sandbox is around it.
+    Program {
+        /// Its name, such as `grep` or `git log`.
+        program: String,
+    },
+    /// Every call of one tool of an MCP server.
+    Tool {
+        /// The tool, with the name of its server.
+        tool: String,
+    },
     /// Reading one file or folder.
     Look {
         /// Which, absolute.
@@ -74,6 +89,14 @@ pub enum Stand {
 }
 
 impl Grant {
+    /// True if a kind of calls is this one, or a part of it: a folder includes the folders in it.
+    fn includes(&self, wider: &Scope) -> bool {
+        match (&self.scope, wider) {
+            (Scope::ChangeIn { folder }, Scope::ChangeIn { folder: inner }) => inner.starts_with(folder),
+            (scope, wider) => scope == wider,
+        }
+    }
+
     /// The same scope, refused.
     pub fn as_refusal(self) -> Self {
         Self { stand: Stand::Deny, ..self }
@@ -84,10 +107,11 @@ impl Grant {
         self.workspace == folders.root
     }
 
-    /// True if the call is exactly what was shown.
-    pub(super) fn covers(&self, effect: &CallEffect) -> bool {
+    /// True if the call is what was shown: exactly, or one of the kind that was named.
+    pub(super) fn covers(&self, effect: &CallEffect, context: &CallContext) -> bool {
         match (self.stand, effect.grant_scope()) {
             (_, Some(scope)) if scope == self.scope => true,
+            (Stand::Allow, _) if effect.wider_scopes(context).iter().any(|wider| self.includes(wider)) => true,
             // A refused command stays refused in company.
             (Stand::Deny, _) => effect.member_scopes().contains(&self.scope),
             (Stand::Allow, _) => false,
@@ -103,7 +127,19 @@ impl fmt::Display for Grant {
                 write!(f, "`{}`", sanitize::visible_line(&words.join(" ")))
             }
             Scope::Line { line, .. } => write!(f, "the line `{}`", sanitize::visible_line(line)),
-            Scope::Change { path } => write!(f, "changes of {}", sanitize::visible_line(&path.to_string_lossy())),
+            Scope::Change { path } => write!(f, "edits of {}", sanitize::visible_line(&path.to_string_lossy())),
+            Scope::ChangeIn { folder } => {
+                let folder = sanitize::visible_line(&folder.to_string_lossy());
+                write!(
+                    f,
+                    "every edit of files in {folder} and its folders (not of files that run something or hold secrets)"
+                )
+            }
+            Scope::Program { program } => {
+                let program = sanitize::visible_line(program);
+                write!(f, "`{program}` with any arguments that only read in this workspace")
+            }
+            Scope::Tool { tool } => write!(f, "every call of the tool {}", sanitize::visible_line(tool)),
             Scope::Look { path } => write!(f, "reading {}", sanitize::visible_line(&path.to_string_lossy())),
             Scope::Reach { origin } => write!(f, "fetching from {}", sanitize::visible_line(origin)),
             Scope::Call { tool, .. } => write!(f, "{} with exactly these arguments", sanitize::visible_line(tool)),

@@ -71,15 +71,15 @@ pub struct PermissionPrompt {
     pub why: String,
     /// What can be answered.
     pub choices: Vec<Choice>,
-    /// What `allow_always` stores; [`Grant::as_refusal`] of it is what `reject_always` stores.
-    pub grant: Option<Grant>,
+    /// What each choice of "always" stores, by its id: exactly what its name says.
+    pub grants: Vec<(String, Grant)>,
 }
 
 /// Decides about one call.
 pub fn decide(policy: Policy, rules: &[Rule], grants: &[Grant], call: &ToolCall, context: &CallContext) -> Verdict {
     let effect = CallEffect::from_call(call, context);
     let grants: Vec<&Grant> = grants.iter().filter(|grant| grant.is_for_workspace(&context.folders)).collect();
-    let covered = |stand| grants.iter().any(|grant| grant.stand == stand && grant.covers(&effect));
+    let covered = |stand| grants.iter().any(|grant| grant.stand == stand && grant.covers(&effect, context));
     let rules: Vec<&Rule> = rules.iter().filter(|rule| rule.applies_to(call, &effect, &context.folders)).collect();
     if rules.iter().any(|rule| rule.action == Action::Deny) {
         return deny_verdict("a rule forbids it");
@@ -93,15 +93,15 @@ pub fn decide(policy: Policy, rules: &[Rule], grants: &[Grant], call: &ToolCall,
         return deny_verdict("the policy is read_only");
     }
     if let Some(oddity) = effect.deception() {
-        return ask_verdict(call, context, oddity, None);
+        return ask_verdict(call, context, oddity, Vec::new());
     }
     if rules.iter().any(|rule| rule.action == Action::Ask) {
-        return ask_verdict(call, context, "a rule asks for it", None);
+        return ask_verdict(call, context, "a rule asks for it", Vec::new());
     }
     match unasked {
         Ok(why) => allow_verdict(why),
         Err(_) if covered(Stand::Allow) => allow_verdict("it was allowed for good in this workspace"),
-        Err(why) => ask_verdict(call, context, why, effect.always_grant(&context.folders)),
+        Err(why) => ask_verdict(call, context, why, effect.always_grants(context)),
     }
 }
 
@@ -160,22 +160,22 @@ fn deny_verdict(reason: impl Into<String>) -> Verdict {
     Verdict::Deny { reason: reason.into() }
 }
 
-fn ask_verdict(call: &ToolCall, context: &CallContext, why: impl Into<String>, grant: Option<Grant>) -> Verdict {
-    let once = [
-        permission_choice("allow_once", "Allow", ChoiceKind::AllowOnce),
-        permission_choice("reject_once", "Reject", ChoiceKind::RejectOnce),
-    ];
-    let [allow, reject] = once;
-    let choices = match &grant {
-        Some(grant) => vec![
-            allow,
-            permission_choice("allow_always", &format!("Always allow {grant}"), ChoiceKind::AllowAlways),
-            reject,
-            permission_choice("reject_always", &format!("Never allow {grant}"), ChoiceKind::RejectAlways),
-        ],
-        None => vec![allow, reject],
-    };
-    Verdict::Ask(PermissionPrompt { title: prompt_title(call, context.effect), why: why.into(), choices, grant })
+fn ask_verdict(call: &ToolCall, context: &CallContext, why: impl Into<String>, grants: Vec<Grant>) -> Verdict {
+    let mut choices = vec![permission_choice("allow_once", "Allow", ChoiceKind::AllowOnce)];
+    let mut stored = Vec::new();
+    for (index, grant) in grants.iter().enumerate() {
+        let id = if index == 0 { "allow_always".to_owned() } else { format!("allow_always_{}", index + 1) };
+        choices.push(permission_choice(&id, &format!("Always allow {grant}"), ChoiceKind::AllowAlways));
+        stored.push((id, grant.clone()));
+    }
+    choices.push(permission_choice("reject_once", "Reject", ChoiceKind::RejectOnce));
+    if let Some(exact) = grants.into_iter().next() {
+        let never = format!("Never allow {exact}");
+        choices.push(permission_choice("reject_always", &never, ChoiceKind::RejectAlways));
+        stored.push(("reject_always".to_owned(), exact.as_refusal()));
+    }
+    let title = prompt_title(call, context.effect);
+    Verdict::Ask(PermissionPrompt { title, why: why.into(), choices, grants: stored })
 }
 
 /// The titles of our own tools say it all. Those of others are theirs: what runs is shown with them.

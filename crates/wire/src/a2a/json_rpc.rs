@@ -91,8 +91,8 @@ pub fn result_response(id: &Value, result: Value) -> Value {
 
 /// A version that is not spoken here.
 pub fn unsupported_version(version: &str) -> A2aError {
-    let version = if version.trim().is_empty() { "0.3" } else { version };
-    let message = format!("version is not supported here, 1.0 and 0.3 are: {version}");
+    let version = if version.trim().is_empty() { "none, which means 0.3" } else { version };
+    let message = format!("send `A2A-Version: 1.0`, or use /a2a/v1 for 0.3; the version sent here: {version}");
     A2aError::new(ErrorKind::VersionNotSupported, message)
 }
 

@@ -79,7 +79,7 @@ fn policies_and_modes_decide() {
 fn always_and_never_are_written_down_as_shown() {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str| json!({"path": path, "content": "one"});
-    let chosen = |kind| answer(Reply::Chosen { choice: "x".into(), kind });
+    let chosen = |kind| answer(Reply::Chosen { choice: choice_id(kind).into(), kind });
     let bench = bench(&folder, "assistant");
     let (call, question) = asked(evaluate(&bench, Policy::Ask, "write", &write("a.txt")));
     bench.record_answer(&call, &question, &chosen(ChoiceKind::AllowOnce));
@@ -233,7 +233,7 @@ fn who_allowed_changes_of_a_package_did_not_allow_those_of_its_scripts() {
     let folder = tempfile::tempdir().unwrap();
     let bench = bench(&folder, "assistant");
     std::fs::write(folder.path().join("package.json"), PACKAGE).unwrap();
-    let chosen = |kind| answer(Reply::Chosen { choice: "x".into(), kind });
+    let chosen = |kind| answer(Reply::Chosen { choice: choice_id(kind).into(), kind });
     let edit = |old: &str, new: &str| json!({"path": "package.json", "old": old, "new": new});
     let (call, question) = asked(evaluate(&bench, Policy::Ask, "edit", &edit(r#""x":"1""#, r#""x":"2""#)));
     bench.record_answer(&call, &question, &chosen(ChoiceKind::AllowAlways));
@@ -270,4 +270,14 @@ async fn a_repository_in_a_folder_of_any_name_is_asked_about() {
         asked(call_with(&bench, 9, "write", &write(path)));
     }
     assert!(matches!(call_with(&bench, 9, "write", &write("bare/description")), ToolDecision::Run(_)));
+}
+
+/// The id of the choice that covers exactly the call.
+fn choice_id(kind: ChoiceKind) -> &'static str {
+    match kind {
+        ChoiceKind::AllowOnce => "allow_once",
+        ChoiceKind::AllowAlways => "allow_always",
+        ChoiceKind::RejectOnce => "reject_once",
+        ChoiceKind::RejectAlways => "reject_always",
+    }
 }

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use gander_client::AgentConnection;
-use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
 use crate::commands::Context;
 use crate::commands::session_id::short_length;
-use crate::terminal::table::print_table;
+use crate::terminal::table::{local_time, print_table};
 
 /// Which sessions are listed.
 pub(super) struct Wanted {
@@ -77,12 +76,6 @@ fn state_text(state: &str) -> &str {
         "waiting" => "waiting for you",
         other => other,
     }
-}
-
-/// Microseconds since 1970 as the clock on the wall says it.
-fn local_time(micros: i64) -> String {
-    let at = jiff::Timestamp::from_microsecond(micros).unwrap_or_default();
-    at.to_zoned(TimeZone::system()).strftime("%F %H:%M").to_string()
 }
 
 #[cfg(test)]

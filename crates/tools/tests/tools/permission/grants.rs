@@ -1,11 +1,13 @@
 //! "Always" covers exactly what was shown, and an approval exactly one call.
 
 use gander_domain::{Answer, ChoiceKind, Policy, Principal, QuestionId, Reply, ToolCallId};
-use gander_tools::permission::{Grant, answer_approves, call_fingerprint, permission_question};
+use gander_tools::permission::{
+    CallContext, Grant, Verdict, answer_approves, call_fingerprint, decide, permission_question,
+};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::permission::{always, asked, call, fetch, granted, read, shell, write};
+use crate::permission::{always, asked, call, context, fetch, granted, read, shell, word, write};
 
 #[test]
 fn a_granted_line_allows_none_of_its_commands() {
@@ -158,4 +160,47 @@ fn a_fingerprint_changes_with_every_byte_and_not_with_the_order_of_keys() {
     prints.dedup();
     assert_eq!(prints.len(), 8);
     assert_eq!(call_fingerprint(&base).len(), 64);
+}
+
+#[test]
+fn a_granted_folder_covers_its_plain_files_and_nothing_else() {
+    let mut offered = asked(Policy::Ask, &write("/w/src/a.rs")).grants;
+    let (id, folder) = offered.remove(1);
+    assert_eq!(
+        (id.as_str(), folder.to_string().starts_with("every edit of files in /w/src and its folders")),
+        ("allow_always_2", true)
+    );
+    let grants = [folder];
+    let covered = ["/w/src/a.rs", "/w/src/b.rs", "/w/src/deep/c.rs"];
+    let others =
+        ["/w/a.rs", "/w/srcs/a.rs", "/w/src/.env", "/w/src/.git/config", "/w/src/.vscode/tasks.json", "/x/src/a.rs"];
+    assert_eq!(covered.map(|path| granted(&grants, &write(path))), ["allow"; 3]);
+    assert_eq!(others.map(|path| granted(&grants, &write(path))), ["ask"; 6]);
+    assert_eq!(granted(&grants, &shell("rm src/a.rs")), "ask");
+}
+
+#[test]
+fn a_granted_tool_is_that_tool_of_that_server() {
+    let search = |name: &str, query: &str| call(name, json!({ "query": query }), &[]);
+    let mut offered = asked(Policy::Ask, &search("web__search", "a")).grants;
+    let grants = [offered.remove(1).1];
+    assert_eq!(grants[0].to_string(), "every call of the tool web__search");
+    assert_eq!(granted(&grants, &search("web__search", "b")), "allow");
+    assert_eq!(["web__fetch", "other__search", "search"].map(|tool| granted(&grants, &search(tool, "a"))), ["ask"; 3]);
+    let only_exact = asked(Policy::Ask, &search("strange", "a")).grants;
+    assert_eq!(only_exact.len(), 2, "a tool without a server is allowed call by call: {only_exact:?}");
+}
+
+#[test]
+fn a_granted_program_reads_where_there_is_no_sandbox() {
+    let open = |line: &str| CallContext { sandboxed: false, ..context(&shell(line)) };
+    let decided = |grants: &[Grant], line: &str| word(&decide(Policy::Ask, &[], grants, &shell(line), &open(line)));
+    let log = shell("git log -1");
+    let Verdict::Ask(asked) = decide(Policy::Ask, &[], &[], &log, &open("git log -1")) else { panic!("not asked") };
+    let offered: Vec<String> = asked.grants.iter().map(|(_, grant)| grant.to_string()).collect();
+    assert_eq!(offered[1], "`git log` with any arguments that only read in this workspace");
+    let grants = [asked.grants[1].1.clone()];
+    assert_eq!(["git log -1", "git log --oneline src"].map(|line| decided(&grants, line)), ["allow"; 2]);
+    let others = ["git status", "git log --output=x", "git log; rm x", "git log /etc", "rm x"];
+    assert_eq!(others.map(|line| decided(&grants, line)), ["ask"; 5]);
 }

@@ -92,5 +92,5 @@ fn asked(policy: Policy, call: &ToolCall) -> PermissionPrompt {
 }
 
 fn always(call: &ToolCall) -> Grant {
-    asked(Policy::Ask, call).grant.unwrap()
+    asked(Policy::Ask, call).grants.swap_remove(0).1
 }

@@ -81,7 +81,7 @@ fn nothing_runs_in_read_only_and_everything_in_auto() {
 fn hidden_characters_ask_even_in_auto_and_cannot_be_granted() {
     for line in ["ls \u{202e}x", "ls \u{200b}x", "ls \x1b[2Kx", "ls\u{a0}-la", "a\x1b]52;c;aGk=\x07", "x\ry"] {
         let asked = asked(Policy::Auto, &shell(line));
-        assert_eq!((asked.grant, asked.choices.len()), (None, 2), "{line:?}");
+        assert_eq!((asked.grants, asked.choices.len()), (vec![], 2), "{line:?}");
     }
     assert_eq!(word(&verdict(Policy::Auto, &shell("cat <<X\n\tindented\nX"))), "allow");
 }
