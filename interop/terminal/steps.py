@@ -5,6 +5,8 @@ import os
 import re
 import signal
 import time
+import urllib.error
+import urllib.request
 
 STEPS = {}
 
@@ -270,4 +272,42 @@ def colours_can_be_switched_off(house, _):
     one.keep("00-no-color")
     assert "\x1b[3" not in shown.split("gander run edit")[-1], shown
     one.type("n")
+    one.ended()
+
+
+def post(base, path, token, body, **headers):
+    """Status and body of a request, as any HTTP client sends it."""
+    request = urllib.request.Request(base + path, json.dumps(body).encode(), method="POST")
+    for name, value in {"content-type": "application/json", "authorization": f"Bearer {token}", **headers}.items():
+        request.add_header(name.replace("_", "-"), value)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.status, json.loads(response.read() or b"null")
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read() or b"null")
+
+
+@step
+def rest_clients_choose_the_workspace_and_read_plain_errors(house, _):
+    one = house.terminal("one")
+    one.run("gander serve --listen 127.0.0.1:0")
+    base = one.wait(r"listening on (http://\S+)").group(1)
+    token = house.gander_run("token").stdout.strip()
+    folder = house.root / "project"
+    folder.mkdir()
+    status, made = post(base, "/apps/gander/users/me/sessions", token, {"state": {"gander_workspace": str(folder)}})
+    assert status == 200, made
+    message = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "hello"}], "metadata": {"gander/workspace": str(folder)}}
+    send = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    status, sent = post(base, "/a2a", token, send, A2A_Version="1.0")
+    assert status == 200 and "result" in sent, sent
+    folders = [json.loads(line)["cwd"] for line in house.gander_run("sessions", "list", "--json").stdout.splitlines()]
+    assert folders == [str(folder)] * 2, folders
+    status, refused = post(base, "/apps/gander/users/me/sessions", token, {"state": {"gander_workspace": str(house.root / "data")}})
+    assert status == 400 and "gander_workspace cannot be used" in json.dumps(refused), refused
+    status, wrong = post(base, "/a2a", "not-a-token", send, A2A_Version="1.0")
+    assert status == 401 and "invalid token" in json.dumps(wrong), wrong
+    status, method = post(base, "/gander/status", token, {})
+    assert status == 405 and "allowed: GET" in json.dumps(method), method
+    one.press("C-c")
     one.ended()

@@ -32,7 +32,8 @@ fn standalone_needs_no_server_and_goes_on_in_the_same_session() {
     let test_directory = TestDirectory::new();
     let first = test_directory.json_lines(&["run", "--standalone", "--json", "text"]);
     let session = first[0]["session"].as_str().unwrap().to_owned();
-    assert_eq!(first.last().unwrap(), &json!({ "type": "end", "stop": "end_turn" }));
+    let end = first.last().unwrap();
+    assert_eq!((&end["type"], &end["stop"]), (&json!("end"), &json!("end_turn")), "{end}");
     assert!(test_directory.no_server());
     let second = test_directory.json_lines(&["run", "--standalone", "--json", "--session", &session, "help"]);
     assert_eq!(second[0]["session"], session.as_str());
@@ -64,10 +65,10 @@ fn what_needs_permission_is_refused_without_a_terminal_and_runs_with_the_policy(
     let test_directory = TestDirectory::new();
     let refused = test_directory.run(&["run", "--policy", "ask", "edit"]);
     assert_eq!(refused.code, 0);
-    assert!(refused.err.contains("refused, nobody can be asked here"), "{refused:?}");
+    assert!(refused.err.contains("rejected, nobody could be asked"), "{refused:?}");
     assert!(refused.err.contains("--policy"), "{refused:?}");
     let allowed = test_directory.run(&["run", "--policy", "auto", "edit"]);
-    assert!(allowed.err.contains('✓') && !allowed.err.contains("refused"), "{allowed:?}");
+    assert!(allowed.err.contains('✓') && !allowed.err.contains("rejected"), "{allowed:?}");
 }
 
 #[test]

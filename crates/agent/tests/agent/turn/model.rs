@@ -64,12 +64,14 @@ fn a_failure_that_nobody_saw_is_tried_again() {
     script.feed(Input::ModelFailed(broken()));
     expect![[r#"
         > model failed: the connection broke
+        - noticed Warning: the connection broke
         wait 1s
         > waited
         call model
             user: hello
         > model: 2 events
         > model failed: the connection broke
+        - noticed Warning: the connection broke
         wait 2s
         > waited
         call model
@@ -92,6 +94,7 @@ fn a_failure_in_the_middle_closes_the_half_message_and_begins_another() {
         - deltas: Text Hel
         > model failed: nothing came
         - message done, interrupted:
+        - noticed Warning: nothing came
         wait 1s
         > waited
         call model
@@ -116,7 +119,7 @@ fn a_long_pause_is_told_and_one_that_is_too_long_ends_the_run() {
     script.skip().feed(Input::ModelFailed(limited(30))).feed(Input::Waited).feed(Input::ModelFailed(limited(3_600)));
     expect![[r#"
         > model failed: slow down
-        - noticed Warning: the model call failed, next try in 30 s
+        - noticed Warning: slow down
         wait 30s
         > waited
         call model

@@ -176,6 +176,7 @@ fn a_summary_that_fails_is_tried_again_and_then_done_without() {
         the first answer
 
         > model failed: the connection broke
+        - noticed Warning: the connection broke
         wait 1s
         > waited
         call model

@@ -47,7 +47,8 @@ pub(crate) fn headline(question: &Question) -> String {
         (Some(ToolKind::Execute), Some("shell")) => "Run this command?".to_owned(),
         (Some(ToolKind::Fetch), Some("fetch")) => "Fetch this address?".to_owned(),
         // Questions of the server itself are whole sentences.
-        _ if title.contains('?') => title.to_owned(),
+        (_, None) if title.contains('?') => title.to_owned(),
+        (_, None) => format!("{title}?"),
         _ => format!("Allow {title}?"),
     };
     match question.subagent() {

@@ -71,7 +71,7 @@ async fn a_person_at_the_terminal_reads_what_runs() -> anyhow::Result<()> {
     let command = server.launch.command(["run", "--cwd", folder, &wipes()]);
     let mut terminal = Terminal::start(command)?;
     let shown = terminal.until("3)").await?;
-    let (_, asked) = shown.split_once("? may it: ").context("no question")?;
+    let (_, asked) = shown.split_once("? Allow ").context("no question")?;
     // Colours of our own and the terminal's line ends.
     let asked = asked.replace("\u{1b}[0m", "").replace("\u{1b}[33m", "").replace('\r', "");
     tells_what_runs("gander run", asked.lines().next().context("no title")?);

@@ -2,7 +2,7 @@
 
 use gander_domain::{Accepted, Command, IfBusy, RunId, SessionId};
 use gander_runtime::hub::{Ack, HubError, StartedSession};
-use gander_services::sessions::{FirstPrompt, NewSession, SessionError};
+use gander_services::sessions::{FirstPrompt, NewSession, SessionError, SessionFolder};
 use gander_store::RunState;
 use gander_store::clock::SystemIds;
 use gander_wire::a2a::input::SendRequest;
@@ -15,6 +15,9 @@ use super::{A2a, A2aCaller, StopWhen, TaskRef, TaskStream, hub_error, session_er
 
 /// A longer name for a context is no name.
 const MAX_CONTEXT_NAME: usize = 256;
+
+/// Where in a message's metadata stands the folder that its new context works in.
+const WORKSPACE_METADATA: &str = "gander/workspace";
 
 impl A2a {
     /// Says something and waits for what comes of it, unless the caller does not want to wait.
@@ -67,7 +70,8 @@ impl A2a {
 
     async fn begin_task(&self, caller: &A2aCaller, sent: SentMessage<'_>) -> Result<TaskRef, A2aError> {
         let Some(name) = sent.message.context_id.as_deref() else {
-            return self.create_context(caller, None, &sent).await.map_err(session_error);
+            let workspace = self.named_workspace(caller, sent.message).await?;
+            return self.create_context(caller, None, &sent, workspace).await.map_err(session_error);
         };
         if name.len() > MAX_CONTEXT_NAME {
             return Err(A2aError::invalid_field("message.contextId", "is too long"));
@@ -77,10 +81,13 @@ impl A2a {
         }
         let session = match self.find_open_session(&caller.identity, name).await? {
             Some(session) => session,
-            None => match self.create_context(caller, Some(name), &sent).await {
-                Err(SessionError::AliasTaken(session)) => session, // just now, by another message
-                begun => return begun.map_err(session_error),
-            },
+            None => {
+                let workspace = self.named_workspace(caller, sent.message).await?;
+                match self.create_context(caller, Some(name), &sent, workspace).await {
+                    Err(SessionError::AliasTaken(session)) => session, // just now, by another message
+                    begun => return begun.map_err(session_error),
+                }
+            }
         };
         self.prompt_context(caller, session, name, sent).await
     }
@@ -190,18 +197,30 @@ impl A2a {
         }
     }
 
+    /// The folder that a message names for its new context, if it names one that this caller may choose.
+    async fn named_workspace(&self, caller: &A2aCaller, message: &Message) -> Result<Option<SessionFolder>, A2aError> {
+        let named = message.metadata.as_ref().and_then(|metadata| metadata.get(WORKSPACE_METADATA));
+        let Some(named) = named else { return Ok(None) };
+        let unusable =
+            |why: String| A2aError::invalid_field("message.metadata", format!("{WORKSPACE_METADATA}: {why}"));
+        let folder = named.as_str().ok_or_else(|| unusable("is no text".to_owned()))?;
+        let chosen = self.services.sessions.choose_folder(&caller.identity, folder).await;
+        chosen.map(|folder| Some(SessionFolder::Chosen(folder))).map_err(|error| unusable(error.to_string()))
+    }
+
     /// A new context that begins with this message: one append holds both.
     async fn create_context(
         &self,
         caller: &A2aCaller,
         name: Option<&str>,
         sent: &SentMessage<'_>,
+        workspace: Option<SessionFolder>,
     ) -> Result<TaskRef, SessionError> {
         let settings = self.services.agents.settings(&caller.agent.name, &self.services.settings);
         let aliases = name.map(|name| context_alias(&caller.identity.principal, name)).into_iter().collect();
         let session = SessionId::make(&mut SystemIds);
         let settings = settings.ok_or(HubError::Gone(session))?;
-        let new = NewSession { aliases, ..NewSession::with_id(session, settings) };
+        let new = NewSession { aliases, workspace, ..NewSession::with_id(session, settings) };
         let run = match name {
             Some(_) => idempotent_run_id(caller, session, &sent.message.message_id),
             None => RunId::make(&mut SystemIds),

@@ -4,7 +4,7 @@ use gander_domain::caller::Caller;
 use gander_domain::state::filter_by_scope;
 use gander_domain::{Command, Entry, Message, MessageId, ResetReason, Seq, SessionId, SessionView, State, StateScope};
 use gander_runtime::hub::Ack;
-use gander_services::sessions::{self, SessionError, SessionFilter};
+use gander_services::sessions::{self, SessionError, SessionFilter, SessionFolder};
 use gander_store::clock::SystemIds;
 use gander_store::{Alias, DeltaForm, SessionPage, SessionSummary, read_all};
 use gander_wire::adk::output::HistoryProjection;
@@ -43,6 +43,9 @@ pub struct ListRange {
     pub newest_first: bool,
 }
 
+/// The value among a session's first ones that names the folder it works in.
+const WORKSPACE_STATE: &str = "gander_workspace";
+
 impl Adk {
     /// Makes a session, with its values and whatever was said elsewhere.
     pub async fn create_session(
@@ -61,7 +64,12 @@ impl Adk {
         if self.services.sessions.find_by_alias(&alias).await.map_err(session_refusal)?.is_some() {
             return Err(already_exists(&name));
         }
-        let stored = sessions::NewSession { aliases: vec![alias], ..sessions::NewSession::with_id(session, settings) };
+        let workspace = self.named_workspace(caller, &new.state).await?;
+        let stored = sessions::NewSession {
+            aliases: vec![alias],
+            workspace,
+            ..sessions::NewSession::with_id(session, settings)
+        };
         match self.services.sessions.create(caller, stored).await {
             Ok(_) => {}
             Err(SessionError::AliasTaken(_)) => return Err(already_exists(&name)),
@@ -76,6 +84,15 @@ impl Adk {
             return Err(refusal);
         }
         self.describe_session(caller, &located).await
+    }
+
+    /// The folder that the first values name, if they name one that this caller may choose.
+    async fn named_workspace(&self, caller: &Caller, state: &State) -> Result<Option<SessionFolder>, AdkRefusal> {
+        let Some(folder) = state.get(WORKSPACE_STATE) else { return Ok(None) };
+        let unusable = |why: String| AdkRefusal::new(400, format!("{WORKSPACE_STATE} cannot be used: {why}"));
+        let folder = folder.as_str().ok_or_else(|| unusable("it is no text".to_owned()))?;
+        let chosen = self.services.sessions.choose_folder(caller, folder).await;
+        chosen.map(|folder| Some(SessionFolder::Chosen(folder))).map_err(|error| unusable(error.to_string()))
     }
 
     /// A session, and everything that happened in it, made while it is taken.

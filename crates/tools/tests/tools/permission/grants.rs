@@ -101,10 +101,7 @@ fn grants_are_stored_and_listed_as_they_were_shown() {
     let stored = serde_json::to_string(&grants).unwrap();
     assert_eq!(serde_json::from_str::<Vec<Grant>>(&stored).unwrap(), grants);
     let listed = grants.map(|grant| grant.to_string());
-    assert_eq!(
-        listed,
-        ["`cargo test 'a b'`", "the line `a > b`", "changes of /ws/a", "fetching from https://x.org:443"]
-    );
+    assert_eq!(listed, ["`cargo test 'a b'`", "the line `a > b`", "edits of /ws/a", "fetching from https://x.org:443"]);
 }
 
 #[test]
@@ -164,16 +161,22 @@ fn a_fingerprint_changes_with_every_byte_and_not_with_the_order_of_keys() {
 
 #[test]
 fn a_granted_folder_covers_its_plain_files_and_nothing_else() {
-    let mut offered = asked(Policy::Ask, &write("/w/src/a.rs")).grants;
+    let mut offered = asked(Policy::Ask, &write("/ws/src/a.rs")).grants;
     let (id, folder) = offered.remove(1);
     assert_eq!(
-        (id.as_str(), folder.to_string().starts_with("every edit of files in /w/src and its folders")),
+        (id.as_str(), folder.to_string().starts_with("every edit of files in /ws/src and its folders")),
         ("allow_always_2", true)
     );
     let grants = [folder];
-    let covered = ["/w/src/a.rs", "/w/src/b.rs", "/w/src/deep/c.rs"];
-    let others =
-        ["/w/a.rs", "/w/srcs/a.rs", "/w/src/.env", "/w/src/.git/config", "/w/src/.vscode/tasks.json", "/x/src/a.rs"];
+    let covered = ["/ws/src/a.rs", "/ws/src/b.rs", "/ws/src/deep/c.rs"];
+    let others = [
+        "/ws/a.rs",
+        "/ws/srcs/a.rs",
+        "/ws/src/.env",
+        "/ws/src/.git/config",
+        "/ws/src/.vscode/tasks.json",
+        "/x/src/a.rs",
+    ];
     assert_eq!(covered.map(|path| granted(&grants, &write(path))), ["allow"; 3]);
     assert_eq!(others.map(|path| granted(&grants, &write(path))), ["ask"; 6]);
     assert_eq!(granted(&grants, &shell("rm src/a.rs")), "ask");
