@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CallContext, WorkspaceFolders};
 use super::effect::CallEffect;
 use super::script::shell_quoted;
+use super::{CallContext, WorkspaceFolders};
 
 /// What a person allowed or refused for good in one workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
