@@ -7,6 +7,8 @@ mod catalog;
 mod client;
 mod config;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod errors;
 mod extensions;
 mod fence;
