@@ -3,31 +3,31 @@
 use super::settings::{Preset, SETTINGS, Setting};
 
 const HEAD: &str = "\
-# Settings of gander. Each line that begins with `#` and a name shows the default: take the `#` away to change it.
-# What wins: a flag, then an environment variable, then this file, then the default.
-# `gander doctor` shows what is in force and where it came from.
+# Settings of gander. Each commented line shows a default: remove the `#` to change it.
+# Precedence: a flag, then an environment variable, then this file, then the default.
+# `gander doctor` shows the active settings and where they come from.
 ";
 
 const KEYS: &str = "
-# Further model providers, in the form of the built-in list. Any OpenAI-compatible server will do.
+# Additional model providers. Any OpenAI-compatible server works.
 # [providers.work]
 # engine = \"openai_chat\"
 # base_url = \"https://models.example.com/v1\"
 # key_variables = [\"WORK_API_KEY\"]
 # default_model = \"big\"
 
-# MCP servers for every session: a program, or an address. Only in a file with mode 600 if they hold secrets.
+# MCP servers for every session: a program or a URL. A file that holds secrets must have mode 600.
 # [extensions.files]
 # command = \"npx\"
 # args = [\"-y\", \"@modelcontextprotocol/server-filesystem\", \"/home/me/notes\"]
-# env_keys = [\"NOTES_TOKEN\"]  # handed on from [keys]
+# env_keys = [\"NOTES_TOKEN\"]  # passed on from [keys]
 # [extensions.tracker]
 # url = \"https://tracker.example.com/mcp\"
 # headers = { Authorization = \"Bearer …\" }
 # timeout = \"5m\"
 # enabled = true
 
-# Keys and addresses of model providers, if they are not in the environment. Only in a file with mode 600.
+# API keys and base URLs of model providers that are not in the environment. The file must have mode 600.
 # [keys]
 # ANTHROPIC_API_KEY = \"sk-ant-…\"
 ";
