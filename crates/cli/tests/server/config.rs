@@ -154,29 +154,29 @@ fn the_manual_lists_every_setting() {
 
 const MANUAL_HEAD: &str = "# Configuration
 
-gander runs without any. What is in force and where each value came from: `gander doctor`.
+gander needs no configuration. `gander doctor` shows the active settings and where each value comes from.
 
-| what wins | how |
+| precedence | example |
 |---|---|
 | 1. a flag | `gander serve --listen 127.0.0.1:9000` |
 | 2. an environment variable | `GANDER_SERVER_LISTEN=127.0.0.1:9000` |
 | 3. the settings file | `$XDG_CONFIG_HOME/gander/gander.toml` (else `~/.config/gander/gander.toml`), or `--config FILE`, or `GANDER_CONFIG` |
 | 4. the default | below |
 
-`gander config init` writes a settings file with every setting in it, commented, at its default. An unknown key is an
-error that names its line and the nearest known key.
+`gander config init` writes a settings file that lists every setting, commented out, with its default. An unknown key is an
+error that names its line and the closest known key.
 
-Data (sessions, token, socket) lies in `--data DIR`, else `GANDER_DATA`, else `$XDG_DATA_HOME/gander`, else
+Data (sessions, token, socket) is stored in `--data DIR`, else `GANDER_DATA`, else `$XDG_DATA_HOME/gander`, else
 `~/.local/share/gander`. Only its owner can read it.
 
-Keys of model providers are read from their usual variables (`ANTHROPIC_API_KEY`, `OPENAI_API_KEY`,
+API keys of model providers are read from their usual variables (`ANTHROPIC_API_KEY`, `OPENAI_API_KEY`,
 `OPENAI_BASE_URL`, `GEMINI_API_KEY`, `OLLAMA_HOST` and so on), else from a `[keys]` section of the settings file, which
-then must have mode 600. They are kept in memory only. Further providers (any OpenAI-compatible server) go into
+must then have mode 600. They are kept in memory only. Further providers (any OpenAI-compatible server) go into
 `[providers.NAME]` sections; `gander config init` shows one. `NO_COLOR` turns colours off.
 
 MCP servers for every session go into `[extensions.NAME]` sections: `command` with `args`, `env` and `env_keys` (names
-that are handed on from `[keys]`), or `url` with `headers` and `client_id` (for its login, where gander was made known by hand); `timeout` (how long one call may be silent, five minutes by
-default), `shared` (one for all of your sessions in the same folders) and `enabled`; `type = \"builtin\"` switches [tools of gander's own](mcp.md#built-in-extensions). A file with `env` or `headers` in it must have mode 600. More: [mcp.md](mcp.md).
+passed on from `[keys]`), or `url` with `headers` and `client_id` (for OAuth servers where gander was registered by hand); `timeout` (maximum silence of one call, five minutes by
+default), `shared` (one server for all of your sessions in the same folders) and `enabled`; `type = \"builtin\"` switches [built-in extensions](mcp.md#built-in-extensions). A file with `env` or `headers` in it must have mode 600. More: [mcp.md](mcp.md).
 ";
 
 fn manual_text() -> String {
