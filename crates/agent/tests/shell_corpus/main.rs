@@ -26,7 +26,7 @@ use bench::Bench;
 use opened::Opened;
 use tree::Tree;
 
-const HOSTILE: [(&str, &str); 7] = [
+const HOSTILE: [(&str, &str); 8] = [
     ("bypass", include_str!("../../../tools/tests/tools/permission/bypass.txt")),
     ("programs", include_str!("lines/programs.txt")),
     ("git", include_str!("lines/git.txt")),
@@ -34,6 +34,7 @@ const HOSTILE: [(&str, &str); 7] = [
     ("grammar", include_str!("lines/grammar.txt")),
     ("paths", include_str!("lines/paths.txt")),
     ("forms", include_str!("lines/forms.txt")),
+    ("builtins", include_str!("lines/builtins.txt")),
 ];
 
 const PLAIN: &str = include_str!("../../../tools/tests/tools/permission/plain.txt");

@@ -122,6 +122,8 @@ impl Tree {
         tree.script("bin/trip", "trip");
         // A program of the workspace by the name of one that only reads.
         tree.script("ws/bin/ls", "planted-ls");
+        // The same in a folder that a count of characters names.
+        tree.script("ws/1/ls", "planted-in-1");
         tree
     }
 
@@ -133,13 +135,13 @@ impl Tree {
         self.at("bin/trip").to_string_lossy().into_owned()
     }
 
-    /// What it leaves: a file beside the workspace, and one where even a command that only reads may write.
+    /// It needs no program for it, wherever these are looked for. What it leaves: a file beside the workspace, and one where even a command that only reads may write.
     fn script(&self, name: &str, mark: &str) {
         let path = self.at(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let tripped = self.at("tripped");
         let text = format!(
-            "#!/bin/sh\ntouch {}/{mark} 2>/dev/null\ntouch \"$TMPDIR/tripped-{mark}\" 2>/dev/null\ncat 2>/dev/null\nexit 0\n",
+            "#!/bin/sh\ntrue 2>/dev/null >>{}/{mark}\ntrue 2>/dev/null >>\"$TMPDIR/tripped-{mark}\"\ncat 2>/dev/null\nexit 0\n",
             tripped.display()
         );
         fs::write(&path, text).unwrap();
@@ -183,6 +185,7 @@ impl Tree {
         for (key, value) in PINNED {
             self.git(&["config", key, &value.replace("TRIP", &self.trip())]);
         }
+        self.git(&["config", "remote.origin.url", "https://x:SECRETVALUE-remote@example.org/x.git"]);
         for hook in ["post-index-change", "pre-commit", "reference-transaction", "post-checkout", "fsmonitor-watchman"]
         {
             self.script(&format!("ws/.git/hooks/{hook}"), "hook");

@@ -58,8 +58,20 @@ impl ReadCheck<'_> {
         }
     }
 
+    /// bash takes what `-v` names for an element of an array, and carries out the commands in its index.
     pub(super) fn check_test(&mut self, words: &[Word]) -> Result<(), String> {
+        if let Some(variable) = words.iter().find(|word| ["-v", "-R"].contains(&word.text.as_str())) {
+            return Err(option_refused("test", &variable.text));
+        }
         words.iter().try_for_each(|word| reject_glob(word).and_then(|()| self.check_path(word)))
+    }
+
+    /// A format without `%n`, by which bash sets a variable: the path of programs, or what keeps git quiet.
+    pub(super) fn check_printf(&mut self, format: &Word, words: &[Word]) -> Result<(), String> {
+        if format.text.starts_with('-') || !is_harmless_format(&format.text) {
+            return Err(option_refused("printf", &format.text));
+        }
+        std::iter::once(format).chain(words).try_for_each(reject_glob)
     }
 
     fn check_plain_files(&mut self, program: &str, files: &[Word]) -> Result<(), String> {
@@ -122,6 +134,20 @@ fn after_delimiter(text: &str, delimiter: char) -> Option<&str> {
         }
     }
     None
+}
+
+/// True if every conversion of a format of `printf` only prints.
+fn is_harmless_format(format: &str) -> bool {
+    let mut pieces = format.split('%').skip(1);
+    while let Some(piece) = pieces.next() {
+        match piece.trim_start_matches(|c: char| "-+ #'.*hlLjzt".contains(c) || c.is_ascii_digit()).chars().next() {
+            Some(kind) if "diouxXfFeEgGaAcsbq".contains(kind) => {}
+            // `%%` prints the sign.
+            None if piece.is_empty() => drop(pieces.next()),
+            Some(_) | None => return false,
+        }
+    }
+    true
 }
 
 /// Words by which a program of awk runs something, reads what nobody named, or reaches its own arguments.

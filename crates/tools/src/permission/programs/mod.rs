@@ -33,7 +33,7 @@ pub(super) fn check_only_reads(
         ("cd", [target]) if !target.glob && !target.text.starts_with('-') => check.check_path(target),
         ("command", [flag, name]) if flag.text == "-v" && !name.glob && !name.text.starts_with('-') => Ok(()),
         ("echo" | "true" | "false" | ":", words) => words.iter().try_for_each(reject_glob),
-        ("printf", [format, ..]) if !format.text.starts_with('-') => words.iter().try_for_each(reject_glob),
+        ("printf", [format, words @ ..]) => check.check_printf(format, words),
         ("test", words) => check.check_test(words),
         ("find", words) => check.check_find(words),
         ("sed", words) => check.check_sed(words),
