@@ -44,7 +44,7 @@ async fn rebuild_log(context: &Context) -> anyhow::Result<Exit> {
     let store = SqliteStore::open(StoreOptions::new(paths.data())).await?;
     let sessions = store.rebuild_folds().await?;
     store.close().await?;
-    context.output.line(&format!("rebuilt the side tables of {sessions} sessions"))?;
+    context.output.line(&format!("rebuilt the indexes of {sessions} sessions"))?;
     Ok(Exit::Done)
 }
 

@@ -191,9 +191,9 @@ fn the_doctor_says_what_is_in_force_and_from_where() {
     let pid = test_directory.server_pid();
     assert!(test_directory.ok(&["doctor"]).contains(&format!("yes, process {pid}")));
     let busy = test_directory.run(&["doctor", "--rebuild"]);
-    assert!(busy.code == 1 && busy.err.contains("stop it first"), "{busy:?}");
+    assert!(busy.code == 1 && busy.err.contains("gander server stop"), "{busy:?}");
     test_directory.stop_server();
-    assert_eq!(test_directory.ok(&["doctor", "--rebuild"]), "rebuilt the side tables of 1 sessions\n");
+    assert_eq!(test_directory.ok(&["doctor", "--rebuild"]), "rebuilt the indexes of 1 sessions\n");
 }
 
 #[test]

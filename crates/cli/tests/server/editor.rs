@@ -27,7 +27,7 @@ async fn a_turn_shows_thoughts_text_tools_diffs_and_a_plan() -> anyhow::Result<(
     ];
     let id = agent.client.prompt(&session, &script(&calls)).await?;
     let question = agent.client.asked("session/request_permission").await?;
-    assert_eq!(kinds(&question), ["allow_once", "allow_always", "reject_once", "reject_always"]);
+    assert_eq!(kinds(&question), ["allow_once", "allow_always", "allow_always", "reject_once", "reject_always"]);
     agent.client.choose(&question, "allow_once").await?;
     assert_eq!(agent.client.answer_to(id).await?["stopReason"], "end_turn");
     assert_eq!(std::fs::read_to_string(server.folder.join("a.txt"))?, "one\nthree\n");
@@ -62,7 +62,7 @@ async fn who_misses_the_network_is_run_again_with_it_if_somebody_says_yes() -> a
         agent.client.choose(&question, "allow_once").await?;
         let question = agent.client.asked("session/request_permission").await?;
         let title = question["params"]["toolCall"]["title"].as_str().unwrap_or_default();
-        ensure!(title.contains("Run it again with the network") && title.contains("echo went"), "{question}");
+        ensure!(title.contains("Retry with network?") && title.contains("echo went"), "{question}");
         agent.client.choose(&question, choice).await?;
         assert_eq!(agent.client.answer_to(id).await?["stopReason"], "end_turn");
         assert_eq!(std::fs::read_to_string(server.folder.join("tries"))?, tries);

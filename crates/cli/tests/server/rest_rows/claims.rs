@@ -82,7 +82,7 @@ fn every_row_is_shown_at_both_families() {
     let claims = SHOWN.iter().chain(&BELOW);
     assert_eq!(claims.clone().map(|(row, _)| *row).collect::<BTreeSet<_>>(), rows);
     let (ours, below) =
-        (read("tests/server/rest_rows"), read("tests/server/http") + &read("../gateway/src/http/accept.rs"));
+        (read("tests/server/rest_rows"), read("tests/server/http") + &read("../gateway/src/http/serve.rs"));
     for (row, test) in claims {
         let known = ours.contains(&format!("fn {test}(")) || below.contains(&format!("{test}("));
         assert!(known, "{row}: no such test: {test}");

@@ -24,8 +24,13 @@ const MORE: [(&str, &str); 6] = [
 ];
 
 /// Methods of our own that every client may call.
-const FOR_EVERYBODY: [&str; 4] =
-    ["_gander/extensions/status", "_gander/session/inspect", "_gander/sessions/watch", "_gander/workspace/files"];
+const FOR_EVERYBODY: [&str; 5] = [
+    "_gander/extensions/status",
+    "_gander/session/inspect",
+    "_gander/session/wait",
+    "_gander/sessions/watch",
+    "_gander/workspace/files",
+];
 
 /// The names that stand before an arrow in these sources: a method that nobody listed cannot be forgotten.
 pub fn methods() -> BTreeSet<String> {
