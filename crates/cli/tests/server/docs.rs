@@ -33,7 +33,9 @@ fn run(name: &str, script: &str) {
     let programs = directory.folder("programs");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_gander"), Path::new(&programs).join("gander")).unwrap();
     let mut shell = Command::new("bash");
-    shell.args(["-euo", "pipefail", "-c", script]).current_dir(directory.folder("work")).stdin(Stdio::null());
+    // The docs speak to somebody who has used gander before.
+    let script = format!("gander run text >/dev/null 2>&1\n{script}");
+    shell.args(["-euo", "pipefail", "-c", &script]).current_dir(directory.folder("work")).stdin(Stdio::null());
     shell.env_clear().env("HOME", directory.root.path()).env("PATH", format!("{programs}:/usr/bin:/bin"));
     shell.env("GANDER_DATA", directory.data()).env("GANDER_MODEL", "demo/demo");
     let output = shell.output().unwrap();
