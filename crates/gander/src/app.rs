@@ -4,6 +4,7 @@ mod build;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use gander_gateway::protocols::a2a::{A2aSettings, CardSigner, PushNotifications};
@@ -34,16 +35,20 @@ use tokio_util::sync::CancellationToken;
 
 use self::build::{
     StoredServices, build_agent_catalog, build_agents, build_extensions_config, build_file_access, build_models,
-    build_native, build_sandbox, build_services, load_schedules, own_tools, recovery_policy,
+    build_native, build_run_settings, build_sandbox, build_services, follow_settings, live_policy, load_schedules,
+    own_tools, recovery_policy,
 };
-use crate::config::{Config, Sections};
+use crate::config::{Config, LiveConfig, Sections};
+
+/// How often the settings file is looked at while nothing is decided by it.
+const SETTINGS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Something the owner tells the server itself, and where the answer goes.
 pub type ControlRequest = (Control, oneshot::Sender<Result<Value, String>>);
 
 /// The running application.
 pub struct App {
-    config: Config,
+    live: Arc<LiveConfig>,
     store: Arc<dyn Store>,
     services: Arc<Services>,
     models: Arc<Models>,
@@ -143,21 +148,25 @@ impl App {
             memories,
             agent_catalog,
         };
-        let native = build_native(&config, &models, &stored, sandbox);
-        let (tools, weak) = (own_tools(&native.toolbox), Arc::clone(&native.hub));
+        let live = LiveConfig::new(config.clone());
+        let run_settings = build_run_settings(&live, sandbox);
+        let tools = own_tools(&run_settings().toolbox);
+        let native = build_native(&config, &models, &stored, run_settings);
+        let weak = Arc::clone(&native.hub);
         let agents = Arc::new(build_agents(&config, native, &store, more_agents)?);
         let cache = config.sections.limits.idle_sessions.len();
         let hub =
             Hub::with_cache(Arc::clone(&store), Arc::clone(&agents) as _, recovery_policy(&config.sections), cache)
-                .with_default_policy(config.sections.permissions.policy)
+                .with_default_policy(live_policy(&live))
                 .with_on_deleted(stored.artifacts.on_session_deleted());
         weak.get_or_init(|| hub.weak());
         let (sender, controls) = mpsc::channel(8);
-        let services = Arc::new(build_services(&config, hub, agents, stored, &models, tools, sender));
+        let services = Arc::new(build_services(&live, hub, agents, stored, &models, tools, sender));
         let push = PushNotifications::load(services.hub.clone(), config.sections.a2a.push_allow.clone(), vault).await?;
         let signer = CardSigner::load(&config.sections.a2a, config.paths.data())?.map(Arc::new);
         let (clock, controls) = (CancellationToken::new(), Mutex::new(Some(controls)));
-        let app = Self { config, store, services, models, push, signer, clock, controls };
+        follow_settings(&live, &models, &services.extensions);
+        let app = Self { live, store, services, models, push, signer, clock, controls };
         app.spawn_background_tasks();
         Ok(Arc::new(app))
     }
@@ -167,6 +176,7 @@ impl App {
         let (hub, models) = (self.services.hub.clone(), Arc::clone(&self.models));
         tokio::spawn(scheduler::run_due_schedules(Arc::clone(&self.services), self.clock.clone()));
         tokio::spawn(Arc::clone(&self.services.agents).watch_files(self.clock.clone()));
+        tokio::spawn(watch_settings(Arc::clone(&self.live), self.clock.clone()));
         hub.start_maintenance();
         tokio::spawn(async move {
             match hub.recover_open_runs().await {
@@ -233,13 +243,18 @@ impl App {
 
     /// The settings it was started with.
     pub fn config(&self) -> &Config {
-        &self.config
+        self.live.started()
+    }
+
+    /// The settings, as they are now.
+    pub fn live_config(&self) -> &Arc<LiveConfig> {
+        &self.live
     }
 
     /// Takes no new work, hands over or parks what runs. Ends within 25 seconds.
     pub async fn drain(&self) {
         self.clock.cancel();
-        self.services.hub.drain(self.config.grace).await;
+        self.services.hub.drain(self.live.started().grace).await;
         self.push.stop();
         if let Err(error) = self.store.close().await {
             tracing::error!(%error, "the log did not close");
@@ -252,13 +267,25 @@ impl App {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        peer.options = peer.options.or_default(self.config.sections.acp);
+        peer.options = peer.options.or_default(self.live.started().sections.acp);
         protocols::acp::serve_lines(Arc::clone(&self.services), reader, writer, peer).await;
     }
 }
 
 impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("App").field("data", &self.config.paths.data()).finish_non_exhaustive()
+        f.debug_struct("App").field("data", &self.live.started().paths.data()).finish_non_exhaustive()
+    }
+}
+
+/// Looks at the settings file also while nobody asks: a key or a model that was added is there for the next run, and a
+/// mistake is in the log while the person who made it is still at it.
+async fn watch_settings(live: Arc<LiveConfig>, stop: CancellationToken) {
+    let mut looks = tokio::time::interval(SETTINGS_INTERVAL);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = looks.tick() => drop(live.current()),
+        }
     }
 }

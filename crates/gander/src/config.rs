@@ -7,6 +7,7 @@ mod default_file;
 mod extensions;
 mod file;
 mod goose;
+mod live;
 mod load;
 mod proxy;
 mod sections;
@@ -26,13 +27,14 @@ use secrecy::SecretString;
 
 pub use agents::{RemoteAgent, RemoteKind, is_web_address};
 pub use default_file::default_settings_text;
+pub use live::LiveConfig;
 pub use load::{ConfigError, settings_file};
 pub use proxy::{ProxyError, ProxyFlags, proxied_goose, with_proxy_flags};
 pub use sections::{
     DaemonSection, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection, SandboxSection,
     SchedulesSection, Sections, ToolsSection,
 };
-pub use settings::{SETTINGS, Setting};
+pub use settings::{SETTINGS, Setting, TakesEffect};
 
 /// Everything a process was told.
 #[derive(Clone, Debug)]
@@ -75,6 +77,17 @@ pub struct Config {
     pub origins: BTreeMap<String, Origin>,
     /// Things that look like a mistake but are none for sure.
     pub warnings: Vec<String>,
+    /// What it was put together from, so that it can be again.
+    pub source: ConfigSource,
+}
+
+/// What settings are put together from, beside their file.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigSource {
+    /// The command line.
+    pub flags: Flags,
+    /// The environment. It holds keys: its `Debug` shows names only.
+    pub environment: Environment,
 }
 
 /// Where a value came from.
@@ -125,6 +138,12 @@ impl Config {
     /// Puts together what flags, environment, file and defaults say.
     pub fn load(flags: &Flags, environment: &Environment) -> Result<Self, ConfigError> {
         load::load_config(flags, environment)
+    }
+
+    /// This process with the settings of another reading: what is no setting stays as it is.
+    fn with_settings_of(&self, read: Self) -> Self {
+        let Self { native, grace, tls, insecure_plain, secret, paths, helper, file, .. } = self.clone();
+        Self { native, grace, tls, insecure_plain, secret, paths, helper, file, ..read }
     }
 
     /// The known model providers, with the owner's own laid over them.

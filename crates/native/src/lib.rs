@@ -6,4 +6,4 @@ mod native_run;
 mod routing;
 pub mod subagents;
 
-pub use native::Native;
+pub use native::{Native, RunSettings};

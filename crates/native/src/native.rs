@@ -15,7 +15,7 @@ use gander_services::models::Models;
 use gander_services::recipes::Recipes;
 use gander_services::trust::Trust;
 use gander_services::workspaces::Workspaces;
-use gander_tools::permission::Rule;
+use gander_tools::permission::LiveRules;
 use gander_tools::{FileAccess, Limits, Toolbox};
 
 /// The native agent.
@@ -23,18 +23,12 @@ pub struct Native {
     /// The agents and their modes.
     pub agent_catalog: Arc<AgentCatalog>,
     pub models: Arc<Models>,
-    /// Limits and pauses.
-    pub settings: AgentSettings,
-    /// Limits of its tools.
-    pub limits: Limits,
+    /// What the settings say of runs, asked when one begins.
+    pub run_settings: Arc<dyn Fn() -> RunSettings + Send + Sync>,
     /// How files are read for sessions.
     pub files: FileAccess,
     /// Which folders sessions work in.
     pub workspaces: Workspaces,
-    /// The built-in tools.
-    pub toolbox: Arc<Toolbox>,
-    /// What the owner decided beforehand.
-    pub rules: Arc<[Rule]>,
     /// What people allowed or refused for good.
     pub grants: Grants,
     /// Which projects' own settings count.
@@ -50,4 +44,17 @@ pub struct Native {
     pub memories: Memories,
     /// Where sub-agents are started. Set once the hub is there, which itself is made with this back-end.
     pub hub: Arc<OnceLock<WeakHub>>,
+}
+
+/// What the settings say of a run. It holds for that run, but for the rules, which are read at each decision.
+#[derive(Clone)]
+pub struct RunSettings {
+    /// Limits and pauses.
+    pub agent: AgentSettings,
+    /// Limits of its tools.
+    pub limits: Limits,
+    /// The built-in tools.
+    pub toolbox: Arc<Toolbox>,
+    /// What the owner decided beforehand.
+    pub rules: LiveRules,
 }

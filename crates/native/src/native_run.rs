@@ -22,7 +22,7 @@ use gander_tools::{BuiltIn, Host, LocalHost, Tool, Workspace};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::native::Native;
+use crate::native::{Native, RunSettings};
 use crate::{routing, subagents};
 
 /// One run before it is driven. Call [`NativeRun::route_prompt`] on a fresh one, then [`NativeRun::prepare`]: the mode
@@ -104,7 +104,7 @@ impl NativeRun<'_> {
         };
         let mode = mode_prompt.apply_settings(&self.context.settings);
         let setup = TurnSetup {
-            settings: self.native.settings.clone(),
+            settings: (self.native.run_settings)().agent,
             model: model.info().clone(),
             system: mode.system,
             tools: mode.tools,
@@ -124,7 +124,8 @@ impl NativeRun<'_> {
         task_tools: Vec<Arc<dyn Tool>>,
         sub_recipes: Vec<SubRecipeSource>,
     ) -> SessionTools {
-        let Native { limits, apps, artifacts, memories, .. } = self.native;
+        let Native { apps, artifacts, memories, .. } = self.native;
+        let RunSettings { limits, toolbox, rules, .. } = (self.native.run_settings)();
         let plan = Arc::new(Mutex::new(self.view.plan.clone()));
         let subagents = self.subagent_runner();
         let delegate = subagents.clone().map(|runner| delegate_tool(runner, self.servers.clone(), Arc::clone(&plan)));
@@ -139,12 +140,12 @@ impl NativeRun<'_> {
             .chain(sub_recipes.into_iter().flatten());
         let local = || Arc::new(LocalHost::new(Arc::clone(&workspace), limits.file)) as Arc<dyn Host>;
         SessionTools {
-            toolbox: Arc::clone(&self.native.toolbox),
+            toolbox,
             servers: Arc::clone(&self.servers),
             mode: Mutex::new(self.modes().mode(&self.context.settings)),
             host: self.client_resources.host.clone().unwrap_or_else(local),
             workspace: Arc::clone(&workspace),
-            rules: Arc::clone(&self.native.rules),
+            rules,
             grants: self.native.grants.for_principal(&self.view.owner),
             tools: tools.collect(),
             plan,
@@ -166,7 +167,7 @@ impl NativeRun<'_> {
 
     /// A prompt is not split where a recipe says what is to be done, nor where there are no sub-agents.
     fn may_split(&self) -> bool {
-        self.native.settings.split
+        (self.native.run_settings)().agent.split
             && !self.native.recipes.has_recipe(self.view.session)
             && self.subagent_runner().is_some()
     }
@@ -194,7 +195,7 @@ impl NativeRun<'_> {
 
     /// What people wrote for agents, as it is now. Files may be slow: they are read on a thread for blocking work.
     async fn read_context_files(&self) -> ContextFiles {
-        let (user_dirs, names) = (self.native.user_dirs.clone(), self.native.settings.context_files.clone());
+        let (user_dirs, names) = (self.native.user_dirs.clone(), (self.native.run_settings)().agent.context_files);
         let (files, workspace) = (self.native.files.clone(), PathBuf::from(&self.context.workspace));
         let read = tokio::task::spawn_blocking(move || ContextFiles::read(&files, &user_dirs, &workspace, &names));
         read.await.unwrap_or_default()

@@ -25,6 +25,8 @@ pub enum Control {
     RevokeBrowsers,
     /// Say what it is and where it listens.
     Describe,
+    /// Say which settings are active.
+    Settings,
     /// Come to an end.
     Drain,
 }

@@ -4,17 +4,22 @@ mod providers;
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use gander_domain::{Effort, ModelChoice, Roster, SessionCatalog};
 use gander_models::{
     Catalogue, ConnectError, DetectedModel, Keys, Model, Retry, Timeouts, connect_with, detect, probes,
 };
 pub use providers::{Provider, Variable};
-use tokio::sync::OnceCell;
 
 /// Connections kept at once: each holds a pool of sockets.
 const MAX_CONNECTIONS: usize = 16;
+
+/// What answers where nothing else was found.
+const DEMO_MODEL: &str = "demo/demo";
+/// A model server that starts later is found so soon.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// Models that the owner chose, as `provider/model`.
 #[derive(Clone, Debug, Default)]
@@ -29,12 +34,18 @@ pub struct ModelPreferences {
 
 /// Finds, connects and keeps models.
 pub struct Models {
+    source: RwLock<Arc<ModelSource>>,
+    connected: Mutex<HashMap<(String, u64), Arc<dyn Model>>>,
+}
+
+/// Where models come from, until the settings change.
+struct ModelSource {
     catalogue: Catalogue,
     keys: Keys,
     /// What the owner chose.
     chosen: ModelPreferences,
-    found: OnceCell<DetectedModel>,
-    connected: Mutex<HashMap<(String, u64), Arc<dyn Model>>>,
+    /// What was found where nothing was chosen, and when.
+    found: Mutex<Option<(DetectedModel, Instant)>>,
 }
 
 impl Models {
@@ -49,23 +60,41 @@ impl Models {
     pub fn new(catalogue: Catalogue, keys: Keys, chosen: ModelPreferences) -> Self {
         // Whoever comes second finds the same provider installed.
         drop(rustls::crypto::ring::default_provider().install_default());
-        Self { catalogue, keys, chosen, found: OnceCell::new(), connected: Mutex::default() }
+        let source = ModelSource { catalogue, keys, chosen, found: Mutex::default() };
+        Self { source: RwLock::new(Arc::new(source)), connected: Mutex::default() }
     }
 
-    /// What a session without a choice of its own uses, and why. Looks around once.
+    /// From now on models of this catalogue, reached with these keys. Runs that have their model keep it.
+    pub fn replace(&self, catalogue: Catalogue, keys: Keys, chosen: ModelPreferences) {
+        let source = ModelSource { catalogue, keys, chosen, found: Mutex::default() };
+        *self.source.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(source);
+    }
+
+    fn source(&self) -> Arc<ModelSource> {
+        Arc::clone(&self.source.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What a session without a choice of its own uses, and why. Looks around once; again if only the demo was there.
     pub async fn default_model(&self) -> DetectedModel {
-        match &self.chosen.default {
-            Some(model) => {
-                let reason = "it is set in the configuration or in GANDER_MODEL".to_owned();
-                DetectedModel { model: model.clone(), reason, alternatives: Vec::new() }
-            }
-            None => self.found.get_or_init(|| detect_default_model(&self.catalogue, &self.keys)).await.clone(),
+        let source = self.source();
+        if let Some(model) = &source.chosen.default {
+            let reason = "it is set in the configuration or in GANDER_MODEL".to_owned();
+            return DetectedModel { model: model.clone(), reason, alternatives: Vec::new() };
         }
+        if let Some((found, at)) = source.found()
+            && (found.model != DEMO_MODEL || at.elapsed() < LOOK_AGAIN_AFTER)
+        {
+            return found;
+        }
+        let found = detect_default_model(&source.catalogue, &source.keys).await;
+        *source.found.lock().unwrap_or_else(PoisonError::into_inner) = Some((found.clone(), Instant::now()));
+        found
     }
 
     /// The default, if it is known already.
     pub fn known_default(&self) -> Option<String> {
-        self.chosen.default.clone().or_else(|| self.found.get().map(|choice| choice.model.clone()))
+        let source = self.source();
+        source.chosen.default.clone().or_else(|| source.found().map(|(found, _)| found.model))
     }
 
     /// The model of a session, reached with a client's own keys where it has some.
@@ -74,7 +103,8 @@ impl Models {
         session: Option<&str>,
         lent: Option<&Keys>,
     ) -> Result<Arc<dyn Model>, ConnectError> {
-        let keys = lent.map_or_else(|| self.keys.clone(), |lent| lent.clone().with_fallback(&self.keys));
+        let source = self.source();
+        let keys = lent.map_or_else(|| source.keys.clone(), |lent| lent.clone().with_fallback(&source.keys));
         let name = match session {
             Some(name) => name.to_owned(),
             None => self.default_model_with_keys(lent, &keys).await,
@@ -84,7 +114,7 @@ impl Models {
             return Ok(Arc::clone(model));
         }
         let lookup = |variable: &str| keys.get(variable).map(str::to_owned);
-        let model = connect_with(&self.catalogue, &name, &lookup, single_attempt())?;
+        let model = connect_with(&source.catalogue, &name, &lookup, single_attempt())?;
         let mut connected = self.lock();
         if connected.len() >= MAX_CONNECTIONS {
             connected.clear();
@@ -101,9 +131,10 @@ impl Models {
         mode: Option<&str>,
         lent: Option<&Keys>,
     ) -> Result<Arc<dyn Model>, ConnectError> {
+        let source = self.source();
         let preferred = match mode {
-            Some("fast") => self.chosen.fast.as_deref(),
-            Some("strong") => self.chosen.strong.as_deref(),
+            Some("fast") => source.chosen.fast.as_deref(),
+            Some("strong") => source.chosen.strong.as_deref(),
             other => other,
         };
         if let (None, Some(preferred)) = (session, preferred) {
@@ -124,17 +155,18 @@ impl Models {
 
     /// A client that brings keys of its own may have a better default than the server.
     async fn default_model_with_keys(&self, lent: Option<&Keys>, keys: &Keys) -> String {
-        let brings = lent.is_some_and(|lent| lent.names().any(|name| self.keys.get(name).is_none()));
-        if brings && self.chosen.default.is_none() {
-            return detect_default_model(&self.catalogue, keys).await.model;
+        let source = self.source();
+        let brings = lent.is_some_and(|lent| lent.names().any(|name| source.keys.get(name).is_none()));
+        if brings && source.chosen.default.is_none() {
+            return detect_default_model(&source.catalogue, keys).await.model;
         }
         self.default_model().await.model
     }
 
     fn list_models(&self) -> Vec<ModelChoice> {
-        let known = self.known_default();
-        let usable = self.catalogue.vendors().filter(|(name, vendor)| {
-            *name == "demo" || vendor.key_variables.iter().any(|variable| self.keys.get(variable).is_some())
+        let (known, source) = (self.known_default(), self.source());
+        let usable = source.catalogue.vendors().filter(|(name, vendor)| {
+            *name == "demo" || vendor.key_variables.iter().any(|variable| source.keys.get(variable).is_some())
         });
         let mut models: Vec<ModelChoice> = usable
             .flat_map(|(name, vendor)| {
@@ -143,7 +175,7 @@ impl Models {
             })
             .chain(known.as_deref().map(model_choice))
             .chain(
-                self.found.get().into_iter().flat_map(|choice| &choice.alternatives).map(|model| model_choice(model)),
+                source.found().into_iter().flat_map(|(found, _)| found.alternatives).map(|model| model_choice(&model)),
             )
             .collect();
         models.sort_by(|a, b| a.id.cmp(&b.id));
@@ -154,6 +186,12 @@ impl Models {
     /// A panic while the lock was held leaves nothing half done here.
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, u64), Arc<dyn Model>>> {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ModelSource {
+    fn found(&self) -> Option<(DetectedModel, Instant)> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -72,7 +72,7 @@ async fn begin_session(services: &Services, job: &Schedule, session: SessionId) 
     let new = NewSession {
         workspace: job.workspace.clone().map(SessionFolder::ChosenBefore),
         meta: Some((services.schedule_meta)(job)),
-        ..NewSession::with_id(session, services.settings.clone())
+        ..NewSession::with_id(session, services.settings())
     };
     let view = services.sessions.create(&caller, new).await?;
     let request = ApplyRecipe { recipe, values: job.values.clone(), folder: job.folder.clone(), approved: Vec::new() };

@@ -65,7 +65,7 @@ pub struct Services {
     /// Who can serve a session.
     pub agents: Arc<Agents>,
     /// What new sessions are set to.
-    pub settings: Settings,
+    pub default_settings: Arc<dyn Fn() -> Settings + Send + Sync>,
     /// The built-in agents and their modes.
     pub agent_catalog: Arc<AgentCatalog>,
     /// The built-in agents' tools.
@@ -82,6 +82,13 @@ pub struct Services {
     pub status: Arc<dyn Fn() -> Value + Send + Sync>,
     /// What the owner tells the server itself.
     pub control: Arc<dyn Fn(Control) -> BoxFuture<'static, Result<Value, String>> + Send + Sync>,
+}
+
+impl Services {
+    /// What new sessions are set to, as the settings are now.
+    pub fn settings(&self) -> Settings {
+        (self.default_settings)()
+    }
 }
 
 impl fmt::Debug for Services {

@@ -9,7 +9,7 @@ use gander_domain::{
     ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec,
 };
 use gander_mcp::Servers;
-use gander_tools::permission::{self, CallContext, Grant, Rule, Verdict};
+use gander_tools::permission::{self, CallContext, Grant, LiveRules, Verdict};
 use gander_tools::{Group, Host, ProtectedChanges, Tool, ToolContext, ToolEffect, ToolEvent, Toolbox, Workspace};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -45,7 +45,7 @@ pub struct SessionTools {
     /// Who lends files and terminals.
     pub host: Arc<dyn Host>,
     /// What the owner decided beforehand.
-    pub rules: Arc<[Rule]>,
+    pub rules: LiveRules,
     /// What people decided for good.
     pub grants: Arc<dyn GrantStore>,
     /// The tools that services and the run's task lend to this session.
@@ -288,7 +288,13 @@ impl SessionTools {
             sandboxed: !lent && self.toolbox.is_sandboxed(),
             objection,
         };
-        permission::decide(self.mode().limit_policy(policy), &self.rules, &self.grants.grants(), call, &context)
+        permission::decide(
+            self.mode().limit_policy(policy),
+            &self.rules.current(),
+            &self.grants.grants(),
+            call,
+            &context,
+        )
     }
 
     fn find_lent_tool(&self, name: &str) -> Option<&dyn Tool> {

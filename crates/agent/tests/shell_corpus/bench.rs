@@ -52,7 +52,7 @@ impl Bench {
             host: Arc::new(LocalHost::new(workspace.clone(), 1 << 20)),
             toolbox: Arc::new(Toolbox::with_env(limits, surroundings)),
             workspace,
-            rules: Arc::new([]),
+            rules: Vec::new().into(),
             grants: Arc::new(MemoryGrantStore::default()),
             tools: Vec::new(),
             policy: Mutex::new(Policy::Ask),

@@ -1,10 +1,11 @@
-//! `gander doctor`: what is in force, where it came from, and what does not work.
+//! `gander doctor`: active settings and their sources, and what does not work.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use anyhow::ensure;
-use gander::config::{Origin, SETTINGS};
+use gander::config::{Origin, SETTINGS, TakesEffect};
 use gander::daemon::{Attached, Hello, ServerError, Want, connect};
 use gander_client::Link;
 use gander_services::models::{ModelPreferences, Models};
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::client;
 use crate::commands::{Context, Exit};
-use crate::output::Tone;
+use crate::output::{Tone, clean};
 
 pub(super) async fn run(context: Context, rebuild: bool) -> anyhow::Result<Exit> {
     if rebuild {
@@ -108,7 +109,44 @@ impl Doctor {
                         name => self.row(name, &value.to_string(), "")?,
                     }
                 }
+                if let Ok(settings) = connection.call_method("_gander/settings", &json!({})).await {
+                    self.running_settings(&settings)?;
+                }
             }
+        }
+        Ok(())
+    }
+
+    /// Where the running server differs from what this command finds in the file, the environment and the flags.
+    fn running_settings(&self, settings: &Value) -> io::Result<()> {
+        let config = &self.context.config;
+        if settings["file"].as_str().is_some_and(|file| Path::new(file) != config.file) {
+            self.row(
+                "its settings file",
+                &clean(settings["file"].as_str().unwrap_or_default()),
+                "another one than here",
+            )?;
+        }
+        if let Some(fault) = settings["fault"].as_str() {
+            self.row(
+                "WARNING",
+                &format!("the settings file is not applied: {}", clean(fault)),
+                "what it said before counts",
+            )?;
+        }
+        let here = serde_json::to_value(&config.sections).unwrap_or_default();
+        for setting in SETTINGS {
+            let (section, name) = (setting.section(), setting.name());
+            let (active, here) = (&settings["active"][section][name], &here[section][name]);
+            if active == here {
+                continue;
+            }
+            let why = match (setting.takes_effect(), config.origin(setting.key)) {
+                (_, Origin::Variable(name)) => format!("{name} is set here only"),
+                (TakesEffect::Restart, _) => "applied by: gander server restart".to_owned(),
+                (TakesEffect::NextDecision | TakesEffect::NextRun, _) => "not applied".to_owned(),
+            };
+            self.row(setting.key, &format!("the server uses {active}, here it is {here}"), &why)?;
         }
         Ok(())
     }
@@ -119,10 +157,10 @@ impl Doctor {
         self.head("\nmodel")?;
         let models = Models::new(config.catalogue()?, config.keys.clone(), ModelPreferences::default());
         match &config.sections.model.default {
-            Some(model) => self.row("in force", model, &config.origin("model.default").to_string())?,
+            Some(model) => self.row("active", model, &config.origin("model.default").to_string())?,
             None => {
                 let choice = models.default_model().await;
-                self.row("in force", &choice.model, &choice.reason)?;
+                self.row("active", &choice.model, &choice.reason)?;
                 if !choice.alternatives.is_empty() {
                     self.row("also there", &choice.alternatives.join(", "), "")?;
                 }

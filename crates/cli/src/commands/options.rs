@@ -229,7 +229,7 @@ Until then a project's agents, extensions and rules are only text.")]
         #[command(subcommand)]
         command: ProxyCommand,
     },
-    /// Show active settings and their sources
+    /// Show active settings and their sources, and what does not work
     Doctor {
         /// Rebuild indexes (no server may run)
         #[arg(long)]

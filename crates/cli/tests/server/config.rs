@@ -166,6 +166,17 @@ gander needs no configuration. `gander doctor` shows the active settings and whe
 `gander config init` writes a settings file that lists every setting, commented out, with its default. An unknown key is an
 error that names its line and the closest known key.
 
+A running server follows its settings file:
+
+| setting | a change takes effect |
+|---|---|
+| `permissions.rules` | at the next permission decision, also in a running turn |
+| `permissions.policy`, `model.*`, `agent.*`, `tools.*`, `sandbox.network`, `[keys]`, `[providers]`, `[extensions]` | in the next turn; settings that a session gets when it starts (its policy, its effort), in the next session |
+| everything else | after `gander server restart` |
+
+`gander doctor` shows every setting whose active value differs from the file. A file with an error changes nothing: `gander doctor` and the
+server's log name the error, and the previous settings stay active.
+
 Data (sessions, token, socket) is stored in `--data DIR`, else `GANDER_DATA`, else `$XDG_DATA_HOME/gander`, else
 `~/.local/share/gander`. Only its owner can read it.
 

@@ -29,6 +29,7 @@ mod goose_rest;
 mod goosed;
 mod http;
 mod http2;
+mod live_settings;
 mod modes;
 mod outer;
 mod proxy_adk;

@@ -1,16 +1,16 @@
 //! Builds the parts of an application from its settings.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use futures::FutureExt as _;
 use gander_agent::modes::AgentCatalog;
 use gander_agent::{delegate, native_toolbox};
-use gander_domain::{Recovery, Settings};
+use gander_domain::{Policy, Recovery, Settings};
 use gander_gateway::protocols;
 use gander_mcp::Keyring;
-use gander_native::Native;
+use gander_native::{Native, RunSettings};
 use gander_runtime::backend::goosed::Goosed;
 use gander_runtime::hub::Hub;
 use gander_services::agents::{Agent, Agents};
@@ -31,6 +31,7 @@ use gander_services::trust::{PROJECT_FOLDER, Trust};
 use gander_services::workspaces::Workspaces;
 use gander_services::{Control, Services};
 use gander_store::Store;
+use gander_tools::permission::LiveRules;
 use gander_tools::protected::ProtectedFiles;
 use gander_tools::sandbox::Sandbox;
 use gander_tools::{FileAccess, Group, ListedTool, Redactor, ToolEnv, Toolbox};
@@ -39,14 +40,17 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{AgentsFactory, ControlRequest};
-use crate::config::{Config, OnRestart, RemoteAgent, RemoteKind, Sections};
+use crate::config::{Config, LiveConfig, OnRestart, RemoteAgent, RemoteKind, Sections};
 use crate::sandbox;
 
 pub(super) fn build_models(config: &Config) -> anyhow::Result<Models> {
+    Ok(Models::new(config.catalogue()?, config.keys.clone(), model_preferences(config)))
+}
+
+fn model_preferences(config: &Config) -> ModelPreferences {
     let section = &config.sections.model;
     let (default, fast, strong) = (section.default.clone(), section.fast.clone(), section.strong.clone());
-    let chosen = ModelPreferences { default, fast, strong };
-    Ok(Models::new(config.catalogue()?, config.keys.clone(), chosen))
+    ModelPreferences { default, fast, strong }
 }
 
 /// The native agent, and whoever else there is.
@@ -154,25 +158,75 @@ pub(super) fn build_sandbox(config: &Config) -> Sandbox {
     sandbox
 }
 
-pub(super) fn build_native(config: &Config, models: &Arc<Models>, stored: &StoredServices, sandbox: Sandbox) -> Native {
-    let limits = config.sections.tools.limits();
-    let tool_env = ToolEnv {
-        environment: config.tool_environment.clone(),
-        redactor: Redactor::new(secrets_to_redact(config)),
-        sandbox,
-        network: sandbox::network_access(config.sections.sandbox.network),
-        protected: ProtectedFiles::with_store(config.paths.protected()),
-        ..ToolEnv::default()
+/// What the settings say of runs, as they are when one begins. The tools are built anew only if the settings changed.
+pub(super) fn build_run_settings(
+    live: &Arc<LiveConfig>,
+    sandbox: Sandbox,
+) -> Arc<dyn Fn() -> RunSettings + Send + Sync> {
+    let build = {
+        let live = Arc::clone(live);
+        move |config: &Config| {
+            let limits = config.sections.tools.limits();
+            let tool_env = ToolEnv {
+                environment: config.tool_environment.clone(),
+                redactor: Redactor::new(secrets_to_redact(config)),
+                sandbox: sandbox.clone(),
+                network: sandbox::network_access(config.sections.sandbox.network),
+                protected: ProtectedFiles::with_store(config.paths.protected()),
+                ..ToolEnv::default()
+            };
+            let rules = Arc::clone(&live);
+            RunSettings {
+                agent: config.sections.agent.clone(),
+                limits,
+                toolbox: Arc::new(native_toolbox(limits, tool_env, config.own.skills.clone())),
+                rules: LiveRules::new(move || rules.rules()),
+            }
+        }
     };
+    let first = live.current();
+    let built = Mutex::new((Arc::clone(&first), build(&first)));
+    let live = Arc::clone(live);
+    Arc::new(move || {
+        let config = live.current();
+        let mut built = built.lock().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&built.0, &config) {
+            *built = (Arc::clone(&config), build(&config));
+        }
+        built.1.clone()
+    })
+}
+
+/// The policy of new sessions, as the settings are now.
+pub(super) fn live_policy(live: &Arc<LiveConfig>) -> impl Fn() -> Policy + Send + Sync + 'static {
+    let live = Arc::clone(live);
+    move || live.current().sections.permissions.policy
+}
+
+/// Gives models and MCP servers new settings when there are some.
+pub(super) fn follow_settings(live: &Arc<LiveConfig>, models: &Arc<Models>, extensions: &Arc<Extensions>) {
+    let (models, extensions) = (Arc::clone(models), Arc::clone(extensions));
+    live.on_change(move |config| {
+        match config.catalogue() {
+            Ok(catalogue) => models.replace(catalogue, config.keys.clone(), model_preferences(config)),
+            Err(error) => tracing::error!(%error, "the providers of the settings are wrong: the old ones stay"),
+        }
+        extensions.replace_configured(config.extensions.clone(), config.built_ins.clone());
+    });
+}
+
+pub(super) fn build_native(
+    config: &Config,
+    models: &Arc<Models>,
+    stored: &StoredServices,
+    run_settings: Arc<dyn Fn() -> RunSettings + Send + Sync>,
+) -> Native {
     Native {
         agent_catalog: Arc::clone(&stored.agent_catalog),
         models: Arc::clone(models),
-        settings: config.sections.agent.clone(),
-        limits,
+        run_settings,
         files: stored.files.clone(),
         workspaces: build_workspaces(config, &stored.files),
-        toolbox: Arc::new(native_toolbox(limits, tool_env, config.own.skills.clone())),
-        rules: config.sections.permissions.rules.clone().into(),
         grants: stored.grants.clone(),
         trust: stored.trust.clone(),
         extensions: Arc::clone(&stored.extensions),
@@ -212,7 +266,7 @@ pub(super) fn recovery_policy(sections: &Sections) -> Recovery {
 }
 
 pub(super) fn build_services(
-    config: &Config,
+    live: &Arc<LiveConfig>,
     hub: Hub,
     agents: Arc<Agents>,
     stored: StoredServices,
@@ -221,18 +275,19 @@ pub(super) fn build_services(
     controls: mpsc::Sender<ControlRequest>,
 ) -> Services {
     let manifest = agents.default_manifest();
-    let settings = Settings {
-        policy: config.sections.permissions.policy,
-        effort: config.sections.model.effort,
-        ..Settings::new(&manifest.name, manifest.default_mode())
-    };
+    let (config, live) = (live.started(), Arc::clone(live));
+    let plain = Settings::new(&manifest.name, manifest.default_mode());
+    let default_settings: Arc<dyn Fn() -> Settings + Send + Sync> = Arc::new(move || {
+        let sections = &live.current().sections;
+        Settings { policy: sections.permissions.policy, effort: sections.model.effort, ..plain.clone() }
+    });
     let clients = Arc::new(AttachedClients::default());
     let status = status_reporter(hub.clone(), Arc::clone(&clients), Arc::clone(models));
     let models = Arc::clone(models);
     let (roster, known) = (Arc::clone(&agents), Arc::clone(&models));
     let workspaces = build_workspaces(config, &stored.files);
     Services {
-        sessions: Sessions::new(hub.clone(), workspaces.clone(), settings.clone()),
+        sessions: Sessions::new(hub.clone(), workspaces.clone(), Arc::clone(&default_settings)),
         artifacts: stored.artifacts,
         shared_state: SharedState::new(Arc::clone(hub.store())),
         hub,
@@ -250,7 +305,7 @@ pub(super) fn build_services(
         agent_catalog: stored.agent_catalog,
         remote_commands: config.sections.server.allow_remote_commands,
         agents,
-        settings,
+        default_settings,
         tools,
         reply_grace: config.sections.server.reply_grace.0,
         models,

@@ -11,7 +11,7 @@ use toml::{Table, Value};
 
 use super::file::{self, FileValue};
 use super::settings::{self, SETTINGS, Setting};
-use super::{Config, Environment, Flags, Origin, Sections, goose};
+use super::{Config, ConfigSource, Environment, Flags, Origin, Sections, goose};
 
 /// How long runs may go on while the server stops. Systems kill after 30 seconds.
 const GRACE: Duration = Duration::from_secs(10);
@@ -117,6 +117,7 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
         file: path,
         origins: layers.origins,
         warnings: unknown_variables(environment),
+        source: ConfigSource { flags: flags.clone(), environment: environment.clone() },
     })
 }
 

@@ -22,6 +22,17 @@ pub enum Preset {
     Unset(&'static str),
 }
 
+/// When a change of the settings file counts in a server that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakesEffect {
+    /// At the next permission decision, also of a run that is under way.
+    NextDecision,
+    /// In the next run of a session, or in the next session if it is set when one begins.
+    NextRun,
+    /// When the server is started again.
+    Restart,
+}
+
 /// Every setting, in the order of the file.
 pub const SETTINGS: &[Setting] = &[
     unset(
@@ -283,6 +294,15 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 impl Setting {
+    /// When a change of it counts in a server that runs.
+    pub fn takes_effect(&self) -> TakesEffect {
+        match (self.section(), self.key) {
+            (_, "permissions.rules") => TakesEffect::NextDecision,
+            ("model" | "agent" | "permissions" | "tools", _) | (_, "sandbox.network") => TakesEffect::NextRun,
+            _ => TakesEffect::Restart,
+        }
+    }
+
     /// The section it belongs to.
     pub fn section(&self) -> &'static str {
         self.key.split_once('.').map_or(self.key, |(section, _)| section)

@@ -60,6 +60,10 @@ async fn handle_control(server: &Arc<Server>, control: Control, open: &mut Vec<D
             Ok(json!({}))
         }
         Control::Describe => Ok(describe(server)),
+        Control::Settings => {
+            let live = server.app.live_config();
+            Ok(json!({ "file": live.started().file, "fault": live.fault(), "active": live.active_settings() }))
+        }
         Control::Drain => {
             server.stop_requested.cancel();
             Ok(json!({}))

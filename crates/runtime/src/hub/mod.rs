@@ -57,12 +57,15 @@ impl WeakHub {
     }
 }
 
+/// The policy of new sessions, asked for each.
+type DefaultPolicy = Arc<dyn Fn() -> Policy + Send + Sync>;
+
 struct Inner {
     store: Arc<dyn Store>,
     backend: Arc<dyn Backend>,
     recovery: Recovery,
     /// What new sessions may do unasked, unless somebody who may loosens it.
-    default_policy: Policy,
+    default_policy: DefaultPolicy,
     tasks: Mutex<Tasks>,
     /// Sessions without a task, kept so that their next turn need not read the log.
     idle_cache: Mutex<IdleCache>,
@@ -117,7 +120,7 @@ impl Hub {
             store,
             backend,
             recovery,
-            default_policy: Policy::Ask,
+            default_policy: Arc::new(|| Policy::Ask),
             tasks: Mutex::default(),
             idle_cache: Mutex::new(IdleCache::new(cache_bytes)),
             client_resources: Mutex::default(),
@@ -129,11 +132,11 @@ impl Hub {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The same, where new sessions have this policy. Before anybody else has the hub.
+    /// The same, where new sessions have the policy that this gives. Before anybody else has the hub.
     #[must_use]
-    pub fn with_default_policy(mut self, policy: Policy) -> Self {
+    pub fn with_default_policy(mut self, policy: impl Fn() -> Policy + Send + Sync + 'static) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
-            inner.default_policy = policy;
+            inner.default_policy = Arc::new(policy);
         }
         self
     }
@@ -169,7 +172,7 @@ impl Hub {
         birth: SessionInit,
         aliases: Vec<Alias>,
     ) -> Result<SessionView, HubError> {
-        authorize::authorize_creation(caller, &birth, self.inner.default_policy)?;
+        authorize::authorize_creation(caller, &birth, (self.inner.default_policy)())?;
         self.inner.check_not_draining()?;
         let id = birth.session;
         let mut session = Session::create(clock::now(), birth);
@@ -197,7 +200,7 @@ impl Hub {
         client_resources: ClientResources,
     ) -> StartedSession {
         let id = birth.session;
-        let allowed = authorize::authorize_creation(caller, &birth, self.inner.default_policy);
+        let allowed = authorize::authorize_creation(caller, &birth, (self.inner.default_policy)());
         let session = Session::create(clock::now(), birth);
         let view = session.view().clone();
         let follower = Follower::for_unsaved(Arc::clone(&self.inner.store), id);

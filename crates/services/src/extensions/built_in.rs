@@ -1,6 +1,7 @@
 //! Tools of our own as extensions: which are on, everywhere and in a session.
 
 use std::path::Path;
+use std::sync::PoisonError;
 
 use gander_domain::{SessionId, SessionView};
 use gander_mcp::Spec;
@@ -78,7 +79,7 @@ impl Extensions {
     }
 
     fn is_globally_on(&self, built_in: BuiltIn) -> bool {
-        let written = self.switched.get(&built_in).copied();
+        let written = self.switched.read().unwrap_or_else(PoisonError::into_inner).get(&built_in).copied();
         let kept = self.config.registry.built_in_switch(ExtensionScope::Everywhere, built_in.name());
         kept.or(written).unwrap_or_else(|| built_in.is_default())
     }

@@ -10,7 +10,7 @@ mod registry;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use gander_domain::{Part, Principal, SessionId, SessionView};
@@ -51,9 +51,9 @@ const EVICTION_INTERVAL: usize = 128;
 
 /// The MCP servers of all sessions. What clients bring along lives in memory alone, with the secrets that came with it.
 pub struct Extensions {
-    configured: Vec<Spec>,
+    configured: RwLock<Arc<Vec<Spec>>>,
     /// Tools of our own that the settings file switches.
-    switched: BTreeMap<BuiltIn, bool>,
+    switched: RwLock<BTreeMap<BuiltIn, bool>>,
     config: ExtensionsConfig,
     sessions: Mutex<HashMap<SessionId, SessionExtensions>>,
     pool: Pool,
@@ -129,13 +129,24 @@ impl Extensions {
     /// With these for every session, and these of our own tools switched.
     pub fn new(configured: Vec<Spec>, switched: BTreeMap<BuiltIn, bool>, config: ExtensionsConfig) -> Self {
         Self {
-            configured,
-            switched,
+            configured: RwLock::new(Arc::new(configured)),
+            switched: RwLock::new(switched),
             config,
             sessions: Mutex::default(),
             pool: Pool::default(),
             logins: Logins::default(),
         }
+    }
+
+    /// From now on these for every session: its next run works with them.
+    pub fn replace_configured(&self, configured: Vec<Spec>, switched: BTreeMap<BuiltIn, bool>) {
+        *self.configured.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(configured);
+        *self.switched.write().unwrap_or_else(PoisonError::into_inner) = switched;
+        self.refresh_sessions();
+    }
+
+    fn configured(&self) -> Arc<Vec<Spec>> {
+        Arc::clone(&self.configured.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A client opens a session and brings these along. They start in the background, and so do the owner's.
@@ -167,8 +178,10 @@ impl Extensions {
 
     /// Which servers are known for every session, and whether each is used.
     pub fn known_with_switch(&self) -> Vec<(Spec, bool)> {
-        let known =
-            merge_specs([self.configured.clone(), self.added_specs(ExtensionScope::Everywhere, &Principal::owner())]);
+        let known = merge_specs([
+            self.configured().to_vec(),
+            self.added_specs(ExtensionScope::Everywhere, &Principal::owner()),
+        ]);
         let on = |spec: &Spec| !self.config.registry.is_off(ExtensionScope::Everywhere, &spec.name);
         known.into_iter().map(|spec| (spec.clone(), on(&spec))).collect()
     }
@@ -310,7 +323,7 @@ impl Extensions {
 
     /// True if the owner configured one of this name.
     pub fn is_configured(&self, name: &str) -> bool {
-        self.configured.iter().any(|spec| spec.name == name)
+        self.configured().iter().any(|spec| spec.name == name)
     }
 
     /// True if the session has any servers.

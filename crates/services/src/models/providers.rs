@@ -2,7 +2,7 @@
 
 use gander_models::ModelInfo;
 
-use super::Models;
+use super::{ModelSource, Models};
 
 /// A provider of models.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,16 +37,16 @@ pub struct Variable {
 impl Models {
     /// Every provider there is, by name.
     pub fn providers(&self) -> Vec<Provider> {
-        let default = self.known_default();
-        let found = self.found.get().map(|choice| choice.alternatives.clone()).unwrap_or_default();
+        let (default, source) = (self.known_default(), self.source());
+        let found = source.found().map(|(found, _)| found.alternatives).unwrap_or_default();
         let reached = |name: &str| {
             let mut models = default.iter().chain(&found);
             models.any(|model| model.split_once('/').is_some_and(|(provider, _)| provider == name))
         };
-        let vendors = self.catalogue.vendors().map(|(name, vendor)| {
-            let keys = vendor.key_variables.iter().map(|key| self.variable(key, true));
+        let vendors = source.catalogue.vendors().map(|(name, vendor)| {
+            let keys = vendor.key_variables.iter().map(|key| source.variable(key, true));
             let addresses = [&vendor.base_url_variable, &vendor.host_variable].into_iter().flatten();
-            let variables: Vec<Variable> = keys.chain(addresses.map(|name| self.variable(name, false))).collect();
+            let variables: Vec<Variable> = keys.chain(addresses.map(|name| source.variable(name, false))).collect();
             let has_key = variables.iter().any(|variable| variable.secret && variable.set);
             let listed = vendor.models.keys().cloned();
             let unlisted = vendor.default_model.iter().filter(|model| !vendor.models.contains_key(*model)).cloned();
@@ -61,7 +61,9 @@ impl Models {
         });
         vendors.collect()
     }
+}
 
+impl ModelSource {
     fn variable(&self, name: &str, secret: bool) -> Variable {
         let value = self.keys.get(name);
         let shown = value.filter(|_| !secret).map(str::to_owned);

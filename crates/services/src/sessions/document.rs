@@ -67,10 +67,10 @@ impl Sessions {
         document: Value,
     ) -> Result<ImportedDocument, SessionError> {
         caller.may_prompt()?;
-        let new = NewSession { workspace, ..NewSession::new(self.defaults.clone()) };
+        let new = NewSession { workspace, ..NewSession::new((self.defaults)()) };
         let (init, _) = self.resolve_init(caller, new).await?;
         let (session, owner, workspace) = (init.session, init.owner, init.workspace);
-        let target = ImportTarget { session, owner, workspace, policy: self.defaults.policy };
+        let target = ImportTarget { session, owner, workspace, policy: (self.defaults)().policy };
         let Document { format, version, mut entries, .. } =
             serde_json::from_value(document).map_err(|error| refused(format!("not an exported session: {error}")))?;
         if format != FORMAT || version > VERSION {

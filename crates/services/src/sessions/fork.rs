@@ -59,6 +59,6 @@ impl Sessions {
     }
 
     fn inherited_settings(&self, caller: &Caller, source: &SessionView) -> gander_domain::Settings {
-        caller.inherited_settings(self.defaults.policy, source.settings.clone())
+        caller.inherited_settings((self.defaults)().policy, source.settings.clone())
     }
 }

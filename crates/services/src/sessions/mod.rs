@@ -12,6 +12,7 @@ mod fork;
 mod import;
 
 use std::fmt;
+use std::sync::Arc;
 
 use gander_domain::Settings;
 use gander_runtime::hub::Hub;
@@ -32,12 +33,12 @@ pub struct Sessions {
     hub: Hub,
     workspaces: Workspaces,
     /// What new sessions are set to: nobody gets a looser policy from an old session or a file.
-    defaults: Settings,
+    defaults: Arc<dyn Fn() -> Settings + Send + Sync>,
 }
 
 impl Sessions {
-    /// Sessions of this hub. Without further ado they work in these folders and are set to this.
-    pub fn new(hub: Hub, workspaces: Workspaces, defaults: Settings) -> Self {
+    /// Sessions of this hub. Without further ado they work in these folders and are set to what this gives.
+    pub fn new(hub: Hub, workspaces: Workspaces, defaults: Arc<dyn Fn() -> Settings + Send + Sync>) -> Self {
         Self { hub, workspaces, defaults }
     }
 }

@@ -40,7 +40,7 @@ fn bench(folder: &tempfile::TempDir, mode: &str) -> SessionTools {
         host: Arc::new(LocalHost::new(workspace.clone(), 1 << 20)),
         toolbox,
         workspace,
-        rules: Arc::new([]),
+        rules: Vec::new().into(),
         grants: Arc::new(MemoryGrantStore::default()),
         tools: Vec::new(),
         policy: Mutex::new(Policy::Ask),

@@ -216,7 +216,7 @@ impl A2a {
         sent: &SentMessage<'_>,
         workspace: Option<SessionFolder>,
     ) -> Result<TaskRef, SessionError> {
-        let settings = self.services.agents.settings(&caller.agent.name, &self.services.settings);
+        let settings = self.services.agents.settings(&caller.agent.name, &self.services.settings());
         let aliases = name.map(|name| context_alias(&caller.identity.principal, name)).into_iter().collect();
         let session = SessionId::make(&mut SystemIds);
         let settings = settings.ok_or(HubError::Gone(session))?;

@@ -61,6 +61,7 @@ pub(super) async fn handle_gander_method(
         }
         "_gander/browsers/revoke" => control_server(services, peer, Control::RevokeBrowsers).await,
         "_gander/server" => control_server(services, peer, Control::Describe).await,
+        "_gander/settings" => control_server(services, peer, Control::Settings).await,
         "_gander/drain" => control_server(services, peer, Control::Drain).await,
         _ => Err(ServiceError::UnknownMethod(method.to_owned())),
     }

@@ -60,7 +60,7 @@ pub(super) async fn create_session(
 }
 
 fn new_session(services: &Services, peer: &ClientPeer, params: SessionParams) -> NewSession {
-    let mut settings = services.settings.clone();
+    let mut settings = services.settings();
     settings.model = peer.model.clone().or(settings.model);
     let workspace = params.cwd.map(SessionFolder::Chosen);
     let folders = params.folders.into_iter().map(SessionFolder::Chosen).collect();

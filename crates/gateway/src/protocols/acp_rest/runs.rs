@@ -68,7 +68,7 @@ impl AcpRest {
         new: RunRequest,
     ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
         let unknown = || AcpRestRefusal::not_found(format!("no such agent: {}", new.agent));
-        let settings = self.services.agents.settings(&new.agent, &self.services.settings);
+        let settings = self.services.agents.settings(&new.agent, &self.services.settings());
         let (settings, named) = settings.zip(self.services.agents.manifest(&new.agent)).ok_or_else(unknown)?;
         for part in &new.parts {
             check::check_media_for(part, &named.takes)

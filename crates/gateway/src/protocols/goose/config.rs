@@ -32,7 +32,7 @@ pub async fn apply_saved_settings(
         settings.model = Some(model);
     }
     if let Some(policy) = text(MODE).and_then(mode::policy_of_mode) {
-        settings.policy = peer.caller.allowed_policy(services.settings.policy, policy);
+        settings.policy = peer.caller.allowed_policy(services.settings().policy, policy);
     }
     Ok(())
 }
@@ -49,8 +49,8 @@ pub async fn load_saved_settings(
 
 /// Every setting that is in force.
 pub async fn all_settings(services: &Services, peer: &ClientPeer) -> Result<BTreeMap<String, Value>, ServiceError> {
-    let mut values = BTreeMap::from([(MODE.to_owned(), json!(mode::mode_of_policy(services.settings.policy)))]);
-    let model = services.settings.model.clone().or_else(|| services.models.known_default());
+    let mut values = BTreeMap::from([(MODE.to_owned(), json!(mode::mode_of_policy(services.settings().policy)))]);
+    let model = services.settings().model.clone().or_else(|| services.models.known_default());
     if let Some((provider, model)) = model.as_deref().and_then(|model| model.split_once('/')) {
         values.insert(PROVIDER.to_owned(), json!(provider));
         values.insert(MODEL.to_owned(), json!(model));
@@ -76,7 +76,7 @@ pub async fn save_setting(
         )));
     }
     if let (Collection::Config, MODE, Some(policy)) = (collection, key, value.as_str().and_then(mode::policy_of_mode)) {
-        let allowed = peer.caller.may_loosen_policy(services.settings.policy, policy);
+        let allowed = peer.caller.may_loosen_policy(services.settings().policy, policy);
         allowed.map_err(denied)?;
     }
     let user_store = UserStore::open(services.hub.store(), &peer.caller.principal);

@@ -90,7 +90,7 @@ pub async fn import_session(services: &Services, peer: &ClientPeer, text: &str) 
     let said = object.get("conversation").and_then(Value::as_array).cloned().unwrap_or_default();
     let messages = goose::input::read_conversation(&said, &mut SystemIds).map_err(|error| bad(error.to_string()))?;
     let imported = ImportedSession {
-        settings: Settings { model: known_model(services, object), ..services.settings.clone() },
+        settings: Settings { model: known_model(services, object), ..services.settings() },
         meta: Some(json!({ "goose": goose::input::exported_meta(object) })),
         messages,
         title: ["name", "description"].iter().find_map(|key| check_title(object.get(*key)?.as_str()?).ok()),

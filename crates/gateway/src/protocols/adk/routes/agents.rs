@@ -101,7 +101,7 @@ pub(crate) async fn get_dev_info(
 /// Only of the built-in agents it is known which tools they have in which mode.
 fn agent_tools(state: &AdkState, agent: &AgentManifest) -> Vec<ToolInfo> {
     let services = &state.services;
-    let settings = services.agents.settings(&agent.name, &services.settings);
+    let settings = services.agents.settings(&agent.name, &services.settings());
     let known =
         services.agents.default_manifest().family.as_ref().is_some_and(|family| agent.family.as_ref() == Some(family));
     let Some(settings) = settings.filter(|_| known) else { return Vec::new() };

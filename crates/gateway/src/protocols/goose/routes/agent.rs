@@ -38,7 +38,7 @@ pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResu
         (_, None, None) => None,
     };
     let checked = recipe.as_ref().map(recipes::check_recipe).transpose()?;
-    let mut settings = services.settings.clone();
+    let mut settings = services.settings();
     apply_saved_settings(services, &caller.peer, &mut settings).await?;
     let mut kept = Map::new();
     kept.extend(recipe.map(|recipe| ("recipe".to_owned(), recipe)));

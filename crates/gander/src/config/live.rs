@@ -1,0 +1,164 @@
+//! The settings as they are now: the file is looked at again when something is decided by them.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use gander_tools::permission::Rule;
+use serde_json::Value;
+
+use super::settings::SETTINGS;
+use super::{Config, TakesEffect};
+
+/// Settings that follow their file. One that cannot be read or is wrong changes nothing: what was good stays.
+pub struct LiveConfig {
+    /// What the process was started with.
+    started: Arc<Config>,
+    state: Mutex<LiveState>,
+    on_change: Mutex<Vec<Subscriber>>,
+}
+
+/// Told of new settings.
+type Subscriber = Arc<dyn Fn(&Arc<Config>) + Send + Sync>;
+
+struct LiveState {
+    seen: FileStamp,
+    config: Arc<Config>,
+    rules: Arc<[Rule]>,
+    fault: Option<String>,
+}
+
+/// Tells one version of a file from another. A file that is replaced has another number, one that is written another time.
+type FileStamp = Option<(SystemTime, u64, u64)>;
+
+impl LiveConfig {
+    /// Settings that begin as these.
+    pub fn new(config: Config) -> Arc<Self> {
+        let (seen, config) = (stamp(&config.file), Arc::new(config));
+        let rules = config.sections.permissions.rules.clone().into();
+        let state = LiveState { seen, config: Arc::clone(&config), rules, fault: None };
+        Arc::new(Self { started: config, state: Mutex::new(state), on_change: Mutex::default() })
+    }
+
+    /// What the process was started with: settings that take effect at a restart are these.
+    pub fn started(&self) -> &Config {
+        &self.started
+    }
+
+    /// Calls this with new settings, whenever there are some.
+    pub fn on_change(&self, told: impl Fn(&Arc<Config>) + Send + Sync + 'static) {
+        self.on_change.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(told));
+    }
+
+    /// The settings of now. Looks at the file: one call of the system, and only if that differs is it read.
+    pub fn current(&self) -> Arc<Config> {
+        let (config, changed) = {
+            let mut state = self.lock();
+            let changed = self.look(&mut state);
+            (Arc::clone(&state.config), changed)
+        };
+        if changed {
+            // Without the lock: whoever is told may ask for settings itself.
+            let told = self.on_change.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            told.iter().for_each(|told| told(&config));
+        }
+        config
+    }
+
+    /// The owner's rules of now.
+    pub fn rules(&self) -> Arc<[Rule]> {
+        self.current();
+        Arc::clone(&self.lock().rules)
+    }
+
+    /// Why the file as it is now does not count, if it does not.
+    pub fn fault(&self) -> Option<String> {
+        self.current();
+        self.lock().fault.clone()
+    }
+
+    /// Every setting as this process uses it: those that need a restart as they were at its start.
+    pub fn active_settings(&self) -> Value {
+        let mut active = serde_json::to_value(&self.started.sections).unwrap_or_default();
+        let now = serde_json::to_value(&self.current().sections).unwrap_or_default();
+        for setting in SETTINGS.iter().filter(|setting| setting.takes_effect() != TakesEffect::Restart) {
+            active[setting.section()][setting.name()] = now[setting.section()][setting.name()].clone();
+        }
+        active
+    }
+
+    /// Reads the file again if it is another. True if there are new settings.
+    fn look(&self, state: &mut LiveState) -> bool {
+        let seen = stamp(&self.started.file);
+        if seen == state.seen {
+            return false;
+        }
+        state.seen = seen;
+        let source = &self.started.source;
+        match Config::load(&source.flags, &source.environment) {
+            Ok(read) => {
+                tracing::info!(file = %self.started.file.display(), "the settings changed");
+                let config = self.started.with_settings_of(read);
+                state.rules = config.sections.permissions.rules.clone().into();
+                state.config = Arc::new(config);
+                state.fault = None;
+                true
+            }
+            Err(error) => {
+                tracing::error!(%error, "the settings file is wrong: what it said before stays");
+                state.fault = Some(error.to_string());
+                false
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LiveState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for LiveConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveConfig").field("file", &self.started.file).finish_non_exhaustive()
+    }
+}
+
+fn stamp(path: &Path) -> FileStamp {
+    use std::os::unix::fs::MetadataExt as _;
+    let file = std::fs::metadata(path).ok()?;
+    Some((file.modified().ok()?, file.len(), file.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::config::{Environment, Flags};
+
+    #[test]
+    fn a_good_file_counts_at_once_and_a_wrong_one_changes_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("gander.toml");
+        std::fs::write(&file, "[agent]\nmax_turns = 7\n").unwrap();
+        let flags = Flags { config: Some(file.clone()), data: Some(root.path().join("data")), values: Vec::new() };
+        let live = LiveConfig::new(Config::load(&flags, &Environment::default()).unwrap());
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&told);
+        live.on_change(move |config| seen.lock().unwrap().push(config.sections.agent.max_turns));
+        assert_eq!(live.current().sections.agent.max_turns, 7);
+        let deny = "[permissions]\nrules = [{ tool = \"shell\", action = \"deny\" }]\n";
+        let restart = "[server]\nlisten = \"127.0.0.1:1\"\n";
+        std::fs::write(&file, format!("[agent]\nmax_turns = 8\n{deny}{restart}")).unwrap();
+        assert_eq!((live.rules().len(), live.current().sections.agent.max_turns), (1, 8));
+        std::fs::write(&file, "[agent]\nmax_turns = \"many\"\n").unwrap();
+        assert!(live.fault().unwrap().contains("agent.max_turns"));
+        assert_eq!((live.rules().len(), live.current().sections.agent.max_turns), (1, 8));
+        let active = live.active_settings();
+        assert_eq!(active["agent"]["max_turns"], 8);
+        assert_eq!(active["server"]["listen"], "127.0.0.1:4747", "an address is taken at a start");
+        assert_eq!(*told.lock().unwrap(), [8]);
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(live.fault(), Some(format!("no such settings file: {}", file.display())));
+    }
+}
