@@ -254,8 +254,10 @@ export const scenarios = {
     await idle(page);
     await page.getByRole('link', { name: 'Inspect this session' }).click();
     const entries = page.getByRole('list', { name: 'Entries of the log' });
-    await entries.getByText('tool_done').first().click();
-    for (const name of ['acp', 'acp_rest', 'a2a', 'adk', 'goose']) {
+    await entries.getByText('tool_done').last().click();
+    for (const name of ['acp', 'acp_rest', 'adk', 'goose', 'a2a']) {
+      // A2A tells of the task, not of its tools.
+      if (name === 'a2a') await entries.getByText('run_ended').click();
       await page.getByRole('button', { name: new RegExp(`^${name} [1-9]`) }).click();
       await page.getByLabel(`Told by ${name}`, { exact: true }).first().waitFor();
     }

@@ -7,7 +7,7 @@ import type { Plugin } from 'vite';
 
 interface Bundled { name: string; version: string; licence: string; text: string }
 
-/** Writes `licences.html` from the packages whose modules really are in the bundle. */
+/** Writes `assets/licences.html` from the packages whose modules really are in the bundle. */
 export function licences(own: string): Plugin {
   return {
     name: 'licences',
@@ -24,7 +24,7 @@ export function licences(own: string): Plugin {
       const listed = [...packages.values()].toSorted((a, b) => a.name.localeCompare(b.name));
       const silent = listed.filter((one) => one.text === '');
       if (silent.length > 0) this.warn(`no licence text in: ${silent.map((one) => one.name).join(', ')}`);
-      this.emitFile({ type: 'asset', fileName: 'licences.html', source: page(listed, readFileSync(own, 'utf8')) });
+      this.emitFile({ type: 'asset', fileName: 'assets/licences.html', source: page(listed, readFileSync(own, 'utf8')) });
     },
   };
 }
