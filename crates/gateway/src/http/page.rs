@@ -20,7 +20,7 @@ const SMALL_PAGE: &[(&str, &[u8])] = &[
 
 /// Nothing but this server's own files runs or is loaded, nothing in a text becomes a script, and no other page frames it.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
-    img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; \
+    img-src 'self' data: blob:; media-src data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Headers of every file of the page.
@@ -40,6 +40,11 @@ pub(crate) async fn get_page() -> Response {
 /// `GET /assets/…`.
 pub(crate) async fn get_asset(Path(path): Path<String>) -> Response {
     page_file(&format!("assets/{path}")).unwrap_or_else(missing)
+}
+
+/// `GET /licences`: what the built page contains, and under which terms. The small one contains nothing of others.
+pub(crate) async fn get_licences() -> Response {
+    page_file("licences.html").unwrap_or_else(missing)
 }
 
 /// A file beside the page whose place browsers prescribe: icon, manifest, service worker.

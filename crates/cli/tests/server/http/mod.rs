@@ -180,6 +180,8 @@ async fn the_public_routes_are_these_and_say_little() {
             "/assets/{*path}",
             "/favicon.ico",
             "/favicon.svg",
+            "/inspector",
+            "/licences",
             "/manifest.webmanifest",
             "/sw.js",
             "/gander/login",
@@ -197,7 +199,16 @@ async fn the_public_routes_are_these_and_say_little() {
     assert_eq!(server.send("GET", "/health", &[], "").await.json(), json!({ "status": "ok" }));
     assert_eq!(server.send("GET", "/status", &[], "").await.body, "ok");
     assert_eq!(server.send("GET", "/ping", &[], "").await.json(), json!({}));
-    let page = ["/assets/{*path}", "/favicon.ico", "/favicon.svg", "/manifest.webmanifest", "/sw.js", "/gander/login"];
+    let page = [
+        "/assets/{*path}",
+        "/favicon.ico",
+        "/favicon.svg",
+        "/inspector",
+        "/licences",
+        "/manifest.webmanifest",
+        "/sw.js",
+        "/gander/login",
+    ];
     for path in public.into_iter().filter(|path| !path.contains("resources") && !page.contains(path)) {
         let answer = server.send("GET", path, &[], "").await;
         assert_eq!(answer.status, 200, "{path}");
