@@ -90,7 +90,7 @@ def output_exit_code_and_time(house, _):
     one.keep("07-output-live")
     shown = one.ended()
     one.keep("07-output")
-    assert re.search(r"│ … 20 more lines\n.*│ line 31\n", shown), shown
+    assert re.search(r"│ … 15 more lines\n.*│ line 26\n", shown), shown
     assert "│ line 40" in shown and "✗ exit code 3" in shown
     session = re.search(r"session ([0-9a-f-]{36})", shown).group(1)
     replayed = house.gander_run("sessions", "show", session).stdout

@@ -8,10 +8,8 @@ use gander_store::StoreError;
 
 /// What a client is told who asked for this session.
 pub fn refusal(session: SessionId, error: &HubError) -> ServiceError {
-    match hub_refusal(error) {
-        ServiceError::UnknownSession(_) => ServiceError::UnknownSession(session),
-        refusal => refusal,
-    }
+    let refusal = hub_refusal(error);
+    if matches!(refusal, ServiceError::UnknownSession(_)) { ServiceError::UnknownSession(session) } else { refusal }
 }
 
 /// What a client is told, and what only the log is.

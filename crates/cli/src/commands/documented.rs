@@ -92,8 +92,7 @@ fn call_start(line: &str) -> Option<usize> {
 fn words(command: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
-    let mut characters = command.chars().peekable();
-    while let Some(character) = characters.next() {
+    for character in command.chars() {
         let word = words.last_mut().unwrap();
         match (quote, character) {
             (Some(open), close) if open == close => quote = None,
@@ -118,11 +117,6 @@ fn words(command: &str) -> Vec<String> {
 /// placeholder in place of a value.
 fn rejection(words: &[String]) -> Option<String> {
     let error = Cli::try_parse_from(words).err()?;
-    match error.kind() {
-        ErrorKind::UnknownArgument
-        | ErrorKind::InvalidSubcommand
-        | ErrorKind::NoEquals
-        | ErrorKind::ArgumentConflict => Some(format!("{}\n{error}", words.join(" "))),
-        _ => None,
-    }
+    let wrong = [ErrorKind::UnknownArgument, ErrorKind::InvalidSubcommand, ErrorKind::NoEquals].contains(&error.kind());
+    wrong.then(|| format!("{}\n{error}", words.join(" ")))
 }

@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn the_codes_of_the_protocol_are_not_for_people() {
         let refused = CallError::Refused(Error::new(Code::InvalidParams, "invalid params: no such grant: 7"));
-        let error = Err::<(), _>(refused).context("cannot revoke it").unwrap_err();
+        let error = Err::<(), _>(refused).context("cannot revoke it").expect_err("it was refused");
         assert_eq!(message(&error), "cannot revoke it: no such grant: 7");
         assert_eq!(message(&UsageError("say what to do".to_owned()).into()), "say what to do");
     }

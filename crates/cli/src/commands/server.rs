@@ -138,9 +138,12 @@ async fn logs(context: &Context, lines: usize, follow: bool) -> anyhow::Result<E
             context.output.line(&clean(line))?;
         }
     }
-    while follow {
+    if !follow {
+        return Ok(Exit::Done);
+    }
+    loop {
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => break,
+            _ = tokio::signal::ctrl_c() => return Ok(Exit::Done),
             () = tokio::time::sleep(FOLLOW_INTERVAL) => {}
         }
         let (more, end) = read_from(&path, read);
@@ -149,7 +152,6 @@ async fn logs(context: &Context, lines: usize, follow: bool) -> anyhow::Result<E
             context.output.line(&clean(line))?;
         }
     }
-    Ok(Exit::Done)
 }
 
 /// What was added behind this place, in whole lines, and where they end. A log that began anew is read from its start.

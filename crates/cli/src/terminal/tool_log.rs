@@ -49,7 +49,6 @@ impl ToolLog {
     }
 
     /// A call goes on, or ends.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
     pub(super) fn handle_update(&mut self, update: &ToolCallUpdate, style: Style, columns: usize) -> Vec<ToolLine> {
         let id = update.tool_call_id.0.to_string();
         let call = self.calls.entry(id.clone()).or_insert_with(|| OpenCall {

@@ -13,18 +13,17 @@ pub(crate) async fn no_such_route(request: Request) -> Response {
     body::refuse_unread_body(request, refusal).await
 }
 
-/// The router adds the `Allow` header, and [`name_allowed_methods`] the methods in it.
+/// The router adds the `Allow` header, and [`name_allowed_methods`] says the same in words.
 pub(crate) async fn method_not_allowed(request: Request) -> Response {
     body::refuse_unread_body(request, method_refusal("method not allowed")).await
 }
 
-/// Says in words what the `Allow` header says, which the router adds after the refusal was made.
-pub(crate) fn name_allowed_methods(response: Response) -> Response {
-    let allowed = response.headers().get(header::ALLOW).and_then(|allowed| allowed.to_str().ok());
-    let Some(allowed) = allowed.filter(|_| response.status() == StatusCode::METHOD_NOT_ALLOWED) else {
+/// Names the methods that a path has. The router adds its `Allow` header outside of every layer, so they come from the table.
+pub(crate) fn name_allowed_methods(response: Response, allowed: &str) -> Response {
+    if response.status() != StatusCode::METHOD_NOT_ALLOWED || allowed.is_empty() {
         return response;
-    };
-    let mut named = method_refusal(&format!("method not allowed, allowed: {}", allowed.replace(',', ", ")));
+    }
+    let mut named = method_refusal(&format!("method not allowed, allowed: {allowed}"));
     for (name, value) in response.headers() {
         if ![header::CONTENT_LENGTH, header::CONTENT_TYPE].contains(name) {
             named.headers_mut().append(name, value.clone());

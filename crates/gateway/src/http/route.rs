@@ -120,6 +120,17 @@ impl<S> Route<S> {
 }
 
 impl Verb {
+    /// The name of its method.
+    pub(crate) fn method_name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+
     /// True if requests with this HTTP method come to a route of this verb.
     pub(crate) fn matches(self, method: &Method) -> bool {
         match self {

@@ -124,11 +124,22 @@ async fn translate_refusals(request: Request, next: Next) -> Response {
     let (method, path, began) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
     let kind = request.headers().get(header::CONTENT_TYPE);
     let is_grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
-    let response = fallback::name_allowed_methods(next.run(request).await);
+    let response = fallback::name_allowed_methods(next.run(request).await, &allowed_methods(&path));
     let refused = RefusedRequest { method: &method, path: &path, is_grpc };
     let response = word_refusal(protocol_of_path(&method, &path), refused, response);
     tracing::debug!(%method, path, status = response.status().as_u16(), took = ?began.elapsed(), "request");
     response
+}
+
+/// The methods that an address has.
+fn allowed_methods(path: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for route in ROUTES.iter().filter(|route| path_matches(route.path, path)) {
+        if !names.contains(&route.verb.method_name()) {
+            names.push(route.verb.method_name());
+        }
+    }
+    names.join(", ")
 }
 
 /// The protocol of an address: that of its route, else that of the routes that begin like it.

@@ -69,6 +69,7 @@ pub(crate) fn detail(tool: &ToolCallUpdate, style: Style, limit: DetailLimit) ->
 }
 
 /// The options as a person sees them, each whole.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
 pub(crate) fn menu(options: &[PermissionOption]) -> String {
     let several = options.iter().filter(|option| option.kind == PermissionOptionKind::AllowAlways).count() > 1;
     let choices = options.iter().zip(1..).map(|(option, number)| {

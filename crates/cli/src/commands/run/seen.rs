@@ -81,6 +81,7 @@ pub(crate) fn last_turn(mut history: Vec<SessionUpdate>) -> Vec<SessionUpdate> {
 }
 
 /// What the person said last.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
 pub(crate) fn last_prompt(history: &[SessionUpdate]) -> String {
     let chunks = history.iter().filter_map(|update| match update {
         SessionUpdate::UserMessageChunk(ContentChunk { content: ContentBlock::Text(text), .. }) => Some(&*text.text),
@@ -89,6 +90,7 @@ pub(crate) fn last_prompt(history: &[SessionUpdate]) -> String {
     chunks.collect::<Vec<_>>().concat()
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
 fn text_chunk(update: &SessionUpdate) -> Option<((String, Voice), &str)> {
     let (chunk, voice) = match update {
         SessionUpdate::AgentMessageChunk(chunk) => (chunk, Voice::Agent),

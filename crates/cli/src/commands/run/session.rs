@@ -78,7 +78,7 @@ pub(super) async fn configure_session(
         if let Some(value) = value {
             let params = json!({ "sessionId": session, "configId": option, "value": value });
             let set = connection.call_method("session/set_config_option", &params).await;
-            set.map_err(|error| usage_error(error))?;
+            set.map_err(usage_error)?;
         }
     }
     Ok(())

@@ -323,6 +323,7 @@ async fn unknown_paths_and_methods_are_json_errors() {
     let answer = server.send("DELETE", "/health", &[], "").await;
     assert_eq!((answer.status, answer.code()), (405, json!("method_not_allowed")));
     assert_eq!(answer.header("allow"), Some("GET,HEAD"));
+    assert!(answer.body.contains("allowed: GET"), "{}", answer.body);
 }
 
 #[tokio::test]
