@@ -5,7 +5,7 @@ import traceback
 
 import model
 import steps
-from house import House
+from test_home import TestHome
 
 GANDER, CAPTURES, *ONLY = sys.argv[1:]
 
@@ -15,15 +15,15 @@ def main():
     for name, step in steps.STEPS.items():
         if ONLY and name not in ONLY:
             continue
-        house = House(GANDER, CAPTURES, port)
+        home = TestHome(GANDER, CAPTURES, port)
         try:
-            step(house, requests)
+            step(home, requests)
             print(f"pass {name}", flush=True)
         except Exception as error:  # each step says for itself what went wrong
             traceback.print_exc()
             print(f"fail {name} {str(error).splitlines()[0] if str(error) else type(error).__name__}", flush=True)
         finally:
-            house.close()
+            home.close()
 
 
 main()

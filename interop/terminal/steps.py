@@ -17,8 +17,8 @@ def step(function):
 
 
 @step
-def parallel_questions_one_at_a_time(house, _):
-    one = house.terminal("one")
+def parallel_questions_one_at_a_time(home, _):
+    one = home.terminal("one")
     one.run("gander run parallel")
     one.wait(r"\? Run this command\?\n\s+\$ touch one.txt")
     one.wait(r"\[y/n/a/\?\] >$")
@@ -29,24 +29,24 @@ def parallel_questions_one_at_a_time(house, _):
     one.type("n")
     shown = one.ended()
     one.keep("01-parallel")
-    assert (house.work / "one.txt").exists() and not (house.work / "two.txt").exists()
+    assert (home.work / "one.txt").exists() and not (home.work / "two.txt").exists()
     assert "both are done" in shown
 
 
 @step
-def sub_agents_say_their_name(house, _):
-    one = house.terminal("one")
+def sub_agents_say_their_name(home, _):
+    one = home.terminal("one")
     one.run("gander run delegate")
     one.wait(r"\? tests: Run this command\?\n\s+\$ touch made.txt")
     one.keep("01-sub-agent")
     one.type("y")
     one.ended()
-    assert (house.work / "made.txt").exists()
+    assert (home.work / "made.txt").exists()
 
 
 @step
-def an_edit_shows_its_diff_first(house, _):
-    one = house.terminal("one", columns=60)
+def an_edit_shows_its_diff_first(home, _):
+    one = home.terminal("one", columns=60)
     one.run("gander run edit")
     one.wait(r"\? Allow edit of calc.py\?\n\s+calc.py\n\s+- +return a - b\n\s+\+ +return a \+ b")
     one.keep("09-edit-60-columns")
@@ -57,31 +57,31 @@ def an_edit_shows_its_diff_first(house, _):
     one.type("yes")
     shown = one.ended()
     one.keep("09-edit-done")
-    assert "return a + b" in (house.work / "calc.py").read_text()
+    assert "return a + b" in (home.work / "calc.py").read_text()
     assert re.search(r"✓ changed calc.py: \+1 -1 lines", shown), shown
 
 
 @step
-def words_reject_and_the_model_is_told(house, _):
-    one = house.terminal("one")
+def words_reject_and_the_model_is_told(home, _):
+    one = home.terminal("one")
     one.run("gander run shell")
     one.wait(r"\] >$")
     one.type("not on main, please")
     shown = one.ended()
     one.keep("09-reason")
-    assert "They say: not on main, please" in shown and not (house.work / "made.txt").exists()
+    assert "They say: not on main, please" in shown and not (home.work / "made.txt").exists()
 
 
 @step
-def nobody_at_the_terminal_is_not_a_no(house, _):
-    done = house.gander_run("run", "shell")
+def nobody_at_the_terminal_is_not_a_no(home, _):
+    done = home.gander_run("run", "shell")
     assert "nobody could be asked" in done.stderr, done
     assert "the tool said: nobody could be asked" in done.stdout, done
 
 
 @step
-def output_exit_code_and_time(house, _):
-    one = house.terminal("one")
+def output_exit_code_and_time(home, _):
+    one = home.terminal("one")
     one.run("gander run output")
     one.wait(r"\] >$")
     one.type("y")
@@ -93,25 +93,25 @@ def output_exit_code_and_time(house, _):
     assert re.search(r"│ … 15 more lines\n.*│ line 26\n", shown), shown
     assert "│ line 40" in shown and "✗ exit code 3" in shown
     session = re.search(r"session ([0-9a-f-]{36})", shown).group(1)
-    replayed = house.gander_run("sessions", "show", session).stdout
+    replayed = home.gander_run("sessions", "show", session).stdout
     assert "✗ exit code 3" in replayed and "│ line 40" in replayed, replayed
 
 
 @step
-def a_spinner_says_what_it_waits_for(house, _):
-    one = house.terminal("one")
+def a_spinner_says_what_it_waits_for(home, _):
+    one = home.terminal("one")
     one.run("gander run slow")
     one.wait(r". waiting for .* · [2-9] s")
     one.keep("08-spinner")
     shown = one.ended()
     assert "waiting for" not in shown, "the spinner is gone"
-    piped = house.gander_run("run", "slow again")
+    piped = home.gander_run("run", "slow again")
     assert "waiting" not in piped.stderr and "\r" not in piped.stderr, piped
 
 
 @step
-def retries_are_told(house, _):
-    one = house.terminal("one")
+def retries_are_told(home, _):
+    one = home.terminal("one")
     one.run("gander run retry")
     one.wait(r"! mock returned HTTP 500: .*: retrying in [\d.]+ s \(attempt 2 of \d\)")
     one.wait(r"! rate limited by mock \(HTTP 429\): .*: retrying in")
@@ -124,11 +124,11 @@ def retries_are_told(house, _):
 
 
 @step
-def back_into_a_running_turn(house, _):
-    one, two = house.terminal("one"), house.terminal("two")
+def back_into_a_running_turn(home, _):
+    one, two = home.terminal("one"), home.terminal("two")
     one.run("gander run slow")
     one.wait("waiting for")
-    listed = house.gander_run("sessions", "list").stdout
+    listed = home.gander_run("sessions", "list").stdout
     assert re.search(r"ID +STATE +UPDATED +TITLE +FOLDER\n[0-9a-f-]{8,} +running ", listed), listed
     short = listed.splitlines()[1].split()[0]
     two.run(f"gander run --session {short}")
@@ -141,12 +141,12 @@ def back_into_a_running_turn(house, _):
 
 
 @step
-def a_prompt_for_a_busy_session(house, _):
-    one, two = house.terminal("one"), house.terminal("two")
+def a_prompt_for_a_busy_session(home, _):
+    one, two = home.terminal("one"), home.terminal("two")
     one.run("gander run slow")
     one.wait("waiting for")
-    short = json.loads(house.gander_run("sessions", "list", "--json").stdout.splitlines()[0])["sessionId"][:18]
-    refused = house.gander_run("run", "--session", short, "and then?")
+    short = json.loads(home.gander_run("sessions", "list", "--json").stdout.splitlines()[0])["sessionId"][:18]
+    refused = home.gander_run("run", "--session", short, "and then?")
     assert refused.returncode == 1 and "--if-busy steer, queue or wait" in refused.stderr, refused
     two.run(f"gander run --session {short} 'hello there'")
     two.wait(r"\? A turn is running in this session.\n\s+s\) steer")
@@ -159,42 +159,42 @@ def a_prompt_for_a_busy_session(house, _):
 
 
 @step
-def watch_and_cancel(house, _):
-    one, two = house.terminal("one"), house.terminal("two")
+def watch_and_cancel(home, _):
+    one, two = home.terminal("one"), home.terminal("two")
     two.run("gander watch")
     two.wait("Waiting for questions")
     one.run("gander run shell")
     one.wait(r"\] >$")
-    assert "waiting for you" in house.gander_run("sessions", "list").stdout
+    assert "waiting for you" in home.gander_run("sessions", "list").stdout
     two.wait(r"\? Run this command\?\n\s+\$ touch made.txt")
     two.keep("04-watch")
     two.type("y")
     shown = one.ended()
-    assert "answered by another client" in shown and (house.work / "made.txt").exists(), shown
+    assert "answered by another client" in shown and (home.work / "made.txt").exists(), shown
     two.press("C-c")
     two.ended()
     one.run("gander run slow")
     one.wait("waiting for")
-    cancelled = house.gander_run("cancel")
+    cancelled = home.gander_run("cancel")
     assert cancelled.returncode == 0 and "cancelled the turn" in cancelled.stderr, cancelled
     one.ended(130)
     one.keep("04-cancelled")
 
 
 @step
-def always_is_shown_listed_and_revoked(house, _):
-    one = house.terminal("one")
+def always_is_shown_listed_and_revoked(home, _):
+    one = home.terminal("one")
     one.run("gander run shell")
     one.wait(r"2\) Always allow `touch made.txt`")
     one.keep("09-always")
     one.type("2")
     one.ended()
-    listed = house.gander_run("grants", "list").stdout
-    assert "touch made.txt" in listed and str(house.work) in listed, listed
+    listed = home.gander_run("grants", "list").stdout
+    assert "touch made.txt" in listed and str(home.work) in listed, listed
     one.run("gander run shell")
     assert "Run this command?" not in one.ended()
     number = listed.splitlines()[1].split()[0]
-    assert house.gander_run("grants", "revoke", number).returncode == 0
+    assert home.gander_run("grants", "revoke", number).returncode == 0
     one.run("gander run shell")
     one.wait(r"\] >$")
     one.type("n")
@@ -202,29 +202,29 @@ def always_is_shown_listed_and_revoked(house, _):
 
 
 @step
-def stdin_files_and_pictures(house, requests):
-    (house.work / "notes.txt").write_text("remember the milk\n")
-    (house.work / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 40)
-    piped = house.gander_run("run", "review this", stdin="def f(): pass\n")
+def stdin_files_and_pictures(home, requests):
+    (home.work / "notes.txt").write_text("remember the milk\n")
+    (home.work / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 40)
+    piped = home.gander_run("run", "review this", stdin="def f(): pass\n")
     assert "you said: review this" in piped.stdout and "def f(): pass" in piped.stdout, piped
-    alone = house.gander_run("run", stdin="only stdin\n")
+    alone = home.gander_run("run", stdin="only stdin\n")
     assert "you said: only stdin" in alone.stdout, alone
-    house.gander_run("run", "--file", "notes.txt", "what is in it?")
+    home.gander_run("run", "--file", "notes.txt", "what is in it?")
     assert "remember the milk" in json.dumps(requests[-2:]), requests[-1]
-    bad = house.gander_run("run", "--image", "notes.txt", "look")
+    bad = home.gander_run("run", "--image", "notes.txt", "look")
     assert bad.returncode == 1 and "not a picture of a known kind" in bad.stderr, bad
-    folder = house.root / "other"
+    folder = home.root / "other"
     folder.mkdir()
-    house.gander_run("run", "--folder", str(folder), "hello")
-    assert str(folder) in house.gander_run("sessions", "list").stdout
+    home.gander_run("run", "--folder", str(folder), "hello")
+    assert str(folder) in home.gander_run("sessions", "list").stdout
 
 
 @step
-def a_server_that_dies(house, _):
-    one = house.terminal("one")
+def a_server_that_dies(home, _):
+    one = home.terminal("one")
     one.run("gander run slow")
     one.wait("waiting for")
-    for pid in house.server_pids():
+    for pid in home.server_pids():
         os.kill(pid, signal.SIGKILL)
     one.wait(r"! Lost the server. The turn is saved and resumes; reconnecting")
     one.wait("reconnected")
@@ -234,38 +234,38 @@ def a_server_that_dies(house, _):
 
 
 @step
-def errors_in_plain_words(house, _):
-    unknown = house.gander_run("run", "--mode", "nosuch", "hi")
+def errors_in_plain_words(home, _):
+    unknown = home.gander_run("run", "--mode", "nosuch", "hi")
     assert unknown.returncode == 2 and "unknown mode 'nosuch', available: " in unknown.stderr, unknown
-    nothing = house.gander_run("run")
+    nothing = home.gander_run("run")
     assert nothing.returncode == 2 and "say what to do" in nothing.stderr, nothing
-    wrong = house.gander_run("sessions", "show", "0000000000")
+    wrong = home.gander_run("sessions", "show", "0000000000")
     assert wrong.returncode == 1 and "-32" not in wrong.stderr, wrong
-    events = [json.loads(line) for line in house.gander_run("run", "--json", "hi").stdout.splitlines()]
+    events = [json.loads(line) for line in home.gander_run("run", "--json", "hi").stdout.splitlines()]
     assert events[-1]["usage"]["inputTokens"] == 1200, events[-1]
-    one = house.terminal("one")
+    one = home.terminal("one")
     one.run("gander run hello")
     shown = one.ended()
     one.keep("12-usage")
     assert re.search(r"1,200 tokens in, 34 out · session cost \$0.0013 · \d s · session", shown), shown
     session = re.search(r"session ([0-9a-f-]{36})", shown).group(1)
-    assert "tokens in" in house.gander_run("sessions", "show", session).stderr
+    assert "tokens in" in home.gander_run("sessions", "show", session).stderr
 
 
 @step
-def what_can_be_chosen(house, _):
+def what_can_be_chosen(home, _):
     for command, expected in (("models", r"\* +mock/mock"), ("modes", r"(?m)^backend +"), ("agents", r"(?m)^AGENT +MODES")):
-        done = house.gander_run(command)
+        done = home.gander_run(command)
         assert done.returncode == 0 and re.search(expected, done.stdout), done
-    one = house.terminal("one", columns=60)
+    one = home.terminal("one", columns=60)
     one.run("gander modes")
     one.ended()
     one.keep("14-modes-60-columns")
 
 
 @step
-def colours_can_be_switched_off(house, _):
-    one = house.terminal("one", environment={"NO_COLOR": "1"})
+def colours_can_be_switched_off(home, _):
+    one = home.terminal("one", environment={"NO_COLOR": "1"})
     one.run("gander run edit")
     one.wait(r"\] >$")
     shown = one.colours()
@@ -288,12 +288,12 @@ def post(base, path, token, body, **headers):
 
 
 @step
-def rest_clients_choose_the_workspace_and_read_plain_errors(house, _):
-    one = house.terminal("one")
+def rest_clients_choose_the_workspace_and_read_plain_errors(home, _):
+    one = home.terminal("one")
     one.run("gander serve --listen 127.0.0.1:0")
     base = one.wait(r"listening on (http://\S+)").group(1)
-    token = house.gander_run("token").stdout.strip()
-    folder = house.root / "project"
+    token = home.gander_run("token").stdout.strip()
+    folder = home.root / "project"
     folder.mkdir()
     status, made = post(base, "/apps/gander/users/me/sessions", token, {"state": {"gander_workspace": str(folder)}})
     assert status == 200, made
@@ -301,9 +301,9 @@ def rest_clients_choose_the_workspace_and_read_plain_errors(house, _):
     send = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
     status, sent = post(base, "/a2a", token, send, A2A_Version="1.0")
     assert status == 200 and "result" in sent, sent
-    folders = [json.loads(line)["cwd"] for line in house.gander_run("sessions", "list", "--json").stdout.splitlines()]
+    folders = [json.loads(line)["cwd"] for line in home.gander_run("sessions", "list", "--json").stdout.splitlines()]
     assert folders == [str(folder)] * 2, folders
-    status, refused = post(base, "/apps/gander/users/me/sessions", token, {"state": {"gander_workspace": str(house.root / "data")}})
+    status, refused = post(base, "/apps/gander/users/me/sessions", token, {"state": {"gander_workspace": str(home.root / "data")}})
     assert status == 400 and "gander_workspace cannot be used" in json.dumps(refused), refused
     status, wrong = post(base, "/a2a", "not-a-token", send, A2A_Version="1.0")
     assert status == 401 and "invalid token" in json.dumps(wrong), wrong

@@ -115,8 +115,8 @@ describe("sessions", () => {
   it("begin anew when none was open", async () => {
     const { connect, sent, agent, memory } = chatHarness(created);
     await connect();
-    expect((await agent.called("session/new")).params).toEqual({ cwd: "/work", mcpServers: [] });
-    expect(sent).toContainEqual({ type: "SESSION_CREATED", payload: { session: expect.objectContaining({ sessionId: "s1", title: "New Session", cwd: "/work" }) as unknown } });
+    expect((await agent.called("session/new")).params).toEqual({ cwd: "/project", mcpServers: [] });
+    expect(sent).toContainEqual({ type: "SESSION_CREATED", payload: { session: expect.objectContaining({ sessionId: "s1", title: "New Session", cwd: "/project" }) as unknown } });
     expect(sent).toContainEqual({ type: "SESSION_OPTIONS", payload: { sessionId: "s1", modes: { currentModeId: "a", availableModes: [] }, canSteer: false } });
     expect(memory.values.get("goose.activeSession")).toBe("s1");
   });
@@ -158,7 +158,7 @@ describe("sessions", () => {
   });
 
   it("of other clients are listed, page by page, and can be joined live", async () => {
-    const pages: Record<string, unknown> = { first: { sessions: [{ sessionId: "t1", cwd: "/t", title: "From a terminal", updatedAt: "2026-02-02T00:00:00Z" }], nextCursor: "c" }, c: { sessions: [{ sessionId: "s1", cwd: "/work", title: "Renamed there" }] } };
+    const pages: Record<string, unknown> = { first: { sessions: [{ sessionId: "t1", cwd: "/t", title: "From a terminal", updatedAt: "2026-02-02T00:00:00Z" }], nextCursor: "c" }, c: { sessions: [{ sessionId: "s1", cwd: "/project", title: "Renamed there" }] } };
     const { connect, chat, sent, agent } = chatHarness({ ...created, "session/list": ({ cursor }) => pages[String(cursor ?? "first")], "session/load": () => ({}) });
     await connect();
     await chat.handle({ type: "GET_SESSIONS", payload: {} });
@@ -208,7 +208,7 @@ describe("what the webview asks for", () => {
     await chat.handle({ type: "GET_STATUS", payload: {} });
     expect(sent.at(-1)).toEqual({ type: "STATUS_UPDATE", payload: { status: "running" } });
     await chat.handle({ type: "FILE_SEARCH", payload: { query: "q" } });
-    expect(sent.at(-1)).toEqual({ type: "SEARCH_RESULTS", payload: { query: "q", results: [{ filePath: "/work/q", fileName: "q", relativePath: "q" }] } });
+    expect(sent.at(-1)).toEqual({ type: "SEARCH_RESULTS", payload: { query: "q", results: [{ filePath: "/project/q", fileName: "q", relativePath: "q" }] } });
     await chat.handle({ type: "OPEN_EXTERNAL_LINK", payload: { url: "https://example.org" } });
     await chat.handle({ type: "OPEN_EXTERNAL_LINK", payload: { url: "file:///etc/passwd" } });
     await chat.handle({ type: "OPEN_FILE", payload: { path: "/a", line: 3 } });

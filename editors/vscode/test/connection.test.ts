@@ -30,7 +30,7 @@ function harness({ settings = {}, run, agents = [new TestAgent(initialize)], exe
   const connection = new AgentConnection({
     settings: () => ({ ...SETTINGS, ...settings }),
     token: () => Promise.resolve(token),
-    cwd: () => "/work",
+    cwd: () => "/project",
     environment: { platform: "linux", env: { PATH: "/bin" }, home: "/home/me", isExecutable: (path) => executables.includes(path) },
     clientInfo: { name: "n", title: "t", version: "v" },
     handlers: noHandlers,

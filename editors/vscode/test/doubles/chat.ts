@@ -32,7 +32,7 @@ export function chatHarness(answers: ConstructorParameters<typeof TestAgent>[0] 
   };
   const note = (name: string) => (...values: unknown[]) => void calls.push([name, ...values]);
   const host: ChatHost = {
-    post, t: (text, ...values) => text.replace("{0}", values[0] ?? ""), workingDirectory: () => "/work", readLines: async () => "line", openExternal: note("openExternal"),
+    post, t: (text, ...values) => text.replace("{0}", values[0] ?? ""), workingDirectory: () => "/project", readLines: async () => "line", openExternal: note("openExternal"),
     searchFiles: async (query, cwd) => [{ filePath: `${cwd}/${query}`, fileName: query, relativePath: query }], openFile: note("openFile"), openDiff: note("openDiff"),
     openTerminal: note("openTerminal"), chipOf: async (uri) => (uri.startsWith("file:") ? { id: "c", filePath: uri.slice(7), fileName: "f" } : undefined),
     runAction: note("runAction"), log: note("log"), turnsChanged: note("turnsChanged"), sessionUpdated: () => {},

@@ -11,7 +11,7 @@ use crate::commands::session_id::short_length;
 use crate::terminal::table::{local_time, print_table};
 
 /// Which sessions are listed.
-pub(super) struct Wanted {
+pub(super) struct SessionSelection {
     pub(super) folder: Option<PathBuf>,
     /// Those of sub-agents too.
     pub(super) all: bool,
@@ -21,10 +21,10 @@ pub(super) struct Wanted {
 pub(super) async fn list(
     context: &Context,
     connection: &mut AgentConnection,
-    wanted: Wanted,
+    selection: SessionSelection,
     json: bool,
 ) -> anyhow::Result<()> {
-    let folder = wanted.folder.as_ref();
+    let folder = selection.folder.as_ref();
     let folder =
         folder.map(|folder| folder.canonicalize().with_context(|| format!("no such folder: {}", folder.display())));
     let mut params = Map::new();
@@ -43,7 +43,7 @@ pub(super) async fn list(
         context.output.note("No sessions yet. Begin one: gander run \"…\"");
         return Ok(());
     }
-    let rows = table_rows(&sessions, wanted.all);
+    let rows = table_rows(&sessions, selection.all);
     Ok(print_table(context.output, &["ID", "STATE", "UPDATED", "TITLE", "FOLDER"], &rows)?)
 }
 

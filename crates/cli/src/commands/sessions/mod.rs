@@ -75,8 +75,8 @@ pub(super) async fn run(context: Context, command: SessionsCommand) -> anyhow::R
     let mut connection = client::connect(&context.config, &here).await?;
     match command {
         SessionsCommand::List { cwd, all, json } => {
-            let wanted = list::Wanted { folder: cwd, all };
-            list::list(&context, &mut connection, wanted, json).await?;
+            let selection = list::SessionSelection { folder: cwd, all };
+            list::list(&context, &mut connection, selection, json).await?;
         }
         SessionsCommand::Show { id, json } => {
             let id = resolve_session(&mut connection, &id).await?;

@@ -15,32 +15,32 @@ PATIENCE = 30
 class Terminal:
     """One tmux window. What is on its screen can be read and waited for."""
 
-    def __init__(self, house, name, columns=100, rows=40, environment=None):
-        self.house, self.name = house, name
-        variables = {**house.environment, **(environment or {})}
+    def __init__(self, home, name, columns=100, rows=40, environment=None):
+        self.home, self.name = home, name
+        variables = {**home.environment, **(environment or {})}
         settings = [f"{key}={value}" for key, value in variables.items()]
-        house.tmux("new-session", "-d", "-s", name, "-x", str(columns), "-y", str(rows), "-c", str(house.work),
+        home.tmux("new-session", "-d", "-s", name, "-x", str(columns), "-y", str(rows), "-c", str(home.work),
                    "env", "-u", "TMUX", *settings, "bash", "--norc", "--noprofile")
-        house.tmux("set-option", "-t", name, "history-limit", "5000")
+        home.tmux("set-option", "-t", name, "history-limit", "5000")
         self.mark = "PS1"
         self.type("PS1='$ '; clear")
 
     def type(self, text, enter=True):
-        self.house.tmux("send-keys", "-t", self.name, "-l", text)
+        self.home.tmux("send-keys", "-t", self.name, "-l", text)
         if enter:
             self.press("Enter")
 
     def press(self, *keys):
-        self.house.tmux("send-keys", "-t", self.name, *keys)
+        self.home.tmux("send-keys", "-t", self.name, *keys)
 
     def screen(self):
         """What is on the screen since the last command was typed, as text."""
-        shown = self.house.tmux("capture-pane", "-p", "-J", "-S", "-2000", "-t", self.name)
+        shown = self.home.tmux("capture-pane", "-p", "-J", "-S", "-2000", "-t", self.name)
         lines = "\n".join(line.rstrip() for line in shown.splitlines()).rstrip()
         return lines[max(0, lines.rfind(self.mark)):]
 
     def colours(self):
-        return self.house.tmux("capture-pane", "-p", "-e", "-S", "-2000", "-t", self.name)
+        return self.home.tmux("capture-pane", "-p", "-e", "-S", "-2000", "-t", self.name)
 
     def wait(self, pattern, patience=PATIENCE):
         """Until the text is there; gives the match."""
@@ -66,11 +66,11 @@ class Terminal:
 
     def keep(self, name):
         """The screen, kept for people to look at."""
-        (self.house.captures / f"{name}.txt").write_text(self.screen().rstrip() + "\n")
-        (self.house.captures / f"{name}.ansi").write_text(self.colours())
+        (self.home.captures / f"{name}.txt").write_text(self.screen().rstrip() + "\n")
+        (self.home.captures / f"{name}.ansi").write_text(self.colours())
 
 
-class House:
+class TestHome:
     def __init__(self, gander, captures, port):
         self.gander, self.captures = Path(gander), Path(captures)
         self.captures.mkdir(parents=True, exist_ok=True)
