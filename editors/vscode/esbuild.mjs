@@ -20,6 +20,8 @@ const extension = await esbuild.build({
   target: "node20",
   format: "cjs",
   external: ["vscode", "bufferutil", "utf-8-validate"],
+  // A dependency looks at it to recognise a browser; the extension host logs an error for each look.
+  define: { navigator: "undefined" },
 });
 const webview = await esbuild.build({
   ...shared,
