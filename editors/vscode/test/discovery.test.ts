@@ -84,7 +84,7 @@ describe("binary discovery", () => {
 describe("hint for Windows", () => {
   it("names WSL and the command, on Windows alone", () => {
     expect(windowsHint("linux", "/home/me")).toEqual({});
-    expect(windowsHint("win32", "C:\\work\\a b")).toMatchObject({ hint: { command: expect.stringContaining('wsl+Ubuntu "/mnt/c/work/a b"') as string } });
+    expect(windowsHint("win32", "C:\\code\\a b")).toMatchObject({ hint: { command: expect.stringContaining('wsl+Ubuntu "/mnt/c/code/a b"') as string } });
     expect(wslPath("relative\\x")).toBe("relative/x");
   });
 });

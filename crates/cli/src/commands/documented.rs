@@ -117,6 +117,7 @@ fn words(command: &str) -> Vec<String> {
 /// placeholder in place of a value.
 fn rejection(words: &[String]) -> Option<String> {
     let error = Cli::try_parse_from(words).err()?;
-    let wrong = [ErrorKind::UnknownArgument, ErrorKind::InvalidSubcommand, ErrorKind::NoEquals].contains(&error.kind());
+    use ErrorKind::{ArgumentConflict, InvalidSubcommand, NoEquals, UnknownArgument};
+    let wrong = [UnknownArgument, InvalidSubcommand, NoEquals, ArgumentConflict].contains(&error.kind());
     wrong.then(|| format!("{}\n{error}", words.join(" ")))
 }
