@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import * as double from "./doubles/vscode";
 import { DiffView, optionOf } from "../src/extension/diffView";
 import { EditorFiles } from "../src/extension/editorFiles";
-import { notifyElicitation, notifyPermission } from "../src/extension/notifications";
+import { QuestionNotifier, notifyElicitation, notifyPermission } from "../src/extension/notifications";
 import { Questions } from "../src/extension/questions";
 import { TokenStore, askForServer, readSettings } from "../src/extension/settings";
 import { StatusBar } from "../src/extension/statusBar";
@@ -152,6 +152,19 @@ describe("notifications", () => {
     fake.answers.push("Show");
     await notifyElicitation("Which?");
     expect(fake.executed).toHaveLength(2);
+  });
+
+  it("announce a question once, when the chat is hidden while it waits", () => {
+    const questions = quietQuestions();
+    let seen = true;
+    const notifier = new QuestionNotifier(questions, () => seen);
+    void ask(questions);
+    notifier.announceUnseen();
+    expect(fake.shown).toEqual([]);
+    seen = false;
+    notifier.announceUnseen();
+    notifier.announceUnseen();
+    expect(fake.shown).toEqual([["The agent asks for permission: Write a.txt", "Once", "Show"]]);
   });
 });
 

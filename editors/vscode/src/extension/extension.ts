@@ -11,7 +11,7 @@ import { clientHandlers } from "./clientHandlers";
 import { registerCommands, runAction } from "./commands";
 import { DIFF_SCHEME, DiffView } from "./diffView";
 import { EditorFiles } from "./editorFiles";
-import { notifyElicitation, notifyPermission } from "./notifications";
+import { QuestionNotifier } from "./notifications";
 import { Questions } from "./questions";
 import { SessionStore } from "./sessionStore";
 import { TokenStore, readSettings } from "./settings";
@@ -44,6 +44,7 @@ export class Extension {
   readonly files: EditorFiles;
   readonly diffs: DiffView;
   readonly questions: Questions;
+  readonly #notifier: QuestionNotifier;
   readonly view: ChatViewProvider;
   readonly #terminals: Terminals;
   readonly #statusBar = new StatusBar();
@@ -55,6 +56,9 @@ export class Extension {
     const link = this.#makeLink();
     this.view = new ChatViewProvider(context.extensionUri, link, this.#version(), () => this.#showState());
     this.questions = this.#makeQuestions(link, toolCalls);
+    this.#notifier = new QuestionNotifier(
+      this.questions, (sessionId) => this.view.isVisible && (sessionId === undefined || sessionId === this.chat.sessionId),
+    );
     this.files = new EditorFiles(() => this.#roots(), randomUUID);
     this.#terminals = new Terminals(openTerminalScreen);
     this.tokens = new TokenStore(context.secrets);
@@ -96,22 +100,22 @@ export class Extension {
         toolCalls.merge(open.request.toolCall);
         const shown = open.request.sessionId === this.chat.sessionId;
         if (shown) link.post({ type: "PERMISSION_REQUEST", payload: { requestId: open.requestId, ...open.request } });
-        if (!shown || !this.view.isVisible) void notifyPermission(open, questions);
         if (open.request.toolCall.kind === "edit") void this.diffs.open(open.request.toolCall.toolCallId, true);
         this.#showState();
       },
       permissionSettled: ({ requestId, request }, optionId) => {
         link.post({ type: "PERMISSION_RESOLVED", payload: { requestId, optionId } });
+        this.#notifier.forget(requestId);
         void this.diffs.close(request.toolCall.toolCallId);
         this.#showState();
       },
       elicitationAsked: ({ requestId, request }) => {
         link.post({ type: "ELICITATION_REQUEST", payload: { requestId, request } });
-        if (!this.view.isVisible) void notifyElicitation(request.message);
         this.#showState();
       },
       elicitationSettled: ({ requestId }) => {
         link.post({ type: "ELICITATION_RESOLVED", payload: { requestId } });
+        this.#notifier.forget(requestId);
         this.#showState();
       },
     });
@@ -177,6 +181,7 @@ export class Extension {
     const waiting = this.questions.permissions.length + this.questions.elicitations.length;
     this.#statusBar.update({ ...this.#state, isRunning: this.chat.isRunning, waiting });
     this.view.setBadge(waiting);
+    this.#notifier.announceUnseen();
     void vscode.commands.executeCommand("setContext", "gander.isRunning", this.chat.isRunning);
   }
 
