@@ -179,9 +179,14 @@ const cases = {
     await poll(async () => (await chat.locator(`#session option[value="${id}"]`).count()) === 1, () => "the terminal's session is not listed");
     await chat.locator("#session").selectOption(id);
     await editor.sees("hello from a terminal");
-    const running = spawn(gander, ["run", "--session", id, "text"], { env, cwd: work, stdio: "ignore" });
+    // A turn that the terminal begins is shown as running, and can be stopped here; its end is shown, too.
+    const running = spawn(gander, ["run", "--session", id, "long"], { env, cwd: work, stdio: "ignore" });
     children.push(running);
+    await chat.locator("button[aria-label=Stop]").click({ timeout: 30_000 });
+    await editor.answered();
+    children.push(spawn(gander, ["run", "--session", id, "text"], { env, cwd: work, stdio: "ignore" }));
     await editor.sees("This is a scripted answer");
+    await editor.answered();
     await editor.send("thought");
     await editor.answered();
     const told = terminal("sessions", "show", id);

@@ -83,7 +83,7 @@ describe("with the real gander", () => {
     expect(child?.signalCode).not.toBe("SIGKILL");
   }, 120_000);
 
-  it("sees what another client says in the same session, live", async () => {
+  it("sees what another client says in the same session, live, and the end of its turn", async () => {
     const first = open();
     await first.connection.connect();
     const { sessionId } = (await first.message("SESSION_CREATED")).payload["session"] as { sessionId: string };
@@ -96,9 +96,25 @@ describe("with the real gander", () => {
     expect(list).toContainEqual(expect.objectContaining({ sessionId, origin: "elsewhere" }));
     await second.chat.handle({ type: "SELECT_SESSION", payload: { sessionId } });
     const word = `text ${randomUUID()}`;
-    await first.send(word, "a2");
+    const turn = first.send(word, "a2");
     await second.message("SESSION_UPDATE", ({ update }) => JSON.stringify(update).includes(word));
-    await second.message("SESSION_UPDATE", ({ update }) => (update as { sessionUpdate: string }).sessionUpdate === "agent_message_chunk");
+    const { messageId } = (await second.message("TURN_STARTED")).payload;
+    const end = await second.message("GENERATION_COMPLETE");
+    expect(end.payload).toEqual({ messageId, stopReason: "end_turn" });
+    // The end is the last word: nothing of the answer comes after it.
+    const isAnswer = ({ type, payload }: (typeof second.sent)[number]) => type === "SESSION_UPDATE" && (payload["update"] as { sessionUpdate: string }).sessionUpdate === "agent_message_chunk";
+    expect(second.sent.findLastIndex(isAnswer)).toBeLessThan(second.sent.indexOf(end));
+    expect(second.sent.filter(isAnswer).map(({ payload }) => (payload["update"] as { content: { text: string } }).content.text).join("")).toContain("It streams in small pieces");
+    await turn;
+    // A turn that is cancelled here ends in both.
+    const long = first.send("long", "a3");
+    const from = second.sent.indexOf(end) + 1;
+    await second.message("SESSION_UPDATE", ({ update }) => (update as { sessionUpdate: string }).sessionUpdate === "agent_message_chunk", from);
+    expect(second.chat.isRunning).toBe(true);
+    await second.chat.handle({ type: "STOP_GENERATION", payload: {} });
+    await long;
+    await second.message("GENERATION_CANCELLED", () => true, from);
+    expect(second.chat.isRunning).toBe(false);
   }, 60_000);
 
   it("answers a client that ignores permission requests as soon as it stops: the turn does not hang", async () => {

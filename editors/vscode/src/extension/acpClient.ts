@@ -10,9 +10,11 @@ import {
 import { type GooseError, type JsonRpcError, clientDisposed, isGooseError, jsonRpcError, jsonRpcTimeout } from "../shared/errors";
 import { isRecord } from "../shared/guards";
 import type { JsonRpcObject } from "./ndjson";
+import { WAIT_METHOD } from "./otherTurns";
 import type { Transport } from "./transport";
 
 export const REQUEST_TIMEOUT_MS = 30_000;
+const UNTIMED: ReadonlySet<string> = new Set([methods.agent.session.prompt, WAIT_METHOD]);
 
 /** What the agent may ask of the editor. `signal` ends a question that was answered elsewhere or belongs to a turn that is over. */
 export interface ClientHandlers {
@@ -66,7 +68,7 @@ export class AcpClient {
     });
   }
 
-  /** A prompt lasts as long as its turn does; everything else must be answered within the time-out. */
+  /** A prompt lasts as long as its turn does, and so does waiting for somebody else's; everything else must be answered within the time-out. */
   request<M extends AgentRequestMethod>(method: M, params: AgentRequestParamsByMethod[M]): Promise<AgentRequestResponsesByMethod[M]> {
     return this.#timed(method, (signal) =>
       this.#connection.agent.request(method, params, { cancellationSignal: signal, stopWaitingOnCancel: true }),
@@ -99,7 +101,7 @@ export class AcpClient {
     if (this.#disposed) throw clientDisposed();
     const controller = new AbortController();
     let timedOut = false;
-    const timer = method === methods.agent.session.prompt ? undefined : setTimeout(() => {
+    const timer = UNTIMED.has(method) ? undefined : setTimeout(() => {
       timedOut = true;
       controller.abort();
     }, this.timeoutMs);

@@ -1,6 +1,6 @@
 /** The conversation: what the webview asks for goes to the agent, what the agent says goes to the webview. */
 import { type ContentBlock, type SessionNotification, type StopReason, methods } from "@agentclientprotocol/sdk";
-import { type GooseError, describeError } from "../shared/errors";
+import { CLIENT_DISPOSED, type GooseError, describeError } from "../shared/errors";
 import { isRecord } from "../shared/guards";
 import { externalLink } from "../shared/links";
 import {
@@ -8,6 +8,7 @@ import {
 } from "../shared/messages";
 import type { ContextChip, FileSearchResult, ProcessStatus, VersionStatus } from "../shared/types";
 import type { ReadyAgent } from "./agentConnection";
+import { OtherTurns, type Turn } from "./otherTurns";
 import { type ReadLines, buildPromptBlocks } from "./promptBlocks";
 import type { Questions } from "./questions";
 import type { SessionStore } from "./sessionStore";
@@ -36,11 +37,6 @@ export interface ChatHost {
   sessionUpdated(notification: SessionNotification): void;
 }
 
-interface Turn {
-  readonly responseId: string;
-  readonly sessionId: string;
-}
-
 export class Chat {
   readonly #sessions: Sessions;
   readonly #tokens = new TokenBatch((messageId, token) => this.#send("STREAM_TOKEN", { messageId, token, done: false }));
@@ -48,6 +44,15 @@ export class Chat {
   #sessionId: string | undefined;
   /** Our prompts that are under way, one for each session at most. */
   readonly #turns = new Map<string, Turn>();
+  /** Turns of other clients that are under way in sessions that were opened here. */
+  readonly #others = new OtherTurns({
+    began: ({ sessionId }) => {
+      this.#sendTurn(sessionId);
+      this.host.turnsChanged(true);
+    },
+    ended: (turn, stopReason) => this.#otherEnded(turn, stopReason),
+    failed: (turn, error) => this.#otherFailed(turn, error),
+  });
   readonly #options = new Map<string, SessionOptions>();
   #status: { status: ProcessStatus; message?: string } = { status: "stopped" };
   /** Loading and creating happen one after the other; the last one that was asked for is shown. */
@@ -62,7 +67,7 @@ export class Chat {
   }
 
   get isRunning(): boolean {
-    return this.#turns.size > 0;
+    return this.#turns.size + this.#others.size > 0;
   }
 
   // What the agent does.
@@ -93,8 +98,9 @@ export class Chat {
     const { sessionId, update } = notification;
     if (update.sessionUpdate === "session_info_update" && update.title) void this.#rename(sessionId, update.title);
     if (this.#sessions.handleReplay(notification)) return;
-    if (sessionId !== this.#sessionId) return;
     const turn = this.#turns.get(sessionId);
+    if (turn === undefined && this.#agent !== undefined) this.#others.handleUpdate(this.#agent, notification);
+    if (sessionId !== this.#sessionId) return;
     const text = answerText(update);
     if (turn !== undefined && text !== undefined) this.#tokens.push(turn.responseId, text);
     else this.#send("SESSION_UPDATE", { sessionId, update });
@@ -194,7 +200,7 @@ export class Chat {
       this.#send("GENERATION_CANCELLED", { messageId: responseId });
       return;
     }
-    if (this.#turns.has(sessionId)) {
+    if (this.#turns.has(sessionId) || this.#others.find(sessionId) !== undefined) {
       await this.#steer(agent, sessionId, sent);
       return;
     }
@@ -231,6 +237,20 @@ export class Chat {
     this.questions.cancelSession(sessionId);
     if (stopReason === "cancelled") this.#send("GENERATION_CANCELLED", { messageId });
     else this.#send("GENERATION_COMPLETE", { messageId, stopReason });
+  }
+
+  #otherEnded({ sessionId, responseId: messageId }: Turn, stopReason: string | null): void {
+    this.host.turnsChanged(this.isRunning);
+    if (sessionId !== this.#sessionId) return;
+    if (stopReason === "cancelled") this.#send("GENERATION_CANCELLED", { messageId });
+    else this.#send("GENERATION_COMPLETE", { messageId, ...(stopReason !== null && { stopReason }) });
+  }
+
+  #otherFailed(turn: Turn, error: unknown): void {
+    // That the agent is gone is told once, for everything that was under way.
+    const isGone = isRecord(error) && error["code"] === CLIENT_DISPOSED;
+    if (!isGone && turn.sessionId === this.#sessionId) this.#fail(this.host.t("The answer could not be completed"), describeError(error));
+    this.#otherEnded(turn, "cancelled");
   }
 
   async #restore(agent: ReadyAgent): Promise<void> {
@@ -282,6 +302,7 @@ export class Chat {
     this.#sendTurn(sessionId);
     this.#sendQuestions();
     await this.#sendList();
+    if (!this.#turns.has(sessionId)) void this.#others.handleOpened(agent, sessionId);
   }
 
   async #entry(agent: ReadyAgent, sessionId: string) {
@@ -319,7 +340,7 @@ export class Chat {
 
   /** A webview that shows a session whose turn is under way must know which answer the next tokens belong to. */
   #sendTurn(sessionId: string): void {
-    const turn = this.#turns.get(sessionId);
+    const turn = this.#turns.get(sessionId) ?? this.#others.find(sessionId);
     if (turn !== undefined && sessionId === this.#sessionId) this.#send("TURN_STARTED", { messageId: turn.responseId });
   }
 
