@@ -311,3 +311,25 @@ def rest_clients_choose_the_workspace_and_read_plain_errors(home, _):
     assert status == 405 and "allowed: GET" in json.dumps(method), method
     one.press("C-c")
     one.ended()
+
+
+@step
+def deleted_sessions_are_gone(home, _):
+    home.gander_run("run", "the-planted-word")
+    one = home.terminal("one")
+    one.run("gander sessions prune --older-than 0s --dry-run")
+    shown = one.ended()
+    assert re.search(r"ID +UPDATED +SIZE +TITLE\n[0-9a-f-]{8,} .* [KM]?i?B +.*the-planted-word", shown), shown
+    assert re.search(r"Would delete 1 session, \d+ [KM]?i?B\.", shown), shown
+    one.run("gander sessions prune --older-than 0s")
+    shown = one.ended()
+    one.keep("15-prune")
+    assert "Deleted 1 session, " in shown, shown
+    began = time.monotonic()
+    while any(b"the-planted-word" in path.read_bytes() for path in (home.root / "data").rglob("*") if path.is_file()):
+        assert time.monotonic() - began < 20, "the word is still on the disk"
+        time.sleep(0.1)
+    one.run("gander doctor | head -n 14")
+    shown = one.ended()
+    one.keep("15-disk-use")
+    assert re.search(r"disk use +\d+ [KM]iB\n +sessions +\d+ [KM]?i?B", shown), shown

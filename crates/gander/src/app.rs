@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use self::build::{
     StoredServices, build_agent_catalog, build_agents, build_extensions_config, build_file_access, build_models,
     build_native, build_run_settings, build_sandbox, build_services, follow_settings, live_policy, load_schedules,
-    own_tools, recovery_policy,
+    on_session_deleted, own_tools, recovery_policy,
 };
 use crate::config::{Config, LiveConfig, Sections};
 
@@ -158,7 +158,7 @@ impl App {
         let hub =
             Hub::with_cache(Arc::clone(&store), Arc::clone(&agents) as _, recovery_policy(&config.sections), cache)
                 .with_default_policy(live_policy(&live))
-                .with_on_deleted(stored.artifacts.on_session_deleted());
+                .with_on_deleted(on_session_deleted(&stored));
         weak.get_or_init(|| hub.weak());
         let (sender, controls) = mpsc::channel(8);
         let services = Arc::new(build_services(&live, hub, agents, stored, &models, tools, sender));

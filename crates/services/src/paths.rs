@@ -196,6 +196,15 @@ pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     std::fs::rename(&draft, path)
 }
 
+/// Bytes that a file or folder takes up on disk. What cannot be looked at counts nothing; links are not followed.
+pub fn disk_use(path: &Path) -> u64 {
+    let Ok(file) = std::fs::symlink_metadata(path) else { return 0 };
+    let entries = if file.is_dir() { std::fs::read_dir(path).ok() } else { None };
+    let below = entries.into_iter().flatten().flatten().map(|entry| disk_use(&entry.path()));
+    // Blocks of the file system: what a sparse file does not have is not on the disk.
+    below.sum::<u64>() + file.blocks() * 512
+}
+
 /// The last lines of a file, for error messages.
 pub fn tail(path: &Path, lines: usize) -> String {
     let mut text = String::new();

@@ -12,6 +12,8 @@ use gander_domain::{Principal, SessionId};
 use gander_runtime::hub::Hub;
 use gander_tools::FileAccess;
 
+use crate::paths;
+
 /// Longer paths are refused: no system opens them.
 const MAX_PATH_BYTES: usize = 4_096;
 
@@ -116,6 +118,38 @@ impl Workspaces {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         made.map_err(|error: io::Error| BadWorkspace::Closed(error.kind().to_string()))?;
         folder.into_os_string().into_string().map_err(|_| BadWorkspace::Impossible)
+    }
+
+    /// Where a session's private folder is, or would be.
+    pub fn scratch_of_session(&self, session: SessionId) -> String {
+        self.scratch.join(session.to_string()).to_string_lossy().into_owned()
+    }
+
+    /// The private folder that this is, or lies in.
+    pub fn scratch_around(&self, workspace: &str) -> Option<String> {
+        let workspace = Path::new(workspace);
+        let named = workspace.strip_prefix(&self.scratch).ok().and_then(|below| below.components().next());
+        let named = named.and_then(|name| name.as_os_str().to_str()?.parse().ok());
+        Some(self.scratch_of_session(named.or_else(|| self.scratch_session(workspace)?)?))
+    }
+
+    /// Removes a private folder that no session needs any more.
+    pub async fn remove_scratch(&self, folder: String) {
+        let path = PathBuf::from(&folder);
+        debug_assert!(path.starts_with(&self.scratch), "only private folders are removed");
+        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(path)).await;
+        match removed.map_err(io::Error::other).and_then(|removed| removed) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, folder, "the private folder of a deleted session is left behind");
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    /// Bytes that the private folder of a session takes up on disk.
+    pub async fn scratch_size(&self, session: SessionId) -> u64 {
+        let folder = self.scratch.join(session.to_string());
+        tokio::task::spawn_blocking(move || paths::disk_use(&folder)).await.unwrap_or(0)
     }
 
     fn check_folder(&self, choice: AllowedFolders, path: &str) -> Result<CheckedFolder, BadWorkspace> {

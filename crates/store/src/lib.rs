@@ -143,6 +143,12 @@ pub trait Store: Send + Sync + 'static {
     /// Whose session this was before it was deleted. None if it was not, or by a version that did not write it down.
     async fn deleted_owner(&self, session: SessionId) -> Result<Option<Principal>, StoreError>;
 
+    /// The sessions that this one began or that are copies of it.
+    async fn children(&self, session: SessionId) -> Result<Vec<SessionId>, StoreError>;
+
+    /// About how many bytes a session's entries take up.
+    async fn session_size(&self, session: SessionId) -> Result<u64, StoreError>;
+
     /// Adds facts of no session; gives the scope's new end.
     async fn append_scope(&self, append: ScopeAppend, sync: Durability) -> Result<Seq, StoreError>;
 

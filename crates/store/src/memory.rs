@@ -179,6 +179,14 @@ impl Store for MemoryStore {
         Ok(self.lock_open()?.deleted_owner(session))
     }
 
+    async fn children(&self, session: SessionId) -> Result<Vec<SessionId>, StoreError> {
+        Ok(self.lock_open()?.children(session))
+    }
+
+    async fn session_size(&self, session: SessionId) -> Result<u64, StoreError> {
+        self.lock_open()?.session_size(session)
+    }
+
     async fn append_scope(&self, append: ScopeAppend, _sync: Durability) -> Result<Seq, StoreError> {
         let mut state = self.lock_open()?;
         state.check_scopes(std::slice::from_ref(&append))?;

@@ -9,7 +9,7 @@ use gander::config::{Origin, SETTINGS, TakesEffect};
 use gander::daemon::{Attached, Hello, ServerError, Want, connect};
 use gander_client::Link;
 use gander_services::models::{ModelPreferences, Models};
-use gander_services::paths::Lock;
+use gander_services::paths::{Lock, disk_use};
 use gander_services::units::ByteSize;
 use gander_store::{SqliteStore, Store, StoreOptions};
 use gander_tools::sandbox::{Layers, SandboxLimits};
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::client;
 use crate::commands::{Context, Exit};
 use crate::output::{Tone, clean};
+use crate::terminal::table::size_text;
 
 pub(super) async fn run(context: Context, rebuild: bool) -> anyhow::Result<Exit> {
     if rebuild {
@@ -45,6 +46,7 @@ async fn rebuild_log(context: &Context) -> anyhow::Result<Exit> {
     let store = SqliteStore::open(StoreOptions::new(paths.data())).await?;
     let sessions = store.rebuild_folds().await?;
     store.close().await?;
+    gander_store::sqlite::rewrite_file(paths.data()).await?;
     context.output.line(&format!("rebuilt the indexes of {sessions} sessions"))?;
     Ok(Exit::Done)
 }
@@ -70,6 +72,7 @@ impl Doctor {
         let data = config.paths.data();
         self.head("\npaths")?;
         self.row("data", &data.display().to_string(), &config.origin("data").to_string())?;
+        self.disk_use()?;
         let file = if config.file.exists() { "read" } else { "not there: gander config init writes one" };
         self.row("settings file", &config.file.display().to_string(), file)?;
         self.row("socket", &config.paths.socket().display().to_string(), "")?;
@@ -82,6 +85,25 @@ impl Doctor {
         self.row("token", &token.display().to_string(), state)?;
         for warning in &config.warnings {
             self.row("warning", warning, "")?;
+        }
+        Ok(())
+    }
+
+    /// How big the data directory is, and each part of it.
+    fn disk_use(&self) -> io::Result<()> {
+        let paths = &self.context.config.paths;
+        let total = disk_use(paths.data());
+        self.row("disk use", &size_text(total), "")?;
+        let log = ["log.db", "log.db-wal", "log.db-shm"].map(|name| disk_use(&paths.data().join(name)));
+        let parts = [
+            ("sessions", log.iter().sum(), "log.db: gander sessions prune deletes old ones"),
+            ("private folders", disk_use(&paths.scratch()), "workspaces of sessions that named none"),
+            ("temporary files", disk_use(&paths.temporary()), "of commands, removed when the server starts"),
+            ("server log", disk_use(&paths.server_log()), "server.log"),
+        ];
+        let others = total.saturating_sub(parts.iter().map(|(_, bytes, _)| bytes).sum());
+        for (name, bytes, what) in parts.into_iter().chain([("others", others, "")]) {
+            self.row(&format!("  {name}"), &size_text(bytes), what)?;
         }
         Ok(())
     }
@@ -221,9 +243,7 @@ impl Doctor {
 /// How full the cache of idle sessions is, in words.
 fn cache(stats: &Value) -> String {
     let number = |name: &str| stats[name].as_u64().unwrap_or_default();
-    let size =
-        |bytes: u64| if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) };
-    format!("{}, {} of {}", number("sessions"), size(number("bytes")), ByteSize(number("limit")))
+    format!("{}, {} of {}", number("sessions"), size_text(number("bytes")), ByteSize(number("limit")))
 }
 
 /// What a command may have, in words.

@@ -37,3 +37,12 @@ pub(crate) fn local_time(micros: i64) -> String {
     let at = jiff::Timestamp::from_microsecond(micros).unwrap_or_default();
     at.to_zoned(TimeZone::system()).strftime("%F %H:%M").to_string()
 }
+
+/// About so many bytes.
+pub(crate) fn size_text(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} B"),
+        1_024..10_485_760 => format!("{} KiB", bytes >> 10),
+        10_485_760.. => format!("{} MiB", bytes >> 20),
+    }
+}

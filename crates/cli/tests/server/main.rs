@@ -20,6 +20,7 @@ mod client_methods;
 mod config;
 mod daemon;
 mod default_settings;
+mod deletion;
 mod docs;
 mod editor;
 mod extensions;

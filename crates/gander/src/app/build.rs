@@ -12,7 +12,7 @@ use gander_gateway::protocols;
 use gander_mcp::Keyring;
 use gander_native::{Native, RunSettings};
 use gander_runtime::backend::goosed::Goosed;
-use gander_runtime::hub::Hub;
+use gander_runtime::hub::{Hub, OnDeleted};
 use gander_services::agents::{Agent, Agents};
 use gander_services::apps::{Apps, listed_app_tools};
 use gander_services::artifacts::{Artifacts, listed_artifact_tools};
@@ -237,6 +237,21 @@ pub(super) fn build_native(
         memories: stored.memories.clone(),
         hub: Arc::default(),
     }
+}
+
+/// What goes with a session that is deleted: artifacts, its recipe, its extensions with their secrets.
+pub(super) fn on_session_deleted(stored: &StoredServices) -> OnDeleted {
+    let artifacts = stored.artifacts.on_session_deleted();
+    let (recipes, extensions) = (Arc::clone(&stored.recipes), Arc::clone(&stored.extensions));
+    Arc::new(move |session| {
+        let artifacts = artifacts(session);
+        let (recipes, extensions) = (Arc::clone(&recipes), Arc::clone(&extensions));
+        Box::pin(async move {
+            artifacts.await;
+            recipes.forget_session(session).await;
+            extensions.forget_session(session).await;
+        })
+    })
 }
 
 /// How files are read for sessions: never those of the server itself.

@@ -40,6 +40,7 @@ impl Hub {
             loop {
                 tokio::select! {
                     () = tokio::time::sleep(MAINTENANCE_INTERVAL) => {}
+                    () = inner.deleted.notified() => {}
                     () = inner.stop.cancelled() => return,
                 }
                 maintain_store(&*inner.store).await;

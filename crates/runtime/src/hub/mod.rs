@@ -18,7 +18,7 @@ use futures::future::BoxFuture;
 use gander_domain::{
     Accepted, Command, Effect, Policy, Principal, Recovery, RunId, Seq, Session, SessionId, SessionInit, SessionView,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -75,6 +75,8 @@ struct Inner {
     draining: AtomicBool,
     stop: CancellationToken,
     on_deleted: OnDeleted,
+    /// Something was deleted: the maintenance that removes it from the disk need not wait for its time.
+    deleted: Notify,
 }
 
 /// Removes what others keep for a session, once the session itself is gone.
@@ -128,6 +130,7 @@ impl Hub {
             draining: AtomicBool::new(false),
             stop: CancellationToken::new(),
             on_deleted: Arc::new(|_| Box::pin(std::future::ready(()))),
+            deleted: Notify::new(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -333,6 +336,7 @@ impl Hub {
         self.inner.deliver(session, SessionRequest::Delete(reply)).await;
         answer.await.unwrap_or(Err(HubError::Gone(session)))?;
         (self.inner.on_deleted)(session).await;
+        self.inner.deleted.notify_one();
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The MCP servers of sessions: those that clients bring along and those that the owner configured.
 
 mod built_in;
+mod deleted_session;
 mod entry;
 mod logins;
 mod networks;

@@ -47,10 +47,27 @@ struct RegistryState {
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum ExtensionFact {
-    Added { range: ExtensionScope, name: String, added: AddedExtension },
-    Removed { range: ExtensionScope, name: String },
-    Restored { range: ExtensionScope, name: String },
-    SwitchedOff { range: ExtensionScope, name: String },
+    Added {
+        range: ExtensionScope,
+        name: String,
+        added: AddedExtension,
+    },
+    Removed {
+        range: ExtensionScope,
+        name: String,
+    },
+    Restored {
+        range: ExtensionScope,
+        name: String,
+    },
+    SwitchedOff {
+        range: ExtensionScope,
+        name: String,
+    },
+    /// The session of this range was deleted.
+    RangeForgotten {
+        range: ExtensionScope,
+    },
 }
 
 impl ExtensionRegistry {
@@ -114,6 +131,25 @@ impl ExtensionRegistry {
         self.write(ExtensionFact::Removed { range, name: name.to_owned() }).await
     }
 
+    /// Forgets everything of a range that is gone, also on the disk.
+    pub(super) async fn forget_range(&self, range: ExtensionScope) -> Result<(), StoreError> {
+        let named: Vec<String> = {
+            let known = self.lock();
+            let added = known.added.keys().filter(|(of, _)| *of == range);
+            added.chain(known.off.iter().filter(|(of, _)| *of == range)).map(|(_, name)| name.clone()).collect()
+        };
+        if named.is_empty() {
+            return Ok(());
+        }
+        for name in &named {
+            let forgotten = self.vault.remove(&vault_key(range, name));
+            forgotten.map_err(|error| StoreError::Invalid(format!("secrets could not be forgotten: {error}")))?;
+        }
+        self.write(ExtensionFact::RangeForgotten { range }).await?;
+        let mut folded = self.log.read().await?;
+        self.log.compact(&mut folded).await.map(drop)
+    }
+
     async fn write(&self, fact: ExtensionFact) -> Result<(), StoreError> {
         let written = self.log.append(&fact).await?;
         self.lock().apply(fact, written);
@@ -144,6 +180,10 @@ impl FactState for RegistryState {
             }
             ExtensionFact::SwitchedOff { range, name } => {
                 self.off.insert((range, name));
+            }
+            ExtensionFact::RangeForgotten { range } => {
+                self.added.retain(|(of, _), _| *of != range);
+                self.off.retain(|(of, _)| *of != range);
             }
         }
     }

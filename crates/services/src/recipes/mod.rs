@@ -144,6 +144,15 @@ impl Recipes {
         Ok(())
     }
 
+    /// Removes the recipe of a session that was deleted.
+    pub async fn forget_session(&self, session: SessionId) {
+        if lock(&self.following).remove(&session)
+            && let Err(error) = self.store.delete_scope(self.session_log(session).scope()).await
+        {
+            tracing::warn!(%error, %session, "the recipe of a deleted session is left behind");
+        }
+    }
+
     fn session_log(&self, session: SessionId) -> FactLog<LastRecipe> {
         FactLog::new(Arc::clone(&self.store), format!("{SCOPE}{session}"))
     }

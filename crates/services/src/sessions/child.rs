@@ -33,3 +33,9 @@ pub async fn start_child(
     let init = SessionInit { session, owner, workspace, folders, settings, parent: Some(parent), meta: None };
     hub.create_with_prompt(caller, init, Vec::new(), command, ack, client_resources).await
 }
+
+/// True for the session of a sub-agent: its id is made from the call that began it, all others are drawn. A copy of a
+/// session has a parent too, but is a session in its own right.
+pub fn is_subagent_session(session: SessionId) -> bool {
+    session.uuid().get_version() == Some(uuid::Version::Custom)
+}

@@ -130,10 +130,4 @@ impl Sessions {
     pub async fn find_proven(&self, session: SessionId) -> Result<SessionSummary, SessionError> {
         Ok(self.hub.store().session_summary(session).await?)
     }
-
-    /// Cancels what runs in a session, then removes it. Who lacks the scope does not learn this way what there is.
-    pub async fn delete(&self, caller: &Caller, session: SessionId) -> Result<(), SessionError> {
-        self.find(caller, session).await?;
-        Ok(self.hub.delete(caller, session).await?)
-    }
 }

@@ -1,10 +1,11 @@
-//! Sessions: created, found, authorised, forked, imported and exported here and nowhere else.
+//! Sessions: created, found, authorised, forked, imported, exported and deleted here and nowhere else.
 //!
 //! Every method takes the caller and shows it its own sessions alone: another's is as unknown as none, whatever is
 //! asked of it. What somebody may read of a session that was found here comes from the hub and the store.
 
 mod child;
 mod create;
+mod delete;
 mod document;
 mod error;
 mod find;
@@ -17,8 +18,9 @@ use std::sync::Arc;
 use gander_domain::Settings;
 use gander_runtime::hub::Hub;
 
-pub use child::{ChildSession, start_child};
+pub use child::{ChildSession, is_subagent_session, start_child};
 pub use create::{FirstPrompt, NewSession, SessionFolder};
+pub use delete::{PruneMode, PrunedSession};
 pub use document::ImportedDocument;
 pub use error::SessionError;
 pub use find::SessionFilter;

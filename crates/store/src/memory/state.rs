@@ -198,6 +198,16 @@ impl MemoryState {
         Ok(())
     }
 
+    pub(super) fn children(&self, session: SessionId) -> Vec<SessionId> {
+        let children = self.sessions.values().filter(|log| log.summary.parent == Some(session));
+        children.map(|log| log.summary.session).collect()
+    }
+
+    pub(super) fn session_size(&self, session: SessionId) -> Result<u64, StoreError> {
+        let sizes = self.log(session)?.entries.iter().map(|entry| serde_json::to_vec(entry).map_or(0, |row| row.len()));
+        Ok(sizes.sum::<usize>() as u64)
+    }
+
     pub(super) fn deleted_owner(&self, session: SessionId) -> Option<Principal> {
         self.deleted.get(&session).cloned()
     }

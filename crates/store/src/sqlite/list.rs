@@ -73,6 +73,17 @@ pub(super) async fn deleted_owner(pool: &SqlitePool, session: SessionId) -> Resu
     Ok(row.and_then(|row| row.get::<Option<String>, _>(0)).map(Principal::named))
 }
 
+pub(super) async fn list_children(pool: &SqlitePool, session: SessionId) -> Result<Vec<SessionId>, StoreError> {
+    let query = sqlx::query("SELECT id FROM session WHERE parent = ? ORDER BY id").bind(session_bytes(session));
+    query.fetch_all(pool).await.map_err(store_error)?.iter().map(|row| session_id(row.get(0))).collect()
+}
+
+pub(super) async fn session_size(pool: &SqlitePool, session: SessionId) -> Result<u64, StoreError> {
+    let query = sqlx::query("SELECT COALESCE(SUM(LENGTH(CAST(body AS BLOB))), 0) FROM entry WHERE session = ?");
+    let row = query.bind(session_bytes(session)).fetch_one(pool).await.map_err(store_error)?;
+    Ok(u64::try_from(row.get::<i64, _>(0)).unwrap_or(0))
+}
+
 pub(super) async fn list_open_runs(
     pool: &SqlitePool,
     after: Option<(RunId, SessionId)>,

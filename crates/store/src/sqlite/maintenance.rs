@@ -1,5 +1,7 @@
 //! What is written beside appends: names, tombstones, compaction, removal and the rebuilding of folds.
 
+use std::sync::atomic::Ordering;
+
 use gander_domain::{Seq, SessionId, Timestamp};
 use serde_json::Value;
 use sqlx::Row as _;
@@ -7,6 +9,7 @@ use sqlx::Row as _;
 use super::failure::store_error;
 use super::plan::{bind_creation, upsert_folds};
 use super::read::{decode_entry_row, seq_column, session_bytes, session_id};
+use super::reclaim::Reclaimed;
 use super::script::Script;
 use super::writer::Invalidates;
 use super::{SqliteStore, read};
@@ -74,12 +77,13 @@ pub(super) fn delete_session_script(session: SessionId, at: Timestamp) -> Script
 /// One bounded piece of maintenance.
 pub(super) async fn maintain(store: &SqliteStore, now: Timestamp) -> Result<MaintenanceReport, StoreError> {
     let purged = purge_deleted_session(store).await?;
+    let reclaimed = if purged.is_none() { reclaim_if_due(store).await? } else { None };
     let grace = i64::try_from(store.grace.as_micros()).unwrap_or(i64::MAX);
     let compacted = compact_ended_run(store, now.micros().saturating_sub(grace)).await?;
     Ok(MaintenanceReport {
         compacted: compacted.unwrap_or_default(),
         purged: purged.unwrap_or_default(),
-        more: purged.is_some() || compacted.is_some(),
+        more: purged.is_some() || compacted.is_some() || reclaimed == Some(Reclaimed::Some),
     })
 }
 
@@ -136,8 +140,23 @@ async fn purge_deleted_session(store: &SqliteStore) -> Result<Option<u64>, Store
         let mut script = Script::new("UPDATE session SET purged = 1 WHERE id = ?");
         script.bind_session(session);
         store.write_script(script, Durability::Relaxed, Invalidates::Nothing).await?;
+        store.shared.reclaim_due.store(true, Ordering::Relaxed);
     }
     Ok(Some(removed))
+}
+
+/// Removes from the disk what was deleted: once for all rows that are gone. Whoever still reads them is not waited for;
+/// the next round tries again.
+async fn reclaim_if_due(store: &SqliteStore) -> Result<Option<Reclaimed>, StoreError> {
+    // Taken before: what is deleted meanwhile makes it due again.
+    if !store.shared.reclaim_due.swap(false, Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let reclaimed = store.reclaim().await;
+    if !matches!(reclaimed, Ok(Reclaimed::All)) {
+        store.shared.reclaim_due.store(true, Ordering::Relaxed);
+    }
+    reclaimed.map(Some)
 }
 
 /// Compacts one run that ended long ago; `None` if there is none.

@@ -9,6 +9,7 @@ mod maintenance;
 mod open;
 mod plan;
 mod read;
+mod reclaim;
 mod runs;
 mod script;
 mod shared;
@@ -25,6 +26,7 @@ use serde_json::Value;
 use sqlx::sqlite::{SqlitePool, SqlitePoolOptions};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use self::reclaim::Reclaimed;
 use self::script::Script;
 use self::shared::StoreShared;
 use self::writer::{Invalidates, Pending, Write, Writer, WriterJob};
@@ -35,6 +37,7 @@ use super::{
 };
 pub use list::list_statements;
 pub use open::library_version;
+pub use reclaim::rewrite_file;
 pub use shared::Faults;
 
 /// Health is asked of the disk again after this time.
@@ -82,9 +85,12 @@ impl SqliteStore {
             drop(lock::open_private(&path)?);
             lock::sync_directory(&directory)?;
         }
+        // A server that was killed left pages as they were before its last deletions.
+        let has_leftovers = directory.join("log.db-wal").exists();
         let mut connection = open::open_writer(&path, max_pages).await?;
         let incarnation = open::read_incarnation(&mut connection).await?;
         let shared = Arc::new(StoreShared::new(incarnation.number, faults));
+        shared.reclaim_due.store(has_leftovers, Ordering::Relaxed);
         let (jobs, waiting) = mpsc::channel(1024);
         let checkpointer = checkpointer::Checkpointer::start(&path);
         let heads = heads::Heads::default();
@@ -103,6 +109,10 @@ impl SqliteStore {
         let incarnation = self.request(WriterJob::NewIncarnation).await?;
         self.shared.incarnation.store(incarnation, Ordering::Relaxed);
         Ok(incarnation)
+    }
+
+    async fn reclaim(&self) -> Result<Reclaimed, StoreError> {
+        self.request(WriterJob::Reclaim).await
     }
 
     async fn request<T>(
@@ -255,12 +265,21 @@ impl Store for SqliteStore {
             Invalidates::Session(session),
         )
         .await?;
+        self.shared.reclaim_due.store(true, Ordering::Relaxed);
         self.shared.feeds.end_session(session);
         Ok(())
     }
 
     async fn deleted_owner(&self, session: SessionId) -> Result<Option<Principal>, StoreError> {
         list::deleted_owner(&self.readers, session).await
+    }
+
+    async fn children(&self, session: SessionId) -> Result<Vec<SessionId>, StoreError> {
+        list::list_children(&self.readers, session).await
+    }
+
+    async fn session_size(&self, session: SessionId) -> Result<u64, StoreError> {
+        list::session_size(&self.readers, session).await
     }
 
     async fn append_scope(&self, append: ScopeAppend, sync: Durability) -> Result<Seq, StoreError> {
@@ -286,14 +305,16 @@ impl Store for SqliteStore {
             Durability::Relaxed,
             Invalidates::Nothing,
         )
-        .await
-        .map(drop)
+        .await?;
+        self.shared.reclaim_due.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     async fn delete_scope(&self, scope: &str) -> Result<(), StoreError> {
         let mut script = Script::new("DELETE FROM scope WHERE name = ?");
         script.bind(scope.to_owned());
         self.write_script(script, Durability::Barrier, Invalidates::Scope(scope.to_owned())).await?;
+        self.shared.reclaim_due.store(true, Ordering::Relaxed);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, Sq
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
 
 use super::failure::store_error;
+use super::reclaim;
 use crate::StoreError;
 
 /// Earlier versions can corrupt a WAL file that is reset while another connection checkpoints it.
@@ -19,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0003_runs_by_time.sql"),
     include_str!("../../migrations/sqlite/0004_held_questions.sql"),
     include_str!("../../migrations/sqlite/0005_deleted_owner.sql"),
+    include_str!("../../migrations/sqlite/0006_sessions_by_parent.sql"),
 ];
 
 /// How every connection is opened.
@@ -43,9 +45,13 @@ pub(super) async fn open_writer(path: &Path, max_pages: Option<u32>) -> Result<S
         .pragma("journal_size_limit", "16777216")
         .pragma("fullfsync", "1")
         .pragma("checkpoint_fullfsync", "1")
-        .pragma("secure_delete", "FAST");
+        // What is deleted is overwritten, in pages that stay in use and in those that become free.
+        .pragma("secure_delete", "ON");
     if let Some(pages) = max_pages {
         options = options.pragma("max_page_count", pages.to_string());
+    }
+    if std::fs::metadata(path).is_ok_and(|file| file.len() == 0) {
+        reclaim::prepare_new_file(path).await?;
     }
     let mut connection = options.connect().await.map_err(store_error)?;
     assert_version(&mut connection).await?;

@@ -18,6 +18,8 @@ pub(super) struct StoreShared {
     pub(super) counters: Counters,
     pub(super) faults: Faults,
     pub(super) incarnation: AtomicU32,
+    /// Something was deleted of which the file or the write-ahead log still holds pages.
+    pub(super) reclaim_due: AtomicBool,
     mode: Mutex<Mode>,
     last_commit: Mutex<Option<Instant>>,
     /// Since when the writer is at what it does now.

@@ -15,6 +15,7 @@ use super::heads::Heads;
 use super::lock::Lock;
 use super::open::{Incarnation, begin_incarnation};
 use super::plan::{self, CommitPlan};
+use super::reclaim::{self, Reclaimed};
 use super::script::{Cached, Script};
 use super::shared::StoreShared;
 use crate::{Alias, Append, BusyTimeout, Claim, Committed, Durability, Epoch, ScopeAppend, StoreError};
@@ -40,6 +41,8 @@ pub(super) enum WriterJob {
     /// A small synced commit, to see whether that works.
     Probe(oneshot::Sender<Result<(), StoreError>>),
     NewIncarnation(oneshot::Sender<Result<u32, StoreError>>),
+    /// Gives free pages back to the system and empties the write-ahead log.
+    Reclaim(oneshot::Sender<Result<Reclaimed, StoreError>>),
     Close(oneshot::Sender<Result<(), StoreError>>),
 }
 
@@ -100,7 +103,7 @@ impl WriterJob {
         match self {
             Self::Append(pending) => pending.append.busy_timeout == BusyTimeout::Long,
             Self::Claim(..) | Self::Scope(..) | Self::Write(..) | Self::Probe(_) => false,
-            Self::NewIncarnation(_) | Self::Close(_) => true,
+            Self::NewIncarnation(_) | Self::Reclaim(_) | Self::Close(_) => true,
         }
     }
 }
@@ -135,7 +138,8 @@ impl Writer {
                     | WriterJob::Scope(..)
                     | WriterJob::Write(..)
                     | WriterJob::Probe(_)
-                    | WriterJob::NewIncarnation(_)) => {
+                    | WriterJob::NewIncarnation(_)
+                    | WriterJob::Reclaim(_)) => {
                         self.commit_batch(batch.take(), Attempt::Together).await;
                         self.handle_job(other).await;
                     }
@@ -157,6 +161,7 @@ impl Writer {
             WriterJob::Write(write, reply) => send_reply(reply, self.execute_write(write).await),
             WriterJob::Probe(reply) => send_reply(reply, self.probe().await),
             WriterJob::NewIncarnation(reply) => send_reply(reply, self.new_incarnation().await),
+            WriterJob::Reclaim(reply) => send_reply(reply, self.reclaim().await),
             WriterJob::Append(_) | WriterJob::Close(_) => unreachable!("taken by the loop"),
         }
     }
@@ -332,6 +337,13 @@ impl Writer {
     async fn new_incarnation(&mut self) -> Result<u32, StoreError> {
         self.shared.check_writable()?;
         begin_incarnation(&mut self.connection).await
+    }
+
+    async fn reclaim(&mut self) -> Result<Reclaimed, StoreError> {
+        self.shared.check_writable()?;
+        // Whatever a statement here does to the level, the next commit sets its own.
+        self.level = None;
+        reclaim::reclaim(&mut self.connection).await
     }
 
     /// From now on a power cut may lose something: the next start must know.

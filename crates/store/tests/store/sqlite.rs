@@ -183,6 +183,39 @@ async fn deleted_text_leaves_the_file() {
     assert!(!file.windows(13).any(|window| window == b"unforgettable"));
 }
 
+/// Pages of what is deleted leave the file while the store runs: the write-ahead log as well, and files of earlier
+/// versions, which did not give pages back.
+#[tokio::test]
+async fn deleted_pages_are_given_back_while_it_runs() {
+    for earlier_version in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        if earlier_version {
+            let mut connection = raw(directory.path()).await;
+            let schema = include_str!("../../migrations/sqlite/0001_log.sql");
+            sqlx::raw_sql(schema).execute(&mut connection).await.unwrap();
+            sqlx::raw_sql("PRAGMA user_version = 1").execute(&mut connection).await.unwrap();
+        }
+        let store = open(StoreOptions::new(directory.path())).await;
+        let mut story = Story::new(1);
+        story.create(&store).await;
+        for _ in 0..40 {
+            story.push(Event::Unknown("the secret word ".repeat(4_000).into())).send(&store).await.unwrap();
+        }
+        assert!(on_disk(directory.path(), "the secret word"));
+        store.delete(story.session, Timestamp::default()).await.unwrap();
+        while store.maintain(LONG_AFTER).await.unwrap().more {}
+        assert!(!on_disk(directory.path(), "the secret word"), "earlier version: {earlier_version}");
+        let size = std::fs::metadata(directory.path().join("log.db")).unwrap().len();
+        assert!(size < 200 << 10, "earlier version: {earlier_version}, bytes: {size}");
+        store.close().await.unwrap();
+    }
+}
+
+fn on_disk(directory: &Path, text: &str) -> bool {
+    let files = std::fs::read_dir(directory).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+    files.into_iter().any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
+}
+
 #[tokio::test]
 async fn a_power_cut_begins_a_new_life() {
     let directory = tempfile::tempdir().unwrap();
@@ -219,7 +252,7 @@ async fn an_older_schema_is_brought_up_and_a_newer_one_refused() {
     store.close().await.unwrap();
     sqlx::query("PRAGMA user_version = 99").execute(&mut connection).await.unwrap();
     let refused = SqliteStore::open(StoreOptions::new(directory.path())).await.err();
-    assert_eq!(refused, Some(StoreError::Newer { found: 99, known: 5 }));
+    assert_eq!(refused, Some(StoreError::Newer { found: 99, known: 6 }));
 }
 
 #[tokio::test]

@@ -1,15 +1,18 @@
 //! `gander sessions`: what there is, and what becomes of it.
 
 mod list;
+mod prune;
 mod show;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use gander_client::AgentConnection;
 use gander_services::paths::write_private;
+use gander_services::units::DurationSetting;
 use serde_json::{Value, json};
 
 use super::client;
@@ -62,11 +65,20 @@ pub(in crate::commands) enum SessionsCommand {
         /// The title
         title: String,
     },
-    /// Delete sessions for ever
+    /// Delete sessions for ever: their content is overwritten on disk; artifacts and private folders go too
     Delete {
         /// Session IDs, or their beginnings
         #[arg(required = true)]
         ids: Vec<String>,
+    },
+    /// Delete every session that nobody used for a time; those that run or wait for you stay
+    Prune {
+        /// Such as 30d, 12h or 90m
+        #[arg(long, value_name = "TIME", value_parser = DurationSetting::from_str)]
+        older_than: DurationSetting,
+        /// Only print what would be deleted
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 
@@ -85,6 +97,9 @@ pub(super) async fn run(context: Context, command: SessionsCommand) -> anyhow::R
         SessionsCommand::Export { id, output } => {
             let id = resolve_session(&mut connection, &id).await?;
             export(&context, &mut connection, &id, output.as_deref()).await?;
+        }
+        SessionsCommand::Prune { older_than, dry_run } => {
+            prune::prune(&context, &mut connection, older_than.0, dry_run).await?;
         }
         SessionsCommand::Import { file, cwd } => import(&context, &mut connection, &file, cwd.as_deref()).await?,
         SessionsCommand::Rename { id, title } => {

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use gander_domain::caller::Transport;
-use gander_domain::{Command, ServiceError, SessionId};
+use gander_domain::{Command, ServiceError, SessionId, Timestamp};
 use gander_runtime::hub::Ack;
 use gander_services::errors::{denied, refusal, unavailable};
 use gander_services::extensions::ExtensionEntry;
-use gander_services::sessions::{ImportedDocument, SessionFolder};
+use gander_services::sessions::{ImportedDocument, PruneMode, PrunedSession, SessionFolder};
 use gander_services::trust::TrustError;
 use gander_services::{Control, ListenSecurity, Services, TicketReach, extension_changes as changes};
 use gander_tools::BuiltIn;
@@ -35,6 +35,7 @@ pub(super) async fn handle_gander_method(
         "_gander/session/import" => import_session(services, peer, params).await,
         "_gander/session/rename" => rename_session(services, peer, params).await,
         "_gander/sessions/list" => session_overview::list_overview(services, peer, read_params(params)?).await,
+        "_gander/sessions/prune" => prune_sessions(services, peer, params).await,
         "_gander/session/find" => session_overview::find_by_prefix(services, peer, read_params(params)?).await,
         "_gander/catalog" => Ok(session_overview::show_catalog(services, read_params(params)?).await),
         "_gander/session/show" => show_session(services, peer, &params).await,
@@ -87,6 +88,15 @@ struct MaybeNamed {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Prune {
+    /// Microseconds since 1970: whatever was used since then stays.
+    before: Timestamp,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Deserialize)]
 struct Import {
     log: Value,
     #[serde(default)]
@@ -121,6 +131,16 @@ struct Ticket {
 async fn export_session(services: &Services, peer: &ClientPeer, params: &Value) -> Result<Value, ServiceError> {
     let Named { session_id } = read_params(params.clone())?;
     Ok(services.sessions.export_document(&peer.caller, session_id).await?)
+}
+
+async fn prune_sessions(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Prune { before, dry_run } = read_params(params)?;
+    let mode = if dry_run { PruneMode::DryRun } else { PruneMode::Delete };
+    let pruned = services.sessions.prune(&peer.caller, before, mode).await?;
+    let rows = pruned.iter().map(|PrunedSession { summary, bytes }| {
+        json!({ "sessionId": summary.session, "title": summary.title, "updatedAt": summary.updated_at, "bytes": bytes })
+    });
+    Ok(json!({ "sessions": rows.collect::<Vec<_>>() }))
 }
 
 async fn import_session(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {

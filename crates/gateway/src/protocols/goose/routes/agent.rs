@@ -245,11 +245,7 @@ async fn start_recipe(
             apply_recipe(services, &peer.caller, &view, ApplyRecipe { recipe, ..ApplyRecipe::default() }).await
         {
             // Nobody heard of it yet.
-            services
-                .hub
-                .delete(&peer.caller, session)
-                .await
-                .map_err(|error| GooseError::from(gander_services::errors::refusal(session, &error)))?;
+            services.sessions.delete(&peer.caller, session).await?;
             return Err(refusal.into());
         }
     }
