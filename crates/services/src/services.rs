@@ -44,6 +44,8 @@ pub struct Services {
     pub workspaces: Workspaces,
     /// A longer line or message is refused.
     pub max_line_bytes: usize,
+    /// How long a question waits for a client before the client's stream speaks of it; `None`: for ever.
+    pub reminder_delay: Option<Duration>,
     /// What was put away under a name.
     pub artifacts: Artifacts,
     /// Values that outlive a session.

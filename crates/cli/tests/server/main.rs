@@ -41,6 +41,7 @@ mod semantics;
 mod served;
 mod server_command;
 mod tls;
+mod unanswered;
 mod upgrade;
 
 /// Not a test: the MCP server that others start, when this executable is started as one.

@@ -311,6 +311,7 @@ pub(super) fn build_services(
         schedule_meta: protocols::goose::sessions::schedule_meta,
         files: stored.files,
         max_line_bytes: config.sections.limits.line.len(),
+        reminder_delay: config.sections.permissions.reminder_delay(),
         grants: stored.grants,
         trust: stored.trust,
         extensions: stored.extensions,

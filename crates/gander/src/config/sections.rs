@@ -1,6 +1,7 @@
 //! The values by section, typed: what the rest of the server reads.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use gander_agent::AgentSettings;
 use gander_domain::{Effort, Policy};
@@ -71,6 +72,15 @@ pub struct PermissionsSection {
     pub policy: Policy,
     /// Rules on top of it.
     pub rules: Vec<Rule>,
+    /// How long a question waits before the stream of a client that may not show it speaks of it.
+    pub remind_after: DurationSetting,
+}
+
+impl PermissionsSection {
+    /// How long a question waits before a stream speaks of it; `None`: for ever.
+    pub fn reminder_delay(&self) -> Option<Duration> {
+        Some(self.remind_after.0).filter(|time| !time.is_zero())
+    }
 }
 
 /// How much tools may take.

@@ -65,6 +65,11 @@ pub const SETTINGS: &[Setting] = &[
         "[]",
         "Rules per tool and argument pattern, such as { tool = \"shell\", pattern = \"cargo test*\", action = \"allow\" }; the strictest matching rule wins: deny over ask over allow.",
     ),
+    value(
+        "permissions.remind_after",
+        r#""20s""#,
+        "How long a permission request waits for an ACP client that has not shown that it can answer one, before its stream says what waits and how to answer it elsewhere. \"0s\": never.",
+    ),
     value("agent.max_turns", "100", "Maximum model calls in one run."),
     value("agent.retries", "3", "How often a failed model call is retried."),
     value("agent.retry_after_ms", "1000", "Delay before the first retry, in milliseconds; it doubles with each retry."),
@@ -298,6 +303,7 @@ impl Setting {
     pub fn takes_effect(&self) -> TakesEffect {
         match (self.section(), self.key) {
             (_, "permissions.rules") => TakesEffect::NextDecision,
+            (_, "permissions.remind_after") => TakesEffect::Restart,
             ("model" | "agent" | "permissions" | "tools", _) | (_, "sandbox.network") => TakesEffect::NextRun,
             _ => TakesEffect::Restart,
         }

@@ -23,6 +23,13 @@ pub struct ClientAbilities {
     pub v2: bool,
 }
 
+impl ClientAbilities {
+    /// Who can show forms, addresses or notices is more than a reader of text, and shows permission requests too.
+    pub fn shows_questions(&self) -> bool {
+        self.forms || self.visits || self.notices
+    }
+}
+
 impl From<&ClientCapabilities> for ClientAbilities {
     fn from(client: &ClientCapabilities) -> Self {
         let session = client.session.as_ref();

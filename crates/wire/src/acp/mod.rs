@@ -27,7 +27,7 @@ mod v2;
 pub use abilities::ClientAbilities;
 pub use acp_options::AcpOptions;
 pub use client::AgentClient;
-pub use connection::Connection;
+pub use connection::{Connection, ReminderForm};
 pub use dialect::Dialect;
 pub use host_calls::{HostAnswer, HostCall, HostCallError, HostCallId};
 pub use output::{SessionUpdateOut, join_updates, project_entry};

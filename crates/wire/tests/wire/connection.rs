@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use expect_test::expect;
 use gander_domain::{
-    Accepted, Command, Delta, DeltaKind, Entry, IfBusy, Notice, Outcome, Report, RunId, ServiceError, SessionCatalog,
+    Accepted, Command, Delta, DeltaKind, IfBusy, Notice, Outcome, Report, RunId, ServiceError, SessionCatalog,
     SettingsPatch, Severity, StopReason, Timestamp,
 };
 use gander_testkit::{SessionScript, build};
@@ -400,20 +400,9 @@ fn notices_go_to_those_who_show_them_and_never_into_a_replay() {
     able.feed(&script.log);
     let mut late = TestConnection::loading(&script.log);
     late.feed(&script.log);
-    let mut poor = poor(&script.log);
+    let mut poor = TestConnection::plain(&script.log[..1]);
     poor.feed(&script.log);
     assert_eq!((told(&mut able), told(&mut late), told(&mut poor)), (1, 0, 0));
-}
-
-/// A client that offers nothing.
-fn poor(log: &[Entry]) -> TestConnection {
-    let mut test_connection = TestConnection::fresh();
-    test_connection.call("initialize", json!({ "protocolVersion": 1 }));
-    test_connection.call("session/new", json!({}));
-    let Intent::NewSession { ticket, .. } = test_connection.intent() else { panic!("no session") };
-    test_connection.connection.handle_opened(ticket, view(&log[..1]), catalog());
-    test_connection.lines();
-    test_connection
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::common::{TestConnection, asking, catalog, question, short, view};
 use gander_domain::{Accepted, Command};
 use gander_testkit::{SessionScript, build};
 use gander_wire::acp::host_calls::TerminalExit;
-use gander_wire::acp::{HostAnswer, HostCall, HostCallError, Intent, Withdrawal};
+use gander_wire::acp::{HostAnswer, HostCall, HostCallError, Intent, ReminderForm, Withdrawal};
 use serde_json::{Value, json};
 
 #[test]
@@ -20,6 +20,49 @@ fn an_open_question_is_asked_after_resume() {
         short(&test_connection.lines()),
         ["result other", "session/request_permission", "available_commands_update"]
     );
+}
+
+/// A client that offers nothing, asked a question; gives what it is reminded with.
+fn remind(test_connection: &mut TestConnection, form: ReminderForm) -> Vec<Value> {
+    test_connection.lines();
+    test_connection.connection.remind_of_question((build::session(1), build::question_id(7)), form);
+    test_connection.lines()
+}
+
+#[test]
+fn who_is_silent_is_told_once_what_waits_and_who_answers_is_not() {
+    let mut script = asking();
+    let mut silent = TestConnection::plain(&script.log[..1]);
+    silent.feed(&script.log[1..]);
+    assert_eq!(silent.connection.poll_asked(), Some((build::session(1), build::question_id(7))));
+    assert_eq!(silent.connection.poll_asked(), None, "each question comes once");
+    let told = remind(&mut silent, ReminderForm::Update);
+    assert_eq!(short(&told), ["agent_message_chunk"]);
+    assert!(told[0].to_string().contains(&format!("gander watch {}", build::session(1))), "{told:?}");
+    let mut able = TestConnection::open(&script.log[..1]);
+    able.feed(&script.log[1..]);
+    assert_eq!(remind(&mut able, ReminderForm::Update), Vec::<Value>::new(), "who shows notices shows questions");
+    let chosen = json!({ "outcome": { "outcome": "selected", "optionId": "allow" } });
+    silent.send(&json!({ "jsonrpc": "2.0", "id": question(), "result": chosen }));
+    let Intent::Command { command, .. } = silent.intent() else { panic!("no answer") };
+    assert_eq!(remind(&mut silent, ReminderForm::Update), Vec::<Value>::new(), "it has shown that it answers");
+    script.command(command).unwrap();
+    silent.feed(&script.log);
+    assert_eq!(remind(&mut silent, ReminderForm::Update), Vec::<Value>::new(), "nothing waits any more");
+}
+
+#[test]
+fn a_client_without_a_stream_is_told_by_the_answer_to_its_prompt() {
+    let script = asking();
+    let mut test_connection = TestConnection::plain(&script.log[..1]);
+    test_connection.prompt(test_connection.session(), build::run(5));
+    test_connection.feed(&script.log[1..]);
+    let told = remind(&mut test_connection, ReminderForm::PromptAnswer);
+    assert_eq!(
+        (told.len(), &told[0]["result"]["stopReason"], &told[0]["result"]["question"]["id"]),
+        (1, &json!("awaiting"), &json!(question()))
+    );
+    assert!(!test_connection.connection.is_busy());
 }
 
 #[test]

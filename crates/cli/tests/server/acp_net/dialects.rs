@@ -9,13 +9,13 @@ use crate::acp_net::socket::Socket;
 use crate::acp_net::test_server::TestServer;
 
 /// A client of the legacy dialect of goose's unified server: it knows one id, and reads the answer where it asked.
-struct Goosed {
+pub(crate) struct Goosed {
     http_client: AcpHttpClient,
-    session: String,
+    pub(crate) session: String,
 }
 
 impl Goosed {
-    async fn begin(http_client: &AcpHttpClient, params: Value) -> anyhow::Result<(Self, Value)> {
+    pub(crate) async fn begin(http_client: &AcpHttpClient, params: Value) -> anyhow::Result<(Self, Value)> {
         let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
         let answer = http_client.post(&[], hello.to_string().as_bytes()).await?;
         ensure!(answer.status == 200, "{answer:?}");
@@ -27,7 +27,7 @@ impl Goosed {
         self.http_client.post(&[("Acp-Session-Id", &self.session)], message.to_string().as_bytes()).await
     }
 
-    async fn call(&self, method: &str, params: Value) -> anyhow::Result<Value> {
+    pub(crate) async fn call(&self, method: &str, params: Value) -> anyhow::Result<Value> {
         let answer = self.post(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await?;
         ensure!(answer.status == 200, "{answer:?}");
         Ok(answer.json())

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use gander_store::clock::SystemIds;
+use gander_wire::acp::ReminderForm;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -71,8 +72,7 @@ impl AcpClient {
             if framing.is_closed() {
                 return sending.write_all(writer, FINAL_RESPONSES_TIMEOUT).await;
             }
-            let unsent = sending.len() + self.connection.outbox().bytes().len();
-            let (free, listens) = (unsent < MAX_UNSENT, self.can_take_requests(unsent));
+            let (free, listens) = self.capacity(sending.len());
             let paused = resume > Instant::now();
             if listens && !paused && std::mem::take(&mut held) {
                 resume = Instant::now() + self.handle_input(framing).await;
@@ -85,6 +85,7 @@ impl AcpClient {
                 Ok(()) = self.relisted.changed(), if free => self.refresh_catalogs(),
                 Some(ask) = self.host_asks.recv(), if free => self.asks.send_request(ask, &mut self.connection),
                 call = self.asks.next_abandoned() => self.connection.cancel_host_call(call),
+                due = self.reminders.next_due() => self.connection.remind_of_question(due, ReminderForm::Update),
                 () = ending.soon.cancelled(), if !ends => ends = true,
                 () = ending.now.cancelled() => {
                     framing.shut_down();
@@ -109,8 +110,10 @@ impl AcpClient {
         }
     }
 
-    fn can_take_requests(&self, unsent: usize) -> bool {
-        unsent < MAX_UNSENT_RESPONSES && self.work.len() < MAX_CONCURRENT_REQUESTS
+    /// Whether there is room for entries, and for further requests, while so many bytes are on their way.
+    fn capacity(&mut self, sending: usize) -> (bool, bool) {
+        let unsent = sending + self.connection.outbox().bytes().len();
+        (unsent < MAX_UNSENT, unsent < MAX_UNSENT_RESPONSES && self.work.len() < MAX_CONCURRENT_REQUESTS)
     }
 
     /// Takes in whole messages, each with all that follows from it, so that commands keep their order. Gives how long

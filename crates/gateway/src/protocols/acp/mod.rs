@@ -8,6 +8,7 @@ mod host_calls;
 mod intents;
 mod linked_files;
 mod mcp_servers;
+mod reminders;
 pub(crate) mod routes;
 mod session_list;
 mod session_overview;
@@ -30,6 +31,7 @@ use tokio::task::JoinSet;
 pub use self::driver::ShutdownSignals;
 use self::host_calls::{HostCalls, HostRequest};
 use self::intents::FinishedIntent;
+use self::reminders::Reminders;
 pub use self::state::{AcpProtocol, AcpState};
 pub use self::streamable_http::{
     Addressed, CloseOutcome, Connections, CreateOutcome, OpenError, OpenOutcome, OpenRequest, PostOutcome,
@@ -103,6 +105,8 @@ struct AcpClient {
     form: DeltaForm,
     /// The id of the session that an introduction brings along, if it is not to be a new one each time.
     reserved: Option<SessionId>,
+    /// Questions that nobody may have seen.
+    reminders: Reminders,
 }
 
 impl AcpClient {
@@ -115,6 +119,7 @@ impl AcpClient {
             Some(dialect) => connection.with_dialect(dialect),
             None => connection,
         };
+        let reminders = Reminders::new(services.reminder_delay);
         Self {
             follows: Subscriptions::new(Arc::clone(&services.clients)),
             relisted: services.agents.changes(),
@@ -129,6 +134,7 @@ impl AcpClient {
             denied: None,
             form: DeltaForm::Joined,
             reserved: None,
+            reminders,
         }
     }
 
@@ -160,6 +166,9 @@ impl AcpClient {
     async fn carry_out_intents(&mut self) {
         while let Some(intent) = self.connection.poll_intent() {
             self.carry_out_intent(intent).await;
+        }
+        while let Some((session, question)) = self.connection.poll_asked() {
+            self.reminders.schedule(session, question);
         }
     }
 

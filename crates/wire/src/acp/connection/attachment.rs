@@ -39,6 +39,8 @@ pub(super) struct Attachment {
     turn: Option<UsageTotals>,
     /// Changes of settings that were accepted and have not gone by yet, oldest first.
     ahead: VecDeque<SettingsPatch>,
+    /// Questions that were put to the client, until somebody takes note of them.
+    asked: VecDeque<QuestionId>,
 }
 
 /// A history that is being told.
@@ -66,6 +68,7 @@ impl Attachment {
             meta: None,
             turn: None,
             ahead: VecDeque::new(),
+            asked: VecDeque::new(),
         }
     }
 
@@ -83,8 +86,8 @@ impl Attachment {
     /// Begins at the first entry, and none of it is history.
     pub(super) fn attach_unsaved(session: SessionId, catalog: Arc<SessionCatalog>) -> Self {
         let prefix = UpdatePrefix::new(session);
-        let ahead = VecDeque::new();
-        Self { prefix, view: None, catalog, replay: None, said: Vec::new(), meta: None, turn: None, ahead }
+        let (ahead, asked) = (VecDeque::new(), VecDeque::new());
+        Self { prefix, view: None, catalog, replay: None, said: Vec::new(), meta: None, turn: None, ahead, asked }
     }
 
     /// Begins again with a history that is being told.
@@ -176,11 +179,17 @@ impl Attachment {
         self.said.push(parts);
     }
 
-    pub(super) fn ask_open_questions(&self, peer: &mut Peer<ClientQuestion>, abilities: ClientAbilities) {
+    pub(super) fn ask_open_questions(&mut self, peer: &mut Peer<ClientQuestion>, abilities: ClientAbilities) {
         let Some(view) = &self.view else { return };
         for question in view.run.iter().flat_map(|run| &run.questions) {
             ask_client(peer, abilities, view, question);
+            self.asked.push_back(question.id);
         }
+    }
+
+    /// The next question that was put to the client.
+    pub(super) fn pop_asked(&mut self) -> Option<QuestionId> {
+        self.asked.pop_front()
     }
 }
 
@@ -388,6 +397,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         self.peer.out.set_origin(origin);
         if let Some(view) = &self.attachment.view {
             ask_client(self.peer, self.abilities, view, question);
+            self.attachment.asked.push_back(question.id);
         }
     }
 

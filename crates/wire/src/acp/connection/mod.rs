@@ -2,6 +2,7 @@
 
 mod attachment;
 mod log_meta;
+mod reminder;
 mod requests;
 mod results;
 mod resume;
@@ -15,6 +16,7 @@ use gander_domain::{
 use serde_json::value::RawValue;
 
 use self::attachment::{Attachment, EntryFeed};
+pub use self::reminder::ReminderForm;
 use self::results::PendingRequest;
 use super::abilities::ClientAbilities;
 use super::dialect::{Dialect, DialectState};
@@ -61,6 +63,8 @@ pub struct Connection {
     intents: VecDeque<Intent>,
     /// How often this client answered an open question with what it does not offer.
     unfit: HashMap<QuestionId, u32>,
+    /// The client has answered a question: its person sees them.
+    answers: bool,
     numbers: u64,
 }
 
@@ -116,6 +120,7 @@ impl Connection {
             prompts: HashMap::new(),
             intents: VecDeque::new(),
             unfit: HashMap::new(),
+            answers: false,
             numbers: 0,
         }
     }
@@ -274,10 +279,15 @@ impl Connection {
         let Some(open) = view.run.as_ref().and_then(|run| run.question(id)) else { return };
         match question::read_reply(open, result) {
             Ok(reply) => {
+                self.answers = true;
                 let command = Command::Answer { question: id, reply, origin: self.origin.clone(), meta: None };
                 self.intents.push_back(Intent::Command { session, command, ticket: None });
             }
-            Err(NoReply::Withdrew(how)) => self.intents.push_back(Intent::Withdrew { session, question: id, how }),
+            Err(NoReply::Withdrew(how)) => {
+                // Who answers that it knows no such method will not answer the next one either.
+                self.answers &= how == Withdrawal::Cancelled;
+                self.intents.push_back(Intent::Withdrew { session, question: id, how });
+            }
             Err(NoReply::Unfit(why)) => {
                 // A response cannot be refused with an error, so the question is asked again under the same id: who sends
                 // a second response instead of reading the request is heard too. A client that never gets it right is

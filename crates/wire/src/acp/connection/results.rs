@@ -293,7 +293,7 @@ impl Connection {
 
     fn attach_session(&mut self, view: SessionView, catalog: Arc<SessionCatalog>) {
         let session = view.session;
-        let attachment = Attachment::attach_live(view, catalog);
+        let mut attachment = Attachment::attach_live(view, catalog);
         attachment.ask_open_questions(&mut self.peer, self.abilities.unwrap_or_default());
         self.sessions.insert(session, attachment);
         self.release_queued(session);

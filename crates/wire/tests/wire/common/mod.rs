@@ -89,6 +89,17 @@ impl TestConnection {
         test_connection
     }
 
+    /// A connection of a client that offers nothing.
+    pub fn plain(log: &[Entry]) -> Self {
+        let mut test_connection = Self::fresh();
+        test_connection.call("initialize", json!({ "protocolVersion": 1 }));
+        test_connection.call("session/new", json!({}));
+        let Intent::NewSession { ticket, .. } = test_connection.intent() else { panic!("no session") };
+        test_connection.connection.handle_opened(ticket, view(log), catalog());
+        test_connection.lines();
+        test_connection
+    }
+
     /// A connection that asked to load this session; nothing is fed yet.
     pub fn loading(log: &[Entry]) -> Self {
         let mut test_connection = Self::ready();

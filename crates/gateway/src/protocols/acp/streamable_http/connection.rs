@@ -168,6 +168,9 @@ impl ConnectionActor {
             self.client.connection.outbox().set_origin(MessageOrigin::default());
             self.client.connection.cancel_host_call(call);
             }
+            due = self.client.reminders.next_due() => {
+            self.client.connection.remind_of_question(due, self.lanes.reminder_form());
+            }
             () = read.notified() => self.lanes.drop_gone_readers(),
             _ = looks.tick() => {
             if self.is_unused().await && connections.retire_connection(id, mailbox) {

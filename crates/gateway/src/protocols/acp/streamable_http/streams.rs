@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gander_domain::{Seq, SessionId};
 use gander_runtime::hub::Follower;
+use gander_wire::acp::ReminderForm;
 use gander_wire::jsonrpc::{MessageOrigin, Outbox, RequestId};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -182,6 +183,11 @@ impl ClientStreams {
     /// True if somebody waits for an answer where it asked.
     pub(super) fn has_body_waiter(&self) -> bool {
         self.bodies.values().any(|body| !body.is_closed())
+    }
+
+    /// Who waits for the answer in the body of its own request reads no stream.
+    pub(super) fn reminder_form(&self) -> ReminderForm {
+        if self.has_body_waiter() { ReminderForm::PromptAnswer } else { ReminderForm::Update }
     }
 
     /// True if anybody reads anything.
