@@ -99,3 +99,52 @@ async fn extensions_are_listed_without_what_is_the_owners() {
     let listed = answer["result"]["extensions"].as_array().unwrap();
     assert!(listed.iter().any(|one| one["kind"] == "built_in" && one["state"] == "on"), "{answer}");
 }
+
+#[tokio::test]
+async fn agents_are_listed_with_the_modes_that_a_session_can_be_set_to() {
+    let server = TestServer::open().await;
+    let mut page = server.socket(&server.token).await.ok().unwrap();
+    let session = new_session(&mut page, None).await;
+    let answer = page.call("_gander/agents/list", json!({ "sessionId": session })).await["result"].clone();
+    let agents = answer["agents"].as_array().unwrap();
+    let names: Vec<_> = agents.iter().map(|agent| (&agent["name"], &agent["modes"][0])).collect();
+    assert_eq!(names, [(&json!("gander"), &json!("assistant")), (&json!("coding"), &json!("backend"))], "{answer}");
+    for mode in agents[1]["modes"].as_array().unwrap() {
+        let set = page.call("session/set_mode", json!({ "sessionId": session, "modeId": mode })).await;
+        assert_eq!(set["error"], Value::Null, "{mode}: {set}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_tool_saved_is_listed_and_read() {
+    let server = TestServer::open().await;
+    let mut page = server.socket(&server.token).await.ok().unwrap();
+    let session = new_session(&mut page, None).await;
+    let list = json!({ "sessionId": session });
+    assert_eq!(page.call("_gander/artifacts/list", list.clone()).await["result"]["artifacts"], json!([]));
+    let save = |text: &str| json!({ "tool": "artifact_save", "args": { "name": "report.md", "text": text, "media_type": "text/markdown" } });
+    let script = json!([[save("# one")], [save("# two")], [{ "text": "saved" }]]);
+    prompt(&mut page, &session, &format!("[[script:{script}]]")).await;
+    let listed = page.call("_gander/artifacts/list", list).await["result"]["artifacts"][0].clone();
+    assert_eq!(
+        [&listed["name"], &listed["versions"], &listed["mimeType"]],
+        [&json!("report.md"), &json!(2), &json!("text/markdown")],
+    );
+    for (version, text) in [(json!(null), "# two"), (json!(0), "# one")] {
+        let params = json!({ "sessionId": session, "name": "report.md", "version": version });
+        let read = page.call("_gander/artifacts/read", params).await;
+        assert_eq!(read["result"]["text"], text, "{read}");
+    }
+    let missing = json!({ "sessionId": session, "name": "other.md" });
+    let missing = page.call("_gander/artifacts/read", missing).await;
+    assert_eq!(missing["error"]["code"], -32602, "{missing}");
+    assert!(missing["error"]["message"].as_str().unwrap().ends_with("no such artifact: other.md"), "{missing}");
+}
+
+#[tokio::test]
+async fn a_login_at_a_server_that_nobody_configured_is_refused_by_name() {
+    let server = TestServer::open().await;
+    let mut page = server.socket(&server.token).await.ok().unwrap();
+    let answer = page.call("_gander/extensions/login", json!({ "name": "nowhere" })).await;
+    assert!(answer["error"]["message"].as_str().unwrap().contains("nowhere"), "{answer}");
+}

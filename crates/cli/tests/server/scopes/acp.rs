@@ -24,7 +24,12 @@ const MORE: [(&str, &str); 6] = [
 ];
 
 /// Methods of our own that every client may call.
-const FOR_EVERYBODY: [&str; 5] = [
+const FOR_EVERYBODY: [&str; 10] = [
+    "_gander/agents/list",
+    "_gander/artifacts/list",
+    "_gander/artifacts/read",
+    "_gander/extensions/login",
+    "_gander/extensions/login/wait",
     "_gander/extensions/status",
     "_gander/session/inspect",
     "_gander/session/wait",

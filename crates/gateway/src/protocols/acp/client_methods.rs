@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use gander_domain::{Seq, ServiceError, SessionId};
 use gander_services::Services;
 use gander_services::errors::{refusal, unavailable};
+use gander_services::extension_changes as changes;
 use gander_services::session_watch::{WatchQuery, WatchedSessions, status_word, watch_sessions};
 use gander_store::{DeltaForm, Limit, SessionSummary};
 use gander_tools::BuiltIn;
@@ -14,6 +15,7 @@ use gander_wire::inspect::Inspection;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::artifact_methods::{list_artifacts, read_artifact};
 use super::gander_methods::read_params;
 use crate::ClientPeer;
 
@@ -39,6 +41,11 @@ pub(super) async fn handle_client_method(
         "_gander/sessions/watch" => watch(services, peer, params.clone()).await,
         "_gander/workspace/files" => complete_files(services, peer, params.clone()).await,
         "_gander/extensions/status" => extension_status(services, peer, params.clone()).await,
+        "_gander/extensions/login" => begin_login(services, peer, params.clone()).await,
+        "_gander/extensions/login/wait" => wait_for_login(services, peer, params.clone()).await,
+        "_gander/agents/list" => list_agents(services, peer, params.clone()).await,
+        "_gander/artifacts/list" => list_artifacts(services, peer, params.clone()).await,
+        "_gander/artifacts/read" => read_artifact(services, peer, params.clone()).await,
         "_gander/session/inspect" => inspect_session(services, peer, params.clone()).await,
         _ => return None,
     })
@@ -140,6 +147,47 @@ async fn extension_status(services: &Services, peer: &ClientPeer, params: Value)
     let servers = services.extensions.list_json(session_id);
     let servers = servers.as_array().map(|servers| servers.iter().map(server).collect::<Vec<_>>()).unwrap_or_default();
     Ok(json!({ "extensions": BuiltIn::ALL.map(built_in).into_iter().chain(servers).collect::<Vec<_>>() }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Login {
+    #[serde(default)]
+    session_id: Option<SessionId>,
+    name: String,
+}
+
+/// The address that a person opens to log in at an MCP server. Tokens belong to the caller's own principal, and a turn
+/// that needs the login shows the same address.
+async fn begin_login(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Login { session_id, name } = read_params(params)?;
+    changes::begin_login(services, &peer.caller, session_id, &name).await.map(|url| json!({ "url": url }))
+}
+
+async fn wait_for_login(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Login { name, .. } = read_params(params)?;
+    changes::wait_for_login(services, &peer.caller, &name).await.map(|()| json!({}))
+}
+
+/// The agents that a session can be set to, each with the names of its modes, the default first; all without a session.
+async fn list_agents(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Status { session_id } = read_params(params)?;
+    let view = match session_id {
+        Some(session) => Some(services.sessions.view(&peer.caller, session).await?),
+        None => None,
+    };
+    let catalog = (services.catalog)(view.as_ref().map_or("/", |view| view.workspace.as_str()));
+    let modes: Vec<_> = match &view {
+        Some(view) => catalog.roster.available_modes(&view.settings).collect(),
+        None => catalog.roster.agent_modes().iter().collect(),
+    };
+    let agents = catalog.roster.agents().iter().filter_map(|agent| {
+        let own = modes.iter().filter(|way| way.agent.name == agent.name).map(|way| way.name.as_str());
+        let own: Vec<&str> = own.collect();
+        let shown = json!({ "name": agent.name, "title": agent.title, "description": agent.description, "modes": own });
+        (!own.is_empty()).then_some(shown)
+    });
+    Ok(json!({ "agents": agents.collect::<Vec<_>>() }))
 }
 
 #[derive(Deserialize)]

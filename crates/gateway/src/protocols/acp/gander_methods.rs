@@ -43,8 +43,6 @@ pub(super) async fn handle_gander_method(
         "_gander/extensions/add" => add_extension(services, peer, params).await,
         "_gander/extensions/remove" => remove_extension(services, peer, params).await,
         "_gander/extensions/switch" => switch_extension(services, peer, params).await,
-        "_gander/extensions/login" => log_in(services, peer, params).await,
-        "_gander/extensions/login/wait" => list_logins(services, peer, params).await,
         "_gander/extensions/logout" => log_out(services, peer, params).await,
         "_gander/grants/list" => list_grants(services, peer).await,
         "_gander/grants/revoke" => revoke_grant(services, peer, params).await,
@@ -219,16 +217,6 @@ async fn switch_extension(services: &Services, peer: &ClientPeer, params: Value)
     let Switched { name, on } = read_params(params)?;
     let switch = if on { changes::Switch::On } else { changes::Switch::Off };
     changes::switch_extension(services, &peer.caller, &name, switch).await.map(|()| json!({}))
-}
-
-async fn log_in(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Extension { session_id, name, .. } = read_params(params)?;
-    changes::begin_login(services, &peer.caller, session_id, &name).await.map(|url| json!({ "url": url }))
-}
-
-async fn list_logins(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Extension { name, .. } = read_params(params)?;
-    changes::wait_for_login(services, &peer.caller, &name).await.map(|()| json!({}))
 }
 
 async fn log_out(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {

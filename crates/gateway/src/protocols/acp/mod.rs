@@ -1,5 +1,6 @@
 //! The Agent Client Protocol: one client, whatever carries its messages.
 
+mod artifact_methods;
 mod client_methods;
 mod driver;
 mod error;
