@@ -111,12 +111,21 @@ async fn the_page_loads_nothing_from_elsewhere_and_runs_nothing_inline() {
     let text = page.text().await.unwrap();
     assert!(text.to_lowercase().starts_with("<!doctype html>"), "{text}");
     let scripts: Vec<&str> = text.split("<script").skip(1).map(|rest| rest.split('>').next().unwrap()).collect();
-    assert!(!scripts.is_empty() && scripts.iter().all(|script| script.contains("src=\"/")), "{scripts:?}");
-    for name in ["href=\"/", "src=\"/"] {
+    // The small page names its files from the root, the built one from where it is.
+    let own = |script: &&str| script.contains("src=\"/") || script.contains("src=\"./");
+    assert!(!scripts.is_empty() && scripts.iter().all(own), "{scripts:?}");
+    for name in ["href=\"/", "src=\"/", "href=\"./", "src=\"./"] {
         for path in text.split(name).skip(1).map(|rest| rest.split('"').next().unwrap()) {
             let file = request(address, Method::GET, &format!("/{path}"), &[], None).await;
             assert_eq!((file.status().as_u16(), path), (200, path));
         }
+    }
+    // What an agent made is shown in a file of its own, whose scripts run and reach nothing. The small page has none.
+    let frame = request(address, Method::GET, "/frame.html", &[], None).await;
+    if frame.status() == 200 {
+        let policy = frame.headers()["content-security-policy"].to_str().unwrap();
+        assert!(policy.contains("default-src 'none'") && policy.ends_with("sandbox allow-scripts"), "{policy}");
+        assert!(!policy.contains("connect-src") && !policy.contains("'self'; script"), "{policy}");
     }
     assert_eq!(request(address, Method::GET, "/assets/../token", &[], None).await.status(), 404);
 }

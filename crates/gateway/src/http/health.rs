@@ -24,6 +24,7 @@ const ROUTES: &[Route] = &[
     Route::public("/assets/{*path}", |verb| on(verb, page::get_asset)),
     Route::public("/favicon.ico", |verb| on(verb, page::get_root_file)),
     Route::public("/favicon.svg", |verb| on(verb, page::get_root_file)),
+    Route::public("/frame.html", |verb| on(verb, page::get_root_file)),
     Route::public("/inspector", |verb| on(verb, page::get_page)),
     Route::public("/licences", |verb| on(verb, page::get_licences)),
     Route::public("/manifest.webmanifest", |verb| on(verb, page::get_root_file)),

@@ -21,7 +21,16 @@ const SMALL_PAGE: &[(&str, &[u8])] = &[
 /// Nothing but this server's own files runs or is loaded, nothing in a text becomes a script, and no other page frames it.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; media-src data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; \
-    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The file in which the page shows what an agent made, an app or an HTML artifact.
+const FRAME: &str = "frame.html";
+
+/// What is shown there runs its own scripts, in an origin that is nobody's, and reaches nothing: not the page, not this
+/// server, not the network.
+const FRAME_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+    img-src data: blob:; media-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'self'; sandbox allow-scripts";
 
 /// Headers of every file of the page.
 const PAGE_HEADERS: [(HeaderName, &str); 4] = [
@@ -47,7 +56,7 @@ pub(crate) async fn get_licences() -> Response {
     page_file("licences.html").unwrap_or_else(missing)
 }
 
-/// A file beside the page whose place browsers prescribe: icon, manifest, service worker.
+/// A file beside the page that keeps its name: icon, manifest, service worker, frame.
 pub(crate) async fn get_root_file(uri: Uri) -> Response {
     page_file(uri.path().trim_start_matches('/')).unwrap_or_else(missing)
 }
@@ -63,6 +72,9 @@ fn page_file(name: &str) -> Option<Response> {
     let headers = response.headers_mut();
     for (name, value) in PAGE_HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
+    }
+    if name == FRAME {
+        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(FRAME_POLICY));
     }
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(name)));
     // The built page names its assets by what is in them; ours keep their names over versions.
