@@ -1,10 +1,14 @@
 // A browser whose every page is watched: errors, violations of the content security policy, foreign requests.
 
+import { existsSync, readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const ARGUMENTS = [
   '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run',
 ];
+/** A file that does not come from the server comes from no network, which may not call a local one. */
+const OF_ANOTHER_BUILD = '--disable-features=LocalNetworkAccessChecks';
 
 export class Browser {
   /** What no page may do: each a line. */
@@ -13,7 +17,7 @@ export class Browser {
   static async start(server, executablePath) {
     const browser = new Browser();
     browser.server = server;
-    browser.browser = await chromium.launch({ executablePath, args: ARGUMENTS });
+    browser.browser = await chromium.launch({ executablePath, args: process.env.PAGE ? [...ARGUMENTS, OF_ANOTHER_BUILD] : ARGUMENTS });
     return browser;
   }
 
@@ -24,6 +28,7 @@ export class Browser {
       document.addEventListener('securitypolicyviolation', (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
     });
     context.setDefaultTimeout(20_000);
+    if (process.env.PAGE) await context.route(`${this.server.base}/**`, (route) => serveBuilt(route, process.env.PAGE));
     const page = await context.newPage();
     this.#watch(page);
     await page.goto(await this.server.link());
@@ -48,6 +53,17 @@ export class Browser {
   async stop() {
     await this.browser.close();
   }
+}
+
+/** The server's answer with the file of another build in it, so that its headers count. */
+async function serveBuilt(route, folder) {
+  const { pathname } = new URL(route.request().url());
+  const path = join(folder, pathname === '/' ? 'index.html' : pathname);
+  if (!existsSync(path)) return route.continue();
+  const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
+  const { status, headers } = await route.fetch().then((answer) => ({ status: answer.status(), headers: answer.headers() }));
+  const policy = status === 200 ? headers['content-security-policy'] : (await fetch(new URL('/', route.request().url()))).headers.get('content-security-policy');
+  return route.fulfill({ body: readFileSync(path), headers: { 'content-type': types[extname(path)] ?? 'application/octet-stream', 'content-security-policy': policy } });
 }
 
 /** The person types a message and sends it. */

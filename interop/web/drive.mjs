@@ -1,4 +1,5 @@
 // Drives the page of a real server with a real browser. Usage: node drive.mjs BINARY CHROMIUM FOLDER-FOR-PICTURES [NAME…]
+// With PAGE=web/dist, the files of that build are shown in place of those in the binary: for work on the page alone.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -8,6 +9,7 @@ import { looks } from './looks.mjs';
 import { scenarios } from './scenarios.mjs';
 import { Server } from './server.mjs';
 import { speed } from './speed.mjs';
+import { views } from './views.mjs';
 
 const [binary, chromium, pictures, ...names] = process.argv.slice(2);
 const counts = { passed: 0, failed: 0 };
@@ -48,7 +50,7 @@ async function check(name, run) {
 
 try {
   mkdirSync(pictures, { recursive: true });
-  for (const [name, run] of Object.entries({ ...scenarios, ...looks, ...speed })) await check(name, run);
+  for (const [name, run] of Object.entries({ ...scenarios, ...views, ...looks, ...speed })) await check(name, run);
 } finally {
   await browser.stop();
   await server.stop();

@@ -11,7 +11,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const SIZES = { phone: { width: 380, height: 800 }, desktop: { width: 1440, height: 900 } };
 
 /** Serious and critical findings, each a line. */
-async function axe(page) {
+export async function axe(page) {
   // Through the debugger, as the page's own policy rightly lets no such script in.
   const debug = await page.context().newCDPSession(page);
   await debug.send('Runtime.evaluate', { expression: AXE });
@@ -46,7 +46,7 @@ async function look({ device, pictures }, name, colorScheme) {
   await shoot('home');
   await conversation(page);
   await shoot('chat');
-  for (const view of ['inbox', 'recipes', 'schedules', 'extensions']) {
+  for (const view of ['inbox', 'recipes', 'schedules', 'extensions', 'apps']) {
     await page.goto(`${base}#/${view}`);
     await page.locator('h1').waitFor();
     await shoot(view);

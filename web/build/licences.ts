@@ -7,7 +7,7 @@ import type { Plugin } from 'vite';
 
 interface Bundled { name: string; version: string; licence: string; text: string }
 
-/** Writes `assets/licences.html` from the packages whose modules really are in the bundle. */
+/** Writes `licences.html` from the packages whose modules really are in the bundle. */
 export function licences(own: string): Plugin {
   return {
     name: 'licences',
@@ -24,7 +24,7 @@ export function licences(own: string): Plugin {
       const listed = [...packages.values()].toSorted((a, b) => a.name.localeCompare(b.name));
       const silent = listed.filter((one) => one.text === '');
       if (silent.length > 0) this.warn(`no licence text in: ${silent.map((one) => one.name).join(', ')}`);
-      this.emitFile({ type: 'asset', fileName: 'assets/licences.html', source: page(listed, readFileSync(own, 'utf8')) });
+      this.emitFile({ type: 'asset', fileName: 'licences.html', source: page(listed, readFileSync(own, 'utf8')) });
     },
   };
 }
@@ -53,7 +53,7 @@ function page(packages: Bundled[], own: string): string {
     (one) => `<h2>${escape(one.name)} ${escape(one.version)}</h2><p>${escape(one.licence)}</p><pre>${escape(one.text)}</pre>`,
   );
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">`
-    + `<meta name="color-scheme" content="light dark"><title>Licences</title></head><body><h1>Licences</h1>`
+    + `<meta name="color-scheme" content="light dark"><link rel="icon" href="./favicon.svg"><title>Licences</title></head><body><h1>Licences</h1>`
     + `<p>The page is part of gander, under the Apache License 2.0; its icons were drawn for it and it loads no fonts. `
     + `It contains these packages:</p>${parts.join('')}<h2>gander</h2><pre>${escape(own)}</pre></body></html>\n`;
 }

@@ -50,6 +50,8 @@ export interface ConfigOption {
   currentValue: string | boolean;
   options?: (ConfigChoice | ConfigGroup)[];
 }
+/** An agent that a session can be set to, by one of its modes; the first is its default. Not part of the protocol. */
+export interface Agent { name: string; title: string; description?: string | null; modes: string[] }
 export interface Usage { used: number; size: number; cost?: { amount: number; currency: string } | null }
 
 interface Chunk { content: ContentBlock; messageId?: string | null }

@@ -1,6 +1,6 @@
 // The chat's reducer: what happened in a session in, what is shown out. Pure, and the same live and replayed.
 
-import type { ContentBlock, SessionOpened, SessionUpdate, StopReason, ToolCallFields } from './acp';
+import type { Agent, ContentBlock, SessionOpened, SessionUpdate, StopReason, ToolCallFields } from './acp';
 import type { ChatState, Item, MessageItem, OpenRequest, ToolItem } from './state';
 
 export type Action =
@@ -8,6 +8,7 @@ export type Action =
   /** This client's own prompt: the agent does not echo it. */
   | { type: 'prompted'; blocks: ContentBlock[] }
   | { type: 'opened'; opened: SessionOpened }
+  | { type: 'agents'; agents: readonly Agent[] }
   | { type: 'started' }
   | { type: 'ended'; stopReason: StopReason | null }
   | { type: 'failed'; title: string; description: string | null }
@@ -37,6 +38,9 @@ function apply(draft: Draft, action: Action): void {
     case 'opened':
       draft.modes = action.opened.modes ?? draft.modes;
       draft.configOptions = action.opened.configOptions ?? draft.configOptions;
+      return;
+    case 'agents':
+      draft.agents = action.agents;
       return;
     case 'started':
       draft.running = true;

@@ -1,7 +1,7 @@
 // One session of an ACP connection as a store of chat states: load, prompt, steer, queue, stop, answer.
 
 import type {
-  ContentBlock, ElicitationParams, PermissionParams, PlanEntry, SessionOpened, SessionUpdate, StopReason,
+  Agent, ContentBlock, ElicitationParams, PermissionParams, PlanEntry, SessionOpened, SessionUpdate, StopReason,
 } from './acp';
 import { FrameQueue } from './frames';
 import { type Action, plainText, reduce } from './reduce';
@@ -105,6 +105,11 @@ export class ChatSession implements ChatStore {
     this.#push({ type: 'ended', stopReason: null });
     if (!this.#loading) this.#frames.flushNow();
     void this.#sendQueued();
+  }
+
+  /** What the session can be set to beyond the modes of its agent. The protocol does not tell: whoever knows does. */
+  handleAgents(agents: readonly Agent[]): void {
+    this.#push({ type: 'agents', agents });
   }
 
   handlePermission(id: Id, params: PermissionParams, respond: Respond): void {

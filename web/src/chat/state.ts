@@ -1,7 +1,7 @@
 // What a chat shows: plain data, replaced and never changed in place.
 
 import type {
-  Command, ConfigOption, ContentBlock, ElicitationParams, ModeState, PermissionParams, PlanEntry, StopReason,
+  Agent, Command, ConfigOption, ContentBlock, ElicitationParams, ModeState, PermissionParams, PlanEntry, StopReason,
   ToolCallFields, Usage,
 } from './acp';
 
@@ -39,6 +39,7 @@ export interface ChatState {
   plan: readonly PlanEntry[];
   commands: readonly Command[];
   modes: ModeState | null;
+  agents: readonly Agent[];
   configOptions: readonly ConfigOption[];
   title: string | null;
   usage: Usage | null;
@@ -51,7 +52,7 @@ export interface ChatState {
 
 export function emptyChat(): ChatState {
   return {
-    items: [], plan: [], commands: [], modes: null, configOptions: [], title: null, usage: null, requests: [],
+    items: [], plan: [], commands: [], modes: null, agents: [], configOptions: [], title: null, usage: null, requests: [],
     running: false, stopReason: null, made: 0,
   };
 }

@@ -8,10 +8,17 @@ export function inputText(call: Pick<ToolCallFields, 'rawInput' | 'kind'>): stri
   if (input === null || input === undefined) return '';
   if (typeof input === 'string') return input;
   if (typeof input !== 'object') return String(input);
-  const command = (input as Record<string, unknown>)['command'];
-  if (call.kind === 'execute' && typeof command === 'string') return `$ ${command}`;
+  const command = commandText(call);
+  if (command !== null) return `$ ${command}`;
   const lines = Object.entries(input).map(([name, value]) => `${name}: ${shown(value)}`);
   return lines.join('\n');
+}
+
+/** The command line that a call runs; null if it runs none. */
+export function commandText({ rawInput, kind }: Pick<ToolCallFields, 'rawInput' | 'kind'>): string | null {
+  if (kind !== 'execute' || typeof rawInput !== 'object' || rawInput === null) return null;
+  const command = (rawInput as Record<string, unknown>)['command'];
+  return typeof command === 'string' ? command : null;
 }
 
 function shown(value: unknown): string {

@@ -10,7 +10,7 @@ export interface Parameter {
   default?: string | number | boolean | null;
   options?: string[] | null;
 }
-export interface Recipe { title: string; description?: string; parameters?: Parameter[] | null }
+export interface Recipe { title: string; description?: string; prompt?: string; parameters?: Parameter[] | null }
 export interface Manifest { id: string; recipe: Recipe; slash_command?: string | null }
 
 /** A recipe's parameters as the schema of a form. */

@@ -4,12 +4,14 @@ export type Route =
   | { view: 'home' }
   | { view: 'session'; id: string }
   | { view: 'inspector'; id: string | null }
+  | { view: 'apps'; name: string | null }
   | { view: 'inbox' | 'recipes' | 'schedules' | 'extensions' };
 
 export function parseRoute(hash: string, path = ''): Route {
   const [, view = '', id = ''] = /^#\/([a-z]*)\/?(.*)$/.exec(hash) ?? [];
   if (view === 'session' && id) return { view, id: decodeURIComponent(id) };
   if (view === 'inspector') return { view, id: id ? decodeURIComponent(id) : null };
+  if (view === 'apps') return { view, name: id ? decodeURIComponent(id) : null };
   if (view === 'inbox' || view === 'recipes' || view === 'schedules' || view === 'extensions') return { view };
   return path.endsWith('/inspector') ? { view: 'inspector', id: null } : { view: 'home' };
 }

@@ -1,7 +1,7 @@
 // The page's state: the connection, the sessions, those that are open here, and what waits for an answer.
 
 import {
-  ChatSession, type ElicitationParams, messageOf, type OpenRequest, type PermissionParams, type RpcPeer, RpcError,
+  type Agent, ChatSession, type ElicitationParams, messageOf, type OpenRequest, type PermissionParams, type RpcPeer, RpcError,
   type SessionOpened, type SessionUpdate,
 } from '../chat';
 import { type AgentInfo, type ConnectionState, acpAddress, ServerConnection } from './connection';
@@ -35,6 +35,8 @@ export class Server {
   archived = $state(false);
   /** The last thing that went wrong, until it is dismissed. */
   problem = $state('');
+  /** The session that was shown last. */
+  shown: string | null = null;
   onasked: (entry: InboxEntry) => void = () => {};
 
   #limit = PAGE;
@@ -111,6 +113,7 @@ export class Server {
 
   /** The session with its history, read once per connection. */
   open(id: string, cwd?: string): ChatSession {
+    this.shown = id;
     const chat = this.#chat(id, cwd);
     if (!this.#loaded.has(id)) {
       this.#loaded.add(id);
@@ -138,6 +141,7 @@ export class Server {
     const chat = this.#chat(opened.sessionId, cwd);
     this.#loaded.add(chat.id);
     chat.begin(opened);
+    void this.#readAgents(chat);
     return chat;
   }
 
@@ -166,6 +170,13 @@ export class Server {
     const state = this.#states.get(chat.id);
     if (state) chat.handleRunning(state !== 'idle');
     await loading;
+    void this.#readAgents(chat);
+  }
+
+  async #readAgents(chat: ChatSession): Promise<void> {
+    // An empty session may be deleted meanwhile; without the answer there is one picker less.
+    const found = await this.request<{ agents: Agent[] }>('_gander/agents/list', { sessionId: chat.id }).catch(() => null);
+    if (found) chat.handleAgents(found.agents);
   }
 
   async #ready(peer: RpcPeer, agent: AgentInfo): Promise<void> {

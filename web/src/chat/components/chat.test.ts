@@ -7,6 +7,8 @@ import { ChatSession } from '../session';
 import Chat from './Chat.svelte';
 import Elicitation from './Elicitation.svelte';
 import Permission from './Permission.svelte';
+import Pickers from './Pickers.svelte';
+import ToolCard from './ToolCard.svelte';
 
 let shown: Record<string, unknown> | undefined;
 afterEach(async () => {
@@ -74,6 +76,45 @@ describe('Permission', () => {
     flushSync();
     button('Allow').click();
     expect(onanswer).toHaveBeenCalledWith('allow', [{ content: 'b', priority: 'high', status: 'pending' }]);
+  });
+});
+
+describe('Pickers', () => {
+  const choice = (value: string) => ({ value, name: value });
+  const mode = { id: 'mode', name: 'Mode', category: 'mode', type: 'select' as const, currentValue: 'backend', options: ['assistant', 'backend', 'qa'].map(choice) };
+  const agents = [{ name: 'gander', title: 'Gander', modes: ['assistant'] }, { name: 'coding', title: 'Coding', modes: ['backend', 'qa'] }];
+  const options = (name: string) => [...find<HTMLSelectElement>(`select[aria-label=${name}]`).options].map(({ value }) => value);
+  it('has the agent and the modes of that agent, and sets an agent by its first mode', () => {
+    const onset = vi.fn();
+    shown = mount(Pickers, { target: document.body, props: { options: [mode], agents, onset } });
+    flushSync();
+    expect([options('Agent'), options('Mode')]).toEqual([['gander', 'coding'], ['backend', 'qa']]);
+    const agent = find<HTMLSelectElement>('select[aria-label=Agent]');
+    expect(agent.value).toBe('coding');
+    agent.value = 'gander';
+    agent.dispatchEvent(new Event('change', { bubbles: true }));
+    expect(onset).toHaveBeenCalledWith('mode', 'assistant');
+  });
+  it('has no agent to choose where there is one', () => {
+    shown = mount(Pickers, { target: document.body, props: { options: [mode], agents: agents.slice(1), onset: vi.fn() } });
+    flushSync();
+    expect(document.querySelector('select[aria-label=Agent]')).toBeNull();
+    expect(options('Mode')).toEqual(['assistant', 'backend', 'qa']);
+  });
+});
+
+describe('ToolCard', () => {
+  it('shows a command as a terminal, with its output, colours and exit code', () => {
+    const content = [{ type: 'content' as const, content: { type: 'text' as const, text: 'a\n\u001b[31mb\u001b[0m\n[exit code 3]' } }];
+    const item = {
+      type: 'tool' as const, id: 'i', toolCallId: 't', title: 'x', name: 'shell', kind: 'execute' as const, status: 'failed' as const, content,
+      locations: null, rawInput: { command: 'x' }, rawOutput: { exit_code: 3 },
+    };
+    shown = mount(ToolCard, { target: document.body, props: { item } });
+    flushSync();
+    expect(find('pre').textContent).toBe('$ x\na\nb');
+    expect(find('pre .red').textContent).toBe('b');
+    expect(find('.terminal p').textContent).toBe('exit code 3');
   });
 });
 

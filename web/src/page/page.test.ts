@@ -1,0 +1,50 @@
+// The page's own parts: new schedules, previews of artifacts, addresses.
+
+import { describe, expect, it } from 'vitest';
+
+import { fileOf, previewOf } from './artifacts';
+import { parseRoute } from './route.svelte';
+import { createParams, describeTime, jobProblem, type NewJob } from './schedules';
+
+const job: NewJob = { id: 'news', cron: '0 9 * * *', prompt: ' What is new? ', manifest: null, values: {}, folder: ' ' };
+
+describe('a new schedule', () => {
+  it('of a prompt is a recipe with nothing else in it', () => {
+    expect(jobProblem(job)).toBeNull();
+    expect(createParams(job, 'Europe/Berlin')).toEqual({
+      id: 'news', cron: '0 9 * * *', zone: 'Europe/Berlin', values: {}, recipe: { title: 'news', description: 'What is new?', prompt: 'What is new?' },
+    });
+  });
+  it('of a recipe has its parameters and its folder', () => {
+    const recipe = { title: 'News', prompt: 'of {{ topic }}' };
+    const given = { ...job, prompt: '', manifest: { id: 'r', recipe }, values: { topic: 'geese' }, folder: '/w' };
+    expect(jobProblem(given)).toBeNull();
+    expect(createParams(given, 'UTC')).toEqual({ id: 'news', cron: '0 9 * * *', zone: 'UTC', recipe, values: { topic: 'geese' }, workingDir: '/w' });
+  });
+  it.each([[{ id: 'two words' }, 'name'], [{ id: '' }, 'name'], [{ cron: 'soon' }, 'five fields'], [{ prompt: ' ' }, 'what to do']])('is refused: %j', (change, why) => {
+    expect(jobProblem({ ...job, ...change })).toContain(why);
+  });
+  it('is told in words where there are any', () => {
+    expect([describeTime('0 9 * * 1-5'), describeTime('5 4 * * *')]).toEqual(['On weekdays at 9:00', '5 4 * * *']);
+  });
+});
+
+describe('an artifact', () => {
+  it.each([
+    [{ name: 'a.html', mimeType: null, text: '' }, 'html'], [{ name: 'a', mimeType: 'text/html; charset=utf-8', text: '' }, 'html'],
+    [{ name: 'a.md', mimeType: 'text/plain', text: '' }, 'markdown'], [{ name: 'a', mimeType: 'text/markdown', text: '' }, 'markdown'],
+    [{ name: 'a.svg', mimeType: 'image/svg+xml', text: '<svg/>' }, 'text'], [{ name: 'a.svg', mimeType: 'image/svg+xml', blob: '' }, 'none'],
+    [{ name: 'a.png', mimeType: 'image/png', blob: '' }, 'image'], [{ name: 'a.zip', mimeType: 'application/zip', blob: '' }, 'none'],
+  ])('%j', (version, preview) => {
+    expect(previewOf({ version: 0, ...version })).toBe(preview);
+  });
+  it('is a file of its own name and content', async () => {
+    const file = fileOf({ name: 'notes/a.bin', version: 0, mimeType: 'application/x', blob: btoa('\u0000\u00ff') });
+    expect([file.name, file.type, file.size]).toEqual(['a.bin', 'application/x', 2]);
+  });
+});
+
+it('an address of an app has its name', () => {
+  expect(parseRoute('#/apps')).toEqual({ view: 'apps', name: null });
+  expect(parseRoute('#/apps/My%20app')).toEqual({ view: 'apps', name: 'My app' });
+});
