@@ -70,7 +70,7 @@ pub fn split_history(messages: &[Arc<Message>], run_from: usize, budget: u64) ->
 /// The call that makes a summary of these, from at most so many tokens of them.
 pub fn summary_request(older: &[Arc<Message>], budget: u64, max_output: Option<u32>) -> Request {
     let chars = usize::try_from(budget).unwrap_or(usize::MAX).saturating_mul(3).max(1_000);
-    let text = clip_text(&transcript(older), chars).into_owned();
+    let text = clip_text(&transcript_to_summarize(older), chars).into_owned();
     let id = older.first().map_or(MessageId::new(Default::default()), |first| first.id);
     Request {
         system: SUMMARY_PROMPT.to_owned(),
@@ -144,7 +144,7 @@ fn bytes_to_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }
 
-fn transcript(messages: &[Arc<Message>]) -> String {
+fn transcript_to_summarize(messages: &[Arc<Message>]) -> String {
     let mut text = String::from("The older part of the conversation:\n");
     for message in messages {
         text.push_str(match message.role {

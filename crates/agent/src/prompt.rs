@@ -119,7 +119,7 @@ mod tests {
         let tool = |name: &str| ToolSpec { name: name.into(), description: "".into(), schema: serde_json::json!({}) };
         let tools = [tool("read"), tool("skill")];
         let library = ModeSet::built_in();
-        let modes = &library.agents()[0].modes;
+        let modes = &library.agent_specs()[0].modes;
         let planner = modes.iter().find(|mode| mode.id == "planner").expect("it is built in");
         let context = PromptContext {
             workspace: "/home/ada/engine",

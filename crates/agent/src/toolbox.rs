@@ -9,7 +9,9 @@ use crate::propose::ProposePlan;
 
 /// The built-in tools, with skills from the person's own folders and proposals of plans.
 pub fn native_toolbox(limits: Limits, surroundings: ToolEnv, skill_folders: Vec<PathBuf>) -> Toolbox {
-    Toolbox::with_env(limits, surroundings).with(Box::new(LoadSkill { own: skill_folders })).with(Box::new(ProposePlan))
+    Toolbox::with_env(limits, surroundings)
+        .with_tool(Box::new(LoadSkill { own: skill_folders }))
+        .with_tool(Box::new(ProposePlan))
 }
 
 #[cfg(test)]

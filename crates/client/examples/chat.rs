@@ -79,7 +79,11 @@ async fn main() -> anyhow::Result<()> {
     let me = Implementation::new("chat", env!("CARGO_PKG_VERSION"));
     if let Some(url) = first.as_ref().filter(|first| first.contains("://")) {
         let endpoint = Endpoint::new(url).with_bearer(&arguments.next().unwrap_or_default())?;
-        let link = if url.starts_with("ws") { Link::websocket(&endpoint).await? } else { Link::http(&endpoint)? };
+        let link = if url.starts_with("ws") {
+            Link::connect_websocket(&endpoint).await?
+        } else {
+            Link::connect_http(&endpoint)?
+        };
         return chat(&Client::connect(link, me, Arc::new(Terminal)).await?).await;
     }
     let search = ProgramSearch::by_name(first.as_deref().unwrap_or("gander"));
@@ -89,13 +93,13 @@ async fn main() -> anyhow::Result<()> {
         None => AgentLaunch::from_search(search).with_argument("acp"),
     };
     let agent = Agent::start(launch, me, Arc::new(Terminal)).await?;
-    let ended = chat(agent.client()?).await;
+    let ended = chat(agent.running_client()?).await;
     agent.stop().await;
     ended
 }
 
 async fn chat(client: &Client) -> anyhow::Result<()> {
-    if let Some(info) = &client.agent().agent_info {
+    if let Some(info) = &client.initialize_response().agent_info {
         println!("{} {}; an empty line ends the chat", info.name, info.version);
     }
     let folder = env::current_dir().context("no folder to work in")?;

@@ -114,22 +114,22 @@ impl Agent {
     ) -> Result<Self, Arc<StartError>> {
         let (status, _) = watch::channel(AgentStatus::Starting);
         let mut agent = Self { launch, who, handler: OpaqueHandler(handler), status, current: None };
-        agent.restart().await?;
+        agent.restart_process().await?;
         Ok(agent)
     }
 
     /// Calls go through here. After a crash they fail with -32000 until a [`restart`](Self::restart).
-    pub fn client(&self) -> Result<&Client, CallError> {
+    pub fn running_client(&self) -> Result<&Client, CallError> {
         self.current.as_ref().map(|(client, _)| client).ok_or_else(|| CallError::Gone(Arc::new(LinkError::Disposed)))
     }
 
     /// How it is, now and from now on.
-    pub fn status(&self) -> watch::Receiver<AgentStatus> {
+    pub fn status_changes(&self) -> watch::Receiver<AgentStatus> {
         self.status.subscribe()
     }
 
     /// Stops it if it runs, looks for the program again and starts it.
-    pub async fn restart(&mut self) -> Result<(), Arc<StartError>> {
+    pub async fn restart_process(&mut self) -> Result<(), Arc<StartError>> {
         self.stop_process().await;
         self.status.send_replace(AgentStatus::Starting);
         match self.launch_process().await {
@@ -155,7 +155,7 @@ impl Agent {
     async fn stop_process(&mut self) -> Option<Arc<ProcessExit>> {
         let (client, process) = self.current.take()?;
         self.status.send_replace(AgentStatus::Stopped);
-        client.dispose();
+        client.close_connection();
         Some(process.stop().await)
     }
 

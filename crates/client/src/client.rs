@@ -57,13 +57,13 @@ impl Client {
         let (orders, waiting) = mpsc::channel(CALL_CAPACITY);
         let (told, gone) = watch::channel(None);
         let dispose = CancellationToken::new();
-        tokio::spawn(Driver::new(connection, handler, waiting, dispose.clone()).run(told));
+        tokio::spawn(Driver::new(connection, handler, waiting, dispose.clone()).run_connection(told));
         let end = dispose.clone().drop_guard();
         Ok(Self { shared: Arc::new(ClientShared { orders, agent: *agent, gone, dispose, _end: end }) })
     }
 
     /// Who the agent is and what it can do.
-    pub fn agent(&self) -> &InitializeResponse {
+    pub fn initialize_response(&self) -> &InitializeResponse {
         &self.shared.agent
     }
 
@@ -117,7 +117,7 @@ impl Client {
     }
 
     /// Ends the connection: every open call of every clone fails with -32000.
-    pub fn dispose(&self) {
+    pub fn close_connection(&self) {
         self.shared.dispose.cancel();
     }
 

@@ -82,7 +82,7 @@ impl Driver {
     }
 
     /// Runs until the agent is gone or nobody wants it any more; `gone` is told why.
-    pub(crate) async fn run(mut self, gone: watch::Sender<Option<Arc<LinkError>>>) {
+    pub(crate) async fn run_connection(mut self, gone: watch::Sender<Option<Arc<LinkError>>>) {
         let (line, telling) = mpsc::channel(EVENT_CAPACITY);
         let teller = tokio::spawn(run_handler(Arc::clone(&self.handler), telling));
         let why = self.run_loop(&line).await;
@@ -168,7 +168,7 @@ impl Driver {
         if self.requests.len() >= MAX_CONCURRENT_REQUESTS {
             let error =
                 Error::new(Code::Internal, format!("more than {MAX_CONCURRENT_REQUESTS} requests at the same time"));
-            return self.connection.client.respond_error(duty.responder(), &error);
+            return self.connection.client.respond_error(duty.into_responder(), &error);
         }
         let task = self.tasks.spawn(work);
         self.requests.insert(task.id(), ActiveRequest { duty, task });
@@ -182,8 +182,8 @@ impl Driver {
         // One that was taken back has been answered already.
         let Some(asked) = self.requests.remove(&id) else { return };
         match result {
-            Ok(result) => self.connection.client.respond(asked.duty.responder(), &result),
-            Err(error) => self.connection.client.respond_error(asked.duty.responder(), &error),
+            Ok(result) => self.connection.client.respond(asked.duty.into_responder(), &result),
+            Err(error) => self.connection.client.respond_error(asked.duty.into_responder(), &error),
         }
     }
 
@@ -219,7 +219,7 @@ impl RequestDuty {
         }
     }
 
-    fn responder(self) -> Responder {
+    fn into_responder(self) -> Responder {
         match self {
             Self::Permission(permission, _) => permission.into(),
             Self::Other(responder) => responder,

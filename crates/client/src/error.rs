@@ -69,7 +69,7 @@ pub enum CallError {
 
 impl CallError {
     /// The JSON-RPC code: the agent's own, -32000 if it is gone, else that of an internal error.
-    pub fn code(&self) -> i64 {
+    pub fn json_rpc_code(&self) -> i64 {
         match self {
             Self::Refused(error) => error.code,
             Self::Gone(_) => AGENT_GONE,

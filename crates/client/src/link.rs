@@ -36,7 +36,7 @@ pub(crate) struct LinkPeer {
 
 impl Link {
     /// Over a pair of byte streams, one message per line: stdio, a socket, a pipe.
-    pub fn lines(
+    pub fn from_line_streams(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Self {

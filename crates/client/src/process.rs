@@ -68,7 +68,7 @@ impl AgentProcess {
         let (told, ended) = watch::channel(None);
         tokio::spawn(watch_process(child, stop.clone(), (tail, listener), told));
         let guard = stop.clone().drop_guard();
-        Ok((Self { stop, ended, _stop: guard }, Link::lines(stdout, stdin)))
+        Ok((Self { stop, ended, _stop: guard }, Link::from_line_streams(stdout, stdin)))
     }
 
     /// Waits until it has ended.

@@ -51,22 +51,22 @@ impl Handler for TckAgent {
             "auth-required" => {
                 let question =
                     question("Log in first", QuestionKind::Visit { url: "https://example.com/login".to_owned() });
-                turn.ask(question).await?;
+                turn.ask_question(question).await?;
                 send_message_as(turn, "status", "Thank you").await
             }
             "reject-task" => {
-                turn.report(Report::Ended(Outcome::Completed { stop: StopReason::Refusal })).await?;
+                turn.send_report(Report::Ended(Outcome::Completed { stop: StopReason::Refusal })).await?;
                 Err(Stop::Gone)
             }
             "fail-task" | "failed-task" | "task-failure" => {
                 Err(Stop::Failed("tck".to_owned(), "failed as asked".to_owned()))
             }
             "long-running" => {
-                turn.pause(LONG_TASK).await;
+                turn.pause_for(LONG_TASK).await;
                 send_artifact(turn, vec![Part::text("It took long")]).await
             }
             "cancel" | "resubscribe" => {
-                turn.pause(LONG_TASK).await;
+                turn.pause_for(LONG_TASK).await;
                 send_message_as(turn, "status", "Hello from TCK").await
             }
             "stream-002" => Ok(()),
@@ -130,22 +130,22 @@ fn text_form() -> Value {
 
 /// A whole message: an artifact.
 async fn send_artifact(turn: &Turn, parts: Vec<Part>) -> Result<(), Stop> {
-    turn.send(parts).await
+    turn.send_message(parts).await
 }
 
 /// A whole message that is shown as something else than an artifact.
 async fn send_message_as(turn: &Turn, face: &str, text: &str) -> Result<(), Stop> {
-    turn.report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
+    turn.send_report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
     let native = Some(ProviderPayload { wire: "a2a".to_owned(), items: json!({ "as": face }) });
-    turn.report(Report::MessageDone { tail: vec![Part::text(text)], native, interrupted: false }).await
+    turn.send_report(Report::MessageDone { tail: vec![Part::text(text)], native, interrupted: false }).await
 }
 
 async fn stream_chunks(turn: &Turn, pieces: &[&str]) -> Result<(), Stop> {
-    turn.report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
+    turn.send_report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
     for piece in pieces {
-        turn.report(Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: (*piece).to_owned() }])).await?;
+        turn.send_report(Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: (*piece).to_owned() }])).await?;
     }
-    turn.finish(Vec::new()).await
+    turn.finish_message(Vec::new()).await
 }
 
 /// `parts 2000`: so many pieces of one message, as fast as they are taken.
@@ -155,20 +155,21 @@ async fn stream_parts(turn: &Turn) -> Result<(), Stop> {
     let pieces: Vec<Delta> = (0..count.min(MAX_PARTS))
         .map(|index| Delta { growth: DeltaKind::Text, text: format!("tok{index} ") })
         .collect();
-    turn.report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
+    turn.send_report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
     for batch in pieces.chunks(128) {
-        turn.report(Report::Deltas(batch.to_vec())).await?;
+        turn.send_report(Report::Deltas(batch.to_vec())).await?;
     }
-    turn.finish(Vec::new()).await
+    turn.finish_message(Vec::new()).await
 }
 
 fn prompt_text(turn: &Turn) -> &str {
-    let texts = turn.prompt().iter().find_map(|part| if let Part::Text { text } = part { Some(text) } else { None });
+    let texts =
+        turn.prompt_parts().iter().find_map(|part| if let Part::Text { text } = part { Some(text) } else { None });
     texts.map_or("", String::as_str)
 }
 
 async fn ask_form(turn: &mut Turn, title: &str, schema: Value) -> Result<String, Stop> {
-    let reply = turn.ask(question(title, QuestionKind::Form { schema })).await?;
+    let reply = turn.ask_question(question(title, QuestionKind::Form { schema })).await?;
     Ok(match reply {
         gander_domain::Reply::Filled { content } => content["text"].as_str().unwrap_or_default().to_owned(),
         gander_domain::Reply::Chosen { .. }

@@ -34,55 +34,55 @@ pub(crate) struct Rich;
 #[async_trait]
 impl Handler for Echo {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send(turn.prompt().to_vec()).await
+        turn.send_message(turn.prompt_parts().to_vec()).await
     }
 }
 
 #[async_trait]
 impl Handler for SlowEcho {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.pause(Duration::from_secs(1)).await;
-        turn.send(turn.prompt().to_vec()).await
+        turn.pause_for(Duration::from_secs(1)).await;
+        turn.send_message(turn.prompt_parts().to_vec()).await
     }
 }
 
 #[async_trait]
 impl Handler for HistoryEcho {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        for message in turn.history() {
-            turn.send(message.parts.clone()).await?;
+        for message in turn.earlier_messages() {
+            turn.send_message(message.parts.clone()).await?;
         }
-        turn.send(turn.prompt().to_vec()).await
+        turn.send_message(turn.prompt_parts().to_vec()).await
     }
 }
 
 #[async_trait]
 impl Handler for History {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send(vec![Part::text(format!("history={}", turn.history().len()))]).await
+        turn.send_message(vec![Part::text(format!("history={}", turn.earlier_messages().len()))]).await
     }
 }
 
 #[async_trait]
 impl Handler for Awaiter {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.ask(free_form_question("")).await?;
-        turn.send(vec![Part::text("empty")]).await
+        turn.ask_question(free_form_question("")).await?;
+        turn.send_message(vec![Part::text("empty")]).await
     }
 }
 
 #[async_trait]
 impl Handler for Approve {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        let said = match turn.ask(free_form_question("May I?")).await? {
+        let said = match turn.ask_question(free_form_question("May I?")).await? {
             Reply::Filled { content } => content["text"].as_str().map_or_else(|| content.to_string(), str::to_owned),
             Reply::Chosen { choice, .. } => choice,
             Reply::Rejected { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
                 "no".to_owned()
             }
         };
-        turn.say(format!("you said: {said}")).await?;
-        turn.finish(Vec::new()).await
+        turn.send_text(format!("you said: {said}")).await?;
+        turn.finish_message(Vec::new()).await
     }
 }
 
@@ -103,7 +103,7 @@ impl Handler for Crash {
 #[async_trait]
 impl Handler for Sessioner {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send(vec![Part::text(turn.view.session.to_string())]).await
+        turn.send_message(vec![Part::text(turn.view.session.to_string())]).await
     }
 }
 
@@ -116,22 +116,22 @@ impl Handler for MimeTypes {
             ("application/javascript", "console.log('Hello');"),
             ("text/css", "body { color: red; }"),
         ];
-        turn.send(parts.map(|(mime, text)| resource_part("", mime, text)).to_vec()).await
+        turn.send_message(parts.map(|(mime, text)| resource_part("", mime, text)).to_vec()).await
     }
 }
 
 #[async_trait]
 impl Handler for Picture {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send(vec![one_pixel_image(None), Part::text("This is plain text")]).await
+        turn.send_message(vec![one_pixel_image(None), Part::text("This is plain text")]).await
     }
 }
 
 #[async_trait]
 impl Handler for Artifacts {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.say("Processing with artifacts").await?;
-        turn.finish(vec![
+        turn.send_text("Processing with artifacts").await?;
+        turn.finish_message(vec![
             resource_part("text-result.txt", "text/plain", "This is a text artifact result"),
             resource_part("data.json", "application/json", r#"{"results": [1, 2, 3], "status": "complete"}"#),
             one_pixel_image(Some("image.png")),
@@ -143,11 +143,11 @@ impl Handler for Artifacts {
 #[async_trait]
 impl Handler for Words {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        let count: u32 = plain_text(turn.prompt()).trim().parse().unwrap_or(3);
+        let count: u32 = plain_text(turn.prompt_parts()).trim().parse().unwrap_or(3);
         for number in 0..count {
-            turn.say(format!("word{number} ")).await?;
+            turn.send_text(format!("word{number} ")).await?;
         }
-        turn.finish(Vec::new()).await
+        turn.finish_message(Vec::new()).await
     }
 }
 
@@ -155,18 +155,18 @@ impl Handler for Words {
 impl Handler for Slow {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
         for number in 0..3_000 {
-            turn.say(format!("tick{number} ")).await?;
-            turn.pause(Duration::from_millis(200)).await;
+            turn.send_text(format!("tick{number} ")).await?;
+            turn.pause_for(Duration::from_millis(200)).await;
         }
-        turn.finish(Vec::new()).await
+        turn.finish_message(Vec::new()).await
     }
 }
 
 #[async_trait]
 impl Handler for Rich {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.think("thinking about it").await?;
-        turn.finish(Vec::new()).await?;
+        turn.send_thought("thinking about it").await?;
+        turn.finish_message(Vec::new()).await?;
         let call = ToolCall {
             id: ToolCallId::make(&mut SystemIds),
             name: "calc".to_owned(),
@@ -178,16 +178,16 @@ impl Handler for Rich {
         };
         let (id, result) =
             (call.id, ToolResult { raw: Some(json!({ "y": 2 })), ..ToolResult::text(ToolEnd::Completed, "2") });
-        turn.report(Report::ToolWanted { call, gate: ToolGate::External }).await?;
-        turn.report(Report::ToolDone { call: id, result }).await?;
-        turn.say("Snow is white.").await?;
+        turn.send_report(Report::ToolWanted { call, gate: ToolGate::External }).await?;
+        turn.send_report(Report::ToolDone { call: id, result }).await?;
+        turn.send_text("Snow is white.").await?;
         let link = Part::Link {
             uri: "https://example.com/doc.pdf".to_owned(),
             name: String::new(),
             mime: Some("application/pdf".to_owned()),
             more: None,
         };
-        turn.finish(vec![
+        turn.finish_message(vec![
             resource_part("result.json", "application/json", r#"{"a":1}"#),
             one_pixel_image(Some("dot.png")),
             link,

@@ -136,7 +136,7 @@ impl ScriptedRun {
         let mut last = None;
         for call in pending {
             let CallStage::Answered(_, answer) = &call.stage else { continue };
-            let result = if answer.reply.allows() {
+            let result = if answer.reply.is_allowed() {
                 self.report(Report::ToolReady { call: call.id }).await?;
                 self.wait_for_tool_start(call.id).await?;
                 self.tools.run(&self.view, &call.name, &call.arguments).await.result

@@ -231,7 +231,7 @@ impl Settings {
     }
 
     /// Applies what the patch names. A mode that somebody chose is not routed away.
-    pub fn apply(&mut self, patch: &SettingsPatch) {
+    pub fn apply_patch(&mut self, patch: &SettingsPatch) {
         let SettingsPatch { agent, mode, model, policy, effort, temperature, max_turns, budget, routing } = patch;
         if agent.is_some() || mode.is_some() {
             self.routing = Routing::Off;

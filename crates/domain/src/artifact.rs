@@ -23,14 +23,14 @@ pub enum ArtifactContent {
 
 impl ArtifactContent {
     /// How many bytes it takes as it is stored.
-    pub fn size(&self) -> usize {
+    pub fn size_in_bytes(&self) -> usize {
         let (Self::Text { text: held } | Self::Bytes { data: held }) = self;
         held.len()
     }
 
     /// What the log tells of it.
     pub fn content_for_log(&self) -> Option<Self> {
-        (self.size() <= MAX_LOGGED_BYTES).then(|| self.clone())
+        (self.size_in_bytes() <= MAX_LOGGED_BYTES).then(|| self.clone())
     }
 }
 

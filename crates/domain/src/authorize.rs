@@ -116,7 +116,7 @@ pub fn authorize_command(caller: &Caller, view: &SessionView, command: &Command)
     match command {
         Command::Configure { patch } => {
             let mut after: Settings = view.settings.clone();
-            after.apply(patch);
+            after.apply_patch(patch);
             caller.may_loosen_policy(view.settings.policy, after.policy)
         }
         Command::Answer { .. }

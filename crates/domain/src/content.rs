@@ -162,7 +162,7 @@ impl Part {
     }
 
     /// An empty part that deltas of this kind grow.
-    pub fn empty(growth: DeltaKind) -> Self {
+    pub fn empty_for_delta(growth: DeltaKind) -> Self {
         match growth {
             DeltaKind::Text => Self::Text { text: String::new() },
             DeltaKind::Thought => Self::Thought { text: String::new() },

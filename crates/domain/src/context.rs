@@ -125,7 +125,7 @@ impl Context {
         self.head = entry.seq;
         match &entry.event {
             Event::TitleSet { .. } => self.has_title = true,
-            Event::SettingsChanged { patch } => self.settings.apply(patch),
+            Event::SettingsChanged { patch } => self.settings.apply_patch(patch),
             Event::Routed { route } => self.settings.apply_route(route),
             Event::HistoryReset { keep_to, replacement, .. } => self.reset_history(entry.seq, *keep_to, replacement),
             // A sub-agent's call says nothing about how full this window is.

@@ -113,7 +113,7 @@ impl Timestamp {
     }
 
     /// Microseconds since 1970.
-    pub const fn micros(self) -> i64 {
+    pub const fn as_micros(self) -> i64 {
         self.0
     }
 }

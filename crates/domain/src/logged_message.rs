@@ -57,7 +57,7 @@ pub struct HiddenEntries {
 
 impl HiddenEntries {
     /// Takes in the next entry.
-    pub fn apply(&mut self, entry: &Entry) {
+    pub fn apply_entry(&mut self, entry: &Entry) {
         let Event::HistoryReset { keep_to, reason, .. } = &entry.event else { return };
         match reason {
             ResetReason::Compacted => {}

@@ -48,7 +48,7 @@ impl ProviderPayload {
     const SYNTHETIC_WIRE: &'static str = "unasked";
 
     /// The mark of a message that an agent's loop made by itself: no model wrote it.
-    pub fn synthetic() -> Self {
+    pub fn made_by_server() -> Self {
         Self { wire: Self::SYNTHETIC_WIRE.to_owned(), items: Value::Null }
     }
 }

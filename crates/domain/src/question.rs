@@ -163,7 +163,7 @@ impl Question {
 
     /// The plan that an answer approves: the proposed one, or what the person made of it.
     pub fn approved_plan(&self, reply: &Reply) -> Option<Plan> {
-        let proposal = self.plan.as_ref().filter(|_| reply.allows())?;
+        let proposal = self.plan.as_ref().filter(|_| reply.is_allowed())?;
         match reply {
             Reply::Filled { content } => Plan::parse_edited(content).ok(),
             Reply::Chosen { .. }
@@ -186,7 +186,7 @@ impl Question {
 
 impl Reply {
     /// True only for an explicit yes: nothing else ever lets a tool run.
-    pub fn allows(&self) -> bool {
+    pub fn is_allowed(&self) -> bool {
         match self {
             Self::Chosen { kind: ChoiceKind::AllowOnce | ChoiceKind::AllowAlways, .. } | Self::Filled { .. } => true,
             Self::Chosen { kind: ChoiceKind::RejectOnce | ChoiceKind::RejectAlways, .. }

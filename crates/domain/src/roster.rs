@@ -34,7 +34,7 @@ impl AgentMode {
     }
 
     /// The mode as an agent of its own.
-    pub fn manifest(&self) -> AgentManifest {
+    pub fn agent_manifest(&self) -> AgentManifest {
         let agent = &self.agent;
         AgentManifest {
             name: self.name.clone(),
@@ -87,13 +87,13 @@ impl Roster {
     /// Every name with what it means: each agent, then each of its modes that has a name of its own.
     pub fn all_manifests(&self) -> Vec<Arc<AgentManifest>> {
         let own = |way: &&AgentMode| !self.agents.iter().any(|agent| agent.name == way.name);
-        let modes = self.ways.iter().filter(own).map(|way| Arc::new(way.manifest()));
+        let modes = self.ways.iter().filter(own).map(|way| Arc::new(way.agent_manifest()));
         self.agents.iter().cloned().chain(modes).chain(self.auto_manifest().map(Arc::new)).collect()
     }
 
     /// What this name means, as an agent: see [`Roster::all_manifests`].
     pub fn find_manifest(&self, name: &str) -> Option<Arc<AgentManifest>> {
-        let mode = || self.find_mode(name).map(AgentMode::manifest);
+        let mode = || self.find_mode(name).map(AgentMode::agent_manifest);
         let auto = || self.auto_manifest().filter(|auto| auto.name == name);
         self.find_agent(name).cloned().or_else(|| mode().or_else(auto).map(Arc::new))
     }
@@ -114,7 +114,7 @@ impl Roster {
         let mut settings = base.clone();
         match self.find_mode(name) {
             Some(way) => (settings.agent, settings.mode) = (way.agent.name.clone(), way.mode.id.clone()),
-            None => settings.apply(&self.patch_for_name(name, base)?),
+            None => settings.apply_patch(&self.patch_for_name(name, base)?),
         }
         Some(settings)
     }

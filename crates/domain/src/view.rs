@@ -142,7 +142,7 @@ pub struct UsageTotals {
 
 impl UsageTotals {
     /// One more model call.
-    pub fn add(&mut self, usage: &Usage) {
+    pub fn add_usage(&mut self, usage: &Usage) {
         self.input += usage.input;
         self.output += usage.output;
         self.cached += usage.cached;
@@ -219,7 +219,7 @@ impl SessionView {
             | Event::ArtifactSaved { .. }
             | Event::Unknown(_) => {}
             Event::TitleSet { title } => self.title = Some(title.clone()),
-            Event::SettingsChanged { patch } => self.settings.apply(patch),
+            Event::SettingsChanged { patch } => self.settings.apply_patch(patch),
             Event::Routed { route } => self.settings.apply_route(route),
             Event::ArchiveSet { archived } => self.archived = *archived,
             Event::HistoryReset { keep_to, replacement, reason } => {
@@ -231,7 +231,7 @@ impl SessionView {
             Event::PlanSet { plan } => self.plan = plan.clone(),
             Event::StateChanged { delta, .. } => self.state.extend(filter_by_scope(delta, StateScope::Session)),
             Event::UsageAdded { usage } => self.add_usage(usage),
-            Event::RunQueued { origin, parts } => self.enqueue(entry, origin, parts),
+            Event::RunQueued { origin, parts } => self.enqueue_run(entry, origin, parts),
             Event::RunStarted { origin } => self.start_run(entry, origin),
             Event::RunEnded { outcome } => self.end_run(entry.run, outcome),
             Event::MessageDone { message } => self.close_open_message(message),
@@ -267,13 +267,13 @@ impl SessionView {
     }
 
     /// How this run ended, if it is one of the last.
-    pub fn outcome(&self, run: RunId) -> Option<&Outcome> {
+    pub fn run_outcome(&self, run: RunId) -> Option<&Outcome> {
         self.ended.iter().rev().find(|(id, _)| *id == run).map(|(_, outcome)| outcome)
     }
 
     /// True if this run was accepted before, as far as this view remembers.
     pub fn has_seen_run(&self, run: RunId) -> bool {
-        self.is_run_open(run) || self.outcome(run).is_some()
+        self.is_run_open(run) || self.run_outcome(run).is_some()
     }
 
     /// True if this run is under way or waits for its turn.
@@ -295,14 +295,14 @@ impl SessionView {
     }
 
     fn add_usage(&mut self, usage: &Usage) {
-        self.spent.add(usage);
+        self.spent.add_usage(usage);
         // How full the window is says only a call of its own.
         if usage.child.is_none() {
             self.last_usage = Some(usage.clone());
         }
     }
 
-    fn enqueue(&mut self, entry: &Entry, origin: &RunOrigin, parts: &[Part]) {
+    fn enqueue_run(&mut self, entry: &Entry, origin: &RunOrigin, parts: &[Part]) {
         let Some(id) = entry.run else { return };
         let meta = entry.meta.as_deref().cloned();
         self.queue.push(QueuedRun { id, origin: origin.clone(), parts: parts.to_vec(), meta });
@@ -402,12 +402,12 @@ impl ActiveRun {
     }
 
     /// The open call with this id.
-    pub fn tool(&self, call: ToolCallId) -> Option<&OpenTool> {
+    pub fn find_tool_call(&self, call: ToolCallId) -> Option<&OpenTool> {
         self.tools.iter().find(|tool| tool.call.id == call)
     }
 
     /// The open question with this id.
-    pub fn question(&self, id: QuestionId) -> Option<&Question> {
+    pub fn find_question(&self, id: QuestionId) -> Option<&Question> {
         self.questions.iter().find(|question| question.id == id)
     }
 
@@ -423,19 +423,19 @@ impl ActiveRun {
     }
 
     fn record_answer(&mut self, id: QuestionId, answer: &Answer) {
-        let call = self.question(id).and_then(|question| question.call);
+        let call = self.find_question(id).and_then(|question| question.call);
         if !cfg!(bug = "two_answers") {
             self.questions.retain(|open| open.id != id);
         }
         if let Some(call) = call {
-            self.set_stage(call, if answer.reply.allows() { ToolStage::Allowed } else { ToolStage::Refused });
+            self.set_stage(call, if answer.reply.is_allowed() { ToolStage::Allowed } else { ToolStage::Refused });
         }
     }
 
     fn append_delta(&mut self, part: u32, growth: DeltaKind, text: &str) {
         let Some(open) = &mut self.open else { return };
         if open.parts.len() <= part as usize {
-            open.parts.push(Part::empty(growth));
+            open.parts.push(Part::empty_for_delta(growth));
             self.grown.push(0);
         }
         if let Some(grown) = self.grown.last_mut() {

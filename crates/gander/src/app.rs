@@ -95,7 +95,7 @@ impl From<Config> for AppBuilder {
 
 impl fmt::Debug for AppBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AppBuilder").field("data", &self.config.paths.data()).finish_non_exhaustive()
+        f.debug_struct("AppBuilder").field("data", &self.config.paths.data_directory()).finish_non_exhaustive()
     }
 }
 
@@ -111,8 +111,8 @@ impl App {
     }
 
     async fn start_with_agents(config: Config, more_agents: Vec<AgentsFactory>) -> anyhow::Result<Arc<Self>> {
-        let store =
-            SqliteStore::open(StoreOptions::new(config.paths.data())).await.context("the log cannot be opened")?;
+        let options = StoreOptions::new(config.paths.data_directory());
+        let store = SqliteStore::open(options).await.context("the log cannot be opened")?;
         let store: Arc<dyn Store> = Arc::new(store);
         let models = Arc::new(build_models(&config)?);
         let grants = Grants::load(Arc::clone(&store)).await?;
@@ -120,7 +120,7 @@ impl App {
         let pins = PinStore::load(Arc::clone(&store)).await?;
         let networks = NetworkStore::load(Arc::clone(&store)).await?;
         let trust = Trust::load(Arc::clone(&store)).await?;
-        let vault = Vault::open(config.paths.secrets())?;
+        let vault = Vault::open(config.paths.secrets_file())?;
         let added = extensions::ExtensionRegistry::load(Arc::clone(&store), vault.clone()).await?;
         let keyring = Keyring::new(Arc::new(VaultTokenStore(vault.clone())));
         let extensions_config = ExtensionsConfig {
@@ -159,11 +159,11 @@ impl App {
             Hub::with_cache(Arc::clone(&store), Arc::clone(&agents) as _, recovery_policy(&config.sections), cache)
                 .with_default_policy(live_policy(&live))
                 .with_on_deleted(on_session_deleted(&stored));
-        weak.get_or_init(|| hub.weak());
+        weak.get_or_init(|| hub.downgrade());
         let (sender, controls) = mpsc::channel(8);
         let services = Arc::new(build_services(&live, hub, agents, stored, &models, tools, sender));
         let push = PushNotifications::load(services.hub.clone(), config.sections.a2a.push_allow.clone(), vault).await?;
-        let signer = CardSigner::load(&config.sections.a2a, config.paths.data())?.map(Arc::new);
+        let signer = CardSigner::load(&config.sections.a2a, config.paths.data_directory())?.map(Arc::new);
         let (clock, controls) = (CancellationToken::new(), Mutex::new(Some(controls)));
         follow_settings(&live, &models, &services.extensions);
         let app = Self { live, store, services, models, push, signer, clock, controls };
@@ -221,7 +221,7 @@ impl App {
             goose: (),
             gander: (),
         };
-        let (services, data) = (Arc::clone(&self.services), config.paths.data().to_owned());
+        let (services, data) = (Arc::clone(&self.services), config.paths.data_directory().to_owned());
         let browsers = BrowserAccess::open(&config.paths);
         Gateway::new(GatewayParts { services, server, protocols, limits, data, tokens, browsers })
     }
@@ -254,7 +254,7 @@ impl App {
     /// Takes no new work, hands over or parks what runs. Ends within 25 seconds.
     pub async fn drain(&self) {
         self.clock.cancel();
-        self.services.hub.drain(self.live.started().grace).await;
+        self.services.hub.drain_sessions(self.live.started().grace).await;
         self.push.stop();
         if let Err(error) = self.store.close().await {
             tracing::error!(%error, "the log did not close");
@@ -274,7 +274,7 @@ impl App {
 
 impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("App").field("data", &self.live.started().paths.data()).finish_non_exhaustive()
+        f.debug_struct("App").field("data", &self.live.started().paths.data_directory()).finish_non_exhaustive()
     }
 }
 

@@ -150,7 +150,7 @@ impl Config {
     pub fn catalogue(&self) -> Result<Catalogue, CatalogueError> {
         match self.sections.providers.is_empty() {
             true => Ok(Catalogue::built_in()),
-            false => Catalogue::load(&self.sections.providers.to_string()),
+            false => Catalogue::load_catalogue(&self.sections.providers.to_string()),
         }
     }
 
@@ -191,7 +191,7 @@ impl Environment {
 
     /// What commands of tools may see of it.
     pub fn for_tools(&self) -> gander_tools::Environment {
-        gander_tools::Environment::pick(self.0.iter().map(|(name, value)| (name.into(), value.into())))
+        gander_tools::Environment::harmless_variables_of(self.0.iter().map(|(name, value)| (name.into(), value.into())))
     }
 
     /// The program that opens web addresses: the one that is named, else the desktop's, if there is a desktop.

@@ -10,7 +10,7 @@ use crate::config::{Config, SandboxSection};
 pub fn configured_sandbox(config: &Config) -> Sandbox {
     let section = &config.sections.sandbox;
     let Some(helper) = config.helper.clone().filter(|_| section.enabled) else { return Sandbox::default() };
-    let (own, home, temporary) = (server_paths(config), config.home.clone(), config.paths.temporary());
+    let (own, home, temporary) = (server_paths(config), config.home.clone(), config.paths.temporary_folder());
     let lent = section.clone();
     let bounds = move || {
         let mut bounds = SandboxPaths::for_home(home.as_deref(), temporary, &own);
@@ -25,7 +25,7 @@ pub fn configured_sandbox(config: &Config) -> Sandbox {
 
 /// What is the server's alone.
 fn server_paths(config: &Config) -> [PathBuf; 3] {
-    [config.paths.data().to_owned(), config.paths.sockets().to_owned(), config.file.clone()]
+    [config.paths.data_directory().to_owned(), config.paths.socket_folder().to_owned(), config.file.clone()]
 }
 
 /// How much a command may have; nothing set is no limit.

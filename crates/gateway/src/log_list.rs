@@ -40,7 +40,7 @@ impl<R: ListProjection> LogList<R> {
             let page = store.read(session, end, READ_LIMIT, DeltaForm::Joined).await?;
             let Some(last) = page.last() else { break };
             end = last.seq;
-            page.iter().for_each(|entry| hidden.apply(entry));
+            page.iter().for_each(|entry| hidden.apply_entry(entry));
         }
         Ok(Self { store: Arc::clone(store), session, projection, hidden, position: Seq::ZERO, end, over: false })
     }

@@ -14,7 +14,7 @@ const MAX_INPUT_ROUNDS: usize = 10;
 /// Calls a tool. A server that wants to know more first is answered, and the call goes on.
 pub(super) async fn call_tool(line: &McpConnectionHandle, wanted: &ToolUse) -> Result<CallToolResult, CallError> {
     let mut params = CallToolRequestParams::new(wanted.tool.clone()).with_arguments(wanted.arguments.clone());
-    let _under_way = line.calls.begin();
+    let _under_way = line.calls.begin_call();
     for round in 0..MAX_INPUT_ROUNDS {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
         let answer = send_once(line, wanted, request).await.map_err(|error| error_after_round(round, error))?;

@@ -75,7 +75,7 @@ pub(super) struct ToolUse {
 impl Calls {
     /// Shows how far a call is. What belongs to no call is dropped.
     pub(super) fn show_progress(&self, progress: &ProgressNotificationParam) {
-        if let Some(open) = self.lock().get_mut(&progress.progress_token) {
+        if let Some(open) = self.lock_calls().get_mut(&progress.progress_token) {
             open.heard = Instant::now();
             let part = Part::text(progress_text(progress));
             if open.signals.try_send(ToolEvent::Shown(vec![ToolContent::Part { part }])).is_err() {
@@ -98,38 +98,38 @@ impl Calls {
         }
     }
 
-    pub(super) fn begin(&self) -> UnderWay<'_> {
+    pub(super) fn begin_call(&self) -> UnderWay<'_> {
         self.under_way.fetch_add(1, Ordering::SeqCst);
         UnderWay(self)
     }
 
     /// The session whose calls are under way, if it is one alone.
     pub(super) fn sole_calling_session(&self) -> Option<SessionHandle> {
-        let open = self.lock();
+        let open = self.lock_calls();
         let first = open.values().next()?.session.clone();
         open.values().all(|call| call.session.is_same(&first)).then_some(first)
     }
 
     pub(super) fn open(&self, token: ProgressToken, wanted: &ToolUse) -> OpenCall<'_> {
         let (session, signals) = (wanted.session.clone(), wanted.signals.clone());
-        self.lock().insert(token.clone(), Open { session, signals, heard: Instant::now() });
+        self.lock_calls().insert(token.clone(), Open { session, signals, heard: Instant::now() });
         OpenCall { calls: self, token }
     }
 
     /// Until nothing was heard of the call for so long.
     pub(super) async fn wait_for_silence(&self, token: &ProgressToken, patience: Duration) {
         loop {
-            let heard = self.lock().get(token).map_or_else(Instant::now, |open| open.heard);
+            let heard = self.lock_calls().get(token).map_or_else(Instant::now, |open| open.heard);
             tokio::time::sleep_until(heard + patience).await;
             if self.questions.load(Ordering::SeqCst) > 0 {
-                self.lock().entry(token.clone()).and_modify(|open| open.heard = Instant::now());
-            } else if self.lock().get(token).is_none_or(|open| open.heard == heard) {
+                self.lock_calls().entry(token.clone()).and_modify(|open| open.heard = Instant::now());
+            } else if self.lock_calls().get(token).is_none_or(|open| open.heard == heard) {
                 return;
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ProgressToken, Open>> {
+    fn lock_calls(&self) -> MutexGuard<'_, HashMap<ProgressToken, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -150,7 +150,7 @@ pub(super) struct OpenCall<'a> {
 
 impl Drop for OpenCall<'_> {
     fn drop(&mut self) {
-        self.calls.lock().remove(&self.token);
+        self.calls.lock_calls().remove(&self.token);
     }
 }
 
@@ -159,7 +159,7 @@ pub(super) struct OpenQuestion(Arc<Calls>);
 
 impl Drop for OpenQuestion {
     fn drop(&mut self) {
-        for open in self.0.lock().values_mut() {
+        for open in self.0.lock_calls().values_mut() {
             open.heard = Instant::now();
         }
         self.0.questions.fetch_sub(1, Ordering::SeqCst);

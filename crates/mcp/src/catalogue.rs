@@ -1,7 +1,7 @@
 //! What a server offers: its tools under our names, its prompts, its resources.
 
 use gander_domain::ToolSpec;
-use gander_tools::output::clip;
+use gander_tools::output::clip_output;
 use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -90,7 +90,7 @@ fn offered_tool(server: &str, name: String, tool: Tool) -> OfferedTool {
     let annotated = tool.annotations.as_ref().and_then(|annotations| annotations.title.clone());
     let title = tool.title.clone().or(annotated).unwrap_or_else(|| tool.name.clone().into_owned());
     let purpose = tool.description.clone().unwrap_or_default().into_owned();
-    let description = clip(format!("{purpose}\n(A tool of the MCP server {server}.)"), MAX_DESCRIPTION_BYTES);
+    let description = clip_output(format!("{purpose}\n(A tool of the MCP server {server}.)"), MAX_DESCRIPTION_BYTES);
     let spec = ToolSpec { name, description, schema: tool_schema(&tool) };
     let repeatable = tool.annotations.as_ref().is_some_and(is_repeatable);
     OfferedTool { tool: tool.name.into_owned(), title, spec, definition, repeatable }

@@ -63,8 +63,8 @@ impl Child {
         let (errors, error) = io::pipe()?;
         let wrap = program.wrap.as_ref();
         let plain = || Command::new(program.command);
-        let mut command = wrap.map_or_else(plain, |wrap| wrap.command(program.command.as_os_str()));
-        command.args(program.args).current_dir(program.cwd).env_clear().envs(program.environment.all());
+        let mut command = wrap.map_or_else(plain, |wrap| wrap.wrapped_command(program.command.as_os_str()));
+        command.args(program.args).current_dir(program.cwd).env_clear().envs(program.environment.all_variables());
         command.envs(wrap.map(Wrap::environment).into_iter().flatten());
         command.envs(program.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::from(input)).stdout(Stdio::from(output)).stderr(Stdio::from(error));
@@ -77,14 +77,14 @@ impl Child {
     }
 
     /// What it complained about last.
-    pub(super) fn stderr(&self) -> StderrTail {
+    pub(super) fn stderr_tail(&self) -> StderrTail {
         self.stderr.clone()
     }
 
     /// Waits for it to end by itself, then asks, then does not ask any more. Its input is closed by now.
     pub(super) async fn stop(mut self) {
         if tokio::time::timeout(STOP_TIMEOUT, &mut self.ended).await.is_err() {
-            self.family.signal(Signal::TERM);
+            self.family.send_signal(Signal::TERM);
             drop(tokio::time::timeout(STOP_TIMEOUT, &mut self.ended).await);
         }
     }
@@ -102,7 +102,7 @@ impl StderrTail {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).trim().to_owned()
     }
 
-    fn push(&self, line: &str) {
+    fn push_line(&self, line: &str) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_str(line);
         let over = kept.len().saturating_sub(MAX_STDERR_BYTES);
@@ -116,7 +116,7 @@ async fn read_stderr(errors: Receiver, stderr: StderrTail) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();
     while let Ok(1..) = (&mut errors).take(MAX_STDERR_LINE_BYTES).read_until(b'\n', &mut line).await {
-        stderr.push(&String::from_utf8_lossy(&line));
+        stderr.push_line(&String::from_utf8_lossy(&line));
         line.clear();
     }
     stderr.over.cancel();

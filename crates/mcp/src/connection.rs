@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gander_tools::output::clip;
+use gander_tools::output::clip_output;
 use gander_tools::sandbox::{Network, Sandbox, Wrap, network_failure};
 use gander_tools::{Environment, Redactor};
 use rmcp::ClientServiceExt as _;
@@ -120,18 +120,18 @@ impl McpConnection {
                     started.map_err(|error| ConnectFailure::Start(format!("{}: {error}", command.display())))?;
                 let (said, told) = (streams.0, CountedWriter::new(streams.1));
                 let counter = told.counter();
-                let mut link = Self::join(handler, (said, told), how, Some(child)).await?;
+                let mut link = Self::connect_over_transport(handler, (said, told), how, Some(child)).await?;
                 link.line.counter = Some(counter);
                 Ok(link)
             }
             Transport::Http { .. } => {
-                let transport = http::transport(spec, &server_env.keyring).await.map_err(ConnectFailure::Start)?;
-                Self::join(handler, transport, how, None).await
+                let transport = http::http_transport(spec, &server_env.keyring).await.map_err(ConnectFailure::Start)?;
+                Self::connect_over_transport(handler, transport, how, None).await
             }
         }
     }
 
-    async fn join<T, E, A>(
+    async fn connect_over_transport<T, E, A>(
         handler: Handler,
         transport: T,
         how: ClientLifecycleMode,
@@ -141,7 +141,7 @@ impl McpConnection {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let complaints = child.as_ref().map(Child::stderr).unwrap_or_default();
+        let complaints = child.as_ref().map(Child::stderr_tail).unwrap_or_default();
         let served = handler.clone().serve_with_lifecycle(transport, how).await;
         let service = match served {
             Ok(service) => service,
@@ -163,7 +163,7 @@ impl McpConnection {
         let quit = done.await;
         self.done = None;
         let complaints = match &self.child {
-            Some(child) => child.stderr().last_lines().await,
+            Some(child) => child.stderr_tail().last_lines().await,
             None => String::new(),
         };
         match quit {
@@ -228,7 +228,7 @@ impl McpConnectionHandle {
     }
 
     /// Everything the server offers now.
-    pub(super) async fn catalogue(&self, name: &str) -> Result<Catalogue, String> {
+    pub(super) async fn list_tools_and_prompts(&self, name: &str) -> Result<Catalogue, String> {
         let read = self.read_catalogue(name).await.map_err(|error| self.note_unauthorized(error));
         read.map_err(|error| format!("its lists cannot be read: {error}"))
     }
@@ -236,7 +236,7 @@ impl McpConnectionHandle {
     async fn read_catalogue(&self, name: &str) -> Result<Catalogue, ServiceError> {
         let Some(info) = self.peer.peer_info() else { return Ok(Catalogue::default()) };
         let ServerPeerInfo { capabilities, instructions, .. } = &*info;
-        let instructions = instructions.clone().map(|text| clip(text, MAX_INSTRUCTIONS_BYTES));
+        let instructions = instructions.clone().map(|text| clip_output(text, MAX_INSTRUCTIONS_BYTES));
         let mut catalogue = Catalogue { instructions, ..Catalogue::default() };
         if capabilities.tools.is_some() {
             catalogue.tools = catalogue::offered_tools(name, pages!(self.peer, list_tools, tools));
@@ -276,7 +276,10 @@ fn sandbox_wrap(spec: &Spec, server_env: &ServerEnv) -> Result<Option<Wrap>, Str
     let folders: Vec<PathBuf> = std::iter::once(&server_env.cwd).chain(&server_env.folders).cloned().collect();
     let words = std::iter::once(command.clone()).chain(args.iter().map(PathBuf::from)).collect();
     let policy = server_env.sandbox.policy_for_program(&folders, network, words);
-    policy.map(|policy| server_env.sandbox.wrap(&policy)).transpose().map_err(|error| format!("no sandbox: {error}"))
+    policy
+        .map(|policy| server_env.sandbox.wrap_command(&policy))
+        .transpose()
+        .map_err(|error| format!("no sandbox: {error}"))
 }
 
 /// Whether a server's program finds the network; none if it is not fenced at all.
@@ -292,7 +295,8 @@ fn network_access(spec: &Spec, server_env: &ServerEnv) -> Option<Network> {
 impl ServerEnv {
     /// Hides what this server was given, and what its login yielded by now.
     pub(super) fn redactor_for(&self, spec: &Spec) -> Redactor {
-        self.redactor.knowing(spec.secrets().into_iter().chain(login::tokens(spec, &self.keyring)))
+        self.redactor
+            .with_more_secrets(spec.secret_values().into_iter().chain(login::stored_tokens(spec, &self.keyring)))
     }
 
     /// What may help, if this was said by a program for want of the network.
@@ -349,7 +353,7 @@ impl ConnectFailure {
                 with_last_line(&format!("it did not greet: {}", init_error_text(&error)), &complaints)
             }
         };
-        server_env.redactor_for(spec).text(&text)
+        server_env.redactor_for(spec).redact_text(&text)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use gander_domain::{Part, ToolContent, ToolEnd, ToolResult};
 use gander_tools::Limits;
-use gander_tools::output::{clip, limit_parts};
+use gander_tools::output::{clip_output, limit_parts};
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
 use serde_json::Value;
 
@@ -11,9 +11,9 @@ pub(super) fn tool_result(result: CallToolResult, limits: &Limits) -> ToolResult
     let end = if result.is_error == Some(true) { ToolEnd::Failed } else { ToolEnd::Completed };
     let mut parts = to_parts(result.content, limits);
     if let (true, Some(structured)) = (parts.is_empty(), &result.structured_content) {
-        parts.push(Part::text(clip(structured.to_string(), limits.result)));
+        parts.push(Part::text(clip_output(structured.to_string(), limits.result)));
     }
-    let raw = result.structured_content.filter(|value| fits(value, limits));
+    let raw = result.structured_content.filter(|value| fits_limits(value, limits));
     ToolResult { end, content: parts.into_iter().map(|part| ToolContent::Part { part }).collect(), raw }
 }
 
@@ -61,7 +61,7 @@ fn link_part(link: Resource) -> Part {
     Part::Link { uri, name, mime, more: (!more.is_empty()).then_some(Value::Object(more)) }
 }
 
-fn fits(value: &Value, limits: &Limits) -> bool {
+fn fits_limits(value: &Value, limits: &Limits) -> bool {
     value.to_string().len() <= limits.result
 }
 

@@ -55,8 +55,11 @@ impl Handler {
         let mut answers = BTreeMap::new();
         for (key, request) in requests {
             let answer = match request {
-                InputRequest::Elicitation(request) => json!(self.elicit(Some(session), request.params).await),
-                InputRequest::CreateMessage(request) => match self.sample(Some(session), request.params).await {
+                InputRequest::Elicitation(request) => {
+                    json!(self.answer_elicitation(Some(session), request.params).await)
+                }
+                InputRequest::CreateMessage(request) => match self.answer_sampling(Some(session), request.params).await
+                {
                     Ok(result) => json!(result),
                     Err(error) => json!({ "error": error }),
                 },
@@ -71,10 +74,10 @@ impl Handler {
     /// Whom a question is put to that names no call: the session whose calls are under way. A server that several
     /// use while none or more than one of them calls it gets no answer, for it could be the wrong one's.
     fn session_to_ask(&self) -> Option<SessionHandle> {
-        if self.shared { self.calls.sole_calling_session() } else { self.sessions.first() }
+        if self.shared { self.calls.sole_calling_session() } else { self.sessions.first_session() }
     }
 
-    async fn elicit(&self, session: Option<&SessionHandle>, params: ElicitRequestParams) -> ElicitResult {
+    async fn answer_elicitation(&self, session: Option<&SessionHandle>, params: ElicitRequestParams) -> ElicitResult {
         let Some(session) = session else { return ElicitResult::new(ElicitationAction::Cancel) };
         let (message, ask) = match params {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
@@ -88,7 +91,7 @@ impl Handler {
             }
         };
         let _thinking = self.calls.open_question();
-        match session.ask(&format!("{} asks: {message}", self.name), ask, self.calls.question_origin()).await {
+        match session.ask_person(&format!("{} asks: {message}", self.name), ask, self.calls.question_origin()).await {
             Reply::Filled { content } => ElicitResult::new(ElicitationAction::Accept).with_content(content),
             Reply::Rejected { .. } | Reply::Declined => ElicitResult::new(ElicitationAction::Decline),
             Reply::Chosen { .. } | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
@@ -97,14 +100,20 @@ impl Handler {
         }
     }
 
-    async fn sample(
+    async fn answer_sampling(
         &self,
         session: Option<&SessionHandle>,
         params: CreateMessageRequestParams,
     ) -> Result<CreateMessageResult, ErrorData> {
         let nobody = || ErrorData::invalid_request("it is not clear which session's model is wanted", None);
         let _thinking = self.calls.open_question();
-        sampling::sample(&self.name, session.ok_or_else(nobody)?, params, self.calls.question_origin()).await
+        sampling::sample_with_session_model(
+            &self.name,
+            session.ok_or_else(nobody)?,
+            params,
+            self.calls.question_origin(),
+        )
+        .await
     }
 
     fn list_session_roots(&self) -> ListRootsResult {
@@ -116,8 +125,8 @@ impl Handler {
             return;
         }
         let text = params.data.as_str().map_or_else(|| params.data.to_string(), str::to_owned);
-        let text = self.redactor.text(&text);
-        self.sessions.notice(severity, &format!("{} says: {text}", self.name));
+        let text = self.redactor.redact_text(&text);
+        self.sessions.notify_all(severity, &format!("{} says: {text}", self.name));
     }
 
     /// What comes first: the answer, or the end of whoever asked.
@@ -148,7 +157,7 @@ impl ClientHandler for Handler {
         context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
         let session = self.session_to_ask();
-        let answer = self.unless_gone(&context, self.sample(session.as_ref(), params)).await;
+        let answer = self.unless_gone(&context, self.answer_sampling(session.as_ref(), params)).await;
         answer.unwrap_or_else(|| Err(ErrorData::internal_error("nobody waits for it any more", None)))
     }
 
@@ -162,7 +171,7 @@ impl ClientHandler for Handler {
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let session = self.session_to_ask();
-        let answer = self.unless_gone(&context, self.elicit(session.as_ref(), params)).await;
+        let answer = self.unless_gone(&context, self.answer_elicitation(session.as_ref(), params)).await;
         Ok(answer.unwrap_or_else(|| ElicitResult::new(ElicitationAction::Cancel)))
     }
 

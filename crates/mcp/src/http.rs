@@ -14,14 +14,14 @@ use super::login::{self, Keyring};
 use super::spec::{Reach, Spec, Transport};
 
 /// A transport to this address, or why there is none.
-pub(super) async fn transport(
+pub(super) async fn http_transport(
     spec: &Spec,
     keyring: &Keyring,
 ) -> Result<StreamableHttpClientTransport<AuthClient<Client>>, String> {
     let Transport::Http { url, headers, reach, .. } = &spec.transport else {
         return Err("a program has no address".to_owned());
     };
-    let bearer = bearer(spec, keyring).await?;
+    let bearer = authorization_for_spec(spec, keyring).await?;
     let url = Url::parse(url).map_err(|error| format!("not an address: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("only http and https addresses are used: {}", url.scheme()));
@@ -33,10 +33,10 @@ pub(super) async fn transport(
 }
 
 /// Whoever gives a token of their own needs no login.
-async fn bearer(spec: &Spec, keyring: &Keyring) -> Result<AuthorizationManager, String> {
+async fn authorization_for_spec(spec: &Spec, keyring: &Keyring) -> Result<AuthorizationManager, String> {
     match spec.is_authorized() {
-        true => login::bearer(spec, &Keyring::default()).await,
-        false => login::bearer(spec, keyring).await,
+        true => login::authorization_from_keyring(spec, &Keyring::default()).await,
+        false => login::authorization_from_keyring(spec, keyring).await,
     }
 }
 
@@ -58,7 +58,7 @@ async fn build_client(url: &Url, reach: &Reach) -> Result<Client, String> {
     let client = match reach {
         Reach::Anywhere => client,
         Reach::Guarded(guard) => {
-            let addresses = guard.addresses(url).await.map_err(|blocked| blocked.to_string())?;
+            let addresses = guard.allowed_addresses(url).await.map_err(|blocked| blocked.to_string())?;
             client.no_proxy().resolve_to_addrs(url.host_str().unwrap_or_default(), &addresses)
         }
     };

@@ -37,7 +37,7 @@ mod write_counter;
 
 pub use catalogue::{PromptArgument, PromptSpec};
 pub use listener::{ListenGuard, RunListener, ServerEvent};
-pub use login::{Keyring, Login, MemoryOAuthTokenStore, OAuthTokenStore, logout};
+pub use login::{Keyring, Login, MemoryOAuthTokenStore, OAuthTokenStore, delete_tokens};
 pub use network_store::{MemoryNetworkGrantStore, NetworkGrantStore};
 pub use pins::{MemoryToolPinStore, ToolPinStore};
 pub use pool::{Pool, Sharing};

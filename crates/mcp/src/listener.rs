@@ -76,7 +76,7 @@ pub(super) struct Outage {
 impl SessionHandle {
     /// From now on this run listens.
     pub(super) fn attach_listener(&self, listener: RunListener) -> ListenGuard {
-        let mut taken = self.lock();
+        let mut taken = self.lock_state();
         taken.number += 1;
         taken.listener = Some(listener);
         ListenGuard { session: self.clone(), number: taken.number }
@@ -87,26 +87,26 @@ impl SessionHandle {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    pub(super) fn listener(&self) -> Option<RunListener> {
-        self.lock().listener.clone()
+    pub(super) fn current_listener(&self) -> Option<RunListener> {
+        self.lock_state().listener.clone()
     }
 
     /// Tells whoever is there, if they keep up.
     pub(super) fn send_event(&self, events: ServerEvent) {
-        let Some(listener) = self.listener() else { return };
+        let Some(listener) = self.current_listener() else { return };
         if let Err(error) = listener.events.try_send(events) {
             tracing::debug!(%error, "events of a server were not heard");
         }
     }
 
-    pub(super) fn notice(&self, severity: Severity, title: &str, detail: Option<String>) {
+    pub(super) fn send_notice(&self, severity: Severity, title: &str, detail: Option<String>) {
         self.send_event(ServerEvent::Notice(Notice { severity, title: visible_line(title), detail }));
     }
 
     /// Says that a server does not work, unless that was said in this session since it began.
     pub(super) fn send_outage(&self, server: &str, outage: &Outage) {
         let fresh = {
-            let mut taken = self.lock();
+            let mut taken = self.lock_state();
             let fresh = taken.listener.is_some() && taken.told.get(server) != Some(&outage.since);
             if fresh {
                 taken.told.insert(server.to_owned(), outage.since);
@@ -114,12 +114,12 @@ impl SessionHandle {
             fresh
         };
         if fresh {
-            self.notice(Severity::Warning, &format!("{server} is not running: {}", outage.reason), None);
+            self.send_notice(Severity::Warning, &format!("{server} is not running: {}", outage.reason), None);
         }
     }
 
     /// Asks a person; with nobody there the answer is `Cancelled`.
-    pub(super) async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply {
+    pub(super) async fn ask_person(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply {
         self.ask_for_subagent(title, ask, origin, None).await
     }
 
@@ -131,7 +131,7 @@ impl SessionHandle {
         origin: QuestionOrigin,
         subagent: Option<Box<SubagentCall>>,
     ) -> Reply {
-        let Some(listener) = self.listener() else { return Reply::Cancelled };
+        let Some(listener) = self.current_listener() else { return Reply::Cancelled };
         let (reply, answer) = oneshot::channel();
         let asked = ServerEvent::Asked { title: visible_line(title), ask, origin, subagent, reply };
         if listener.events.send(asked).await.is_err() {
@@ -140,14 +140,14 @@ impl SessionHandle {
         answer.await.unwrap_or(Reply::Cancelled)
     }
 
-    fn lock(&self) -> MutexGuard<'_, SessionState> {
+    fn lock_state(&self) -> MutexGuard<'_, SessionState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ListenGuard {
     fn drop(&mut self) {
-        let mut taken = self.session.lock();
+        let mut taken = self.session.lock_state();
         if taken.number == self.number {
             taken.listener = None;
         }

@@ -17,8 +17,8 @@ pub(super) async fn prompt_login(env: ServerEnv, server: Arc<Server>) {
         Err(reason) => Some(Err(reason)),
     };
     if let Some(Err(reason)) = end {
-        let title = format!("{} is not authorized: {}", server.name, env.redactor.text(&reason));
-        env.session.notice(Severity::Warning, &title, None);
+        let title = format!("{} is not authorized: {}", server.name, env.redactor.redact_text(&reason));
+        env.session.send_notice(Severity::Warning, &title, None);
     }
 }
 
@@ -26,7 +26,7 @@ pub(super) async fn prompt_login(env: ServerEnv, server: Arc<Server>) {
 async fn ask_to_visit(env: &ServerEnv, server: &Server, mut pending: PendingLogin) -> Option<Result<(), String>> {
     let title = format!("{} needs authorization: open {}", server.name, pending.url);
     let visit = QuestionKind::Visit { url: pending.url.clone() };
-    let ask = env.session.ask(&title, visit, QuestionOrigin::NonBlocking);
+    let ask = env.session.ask_person(&title, visit, QuestionOrigin::NonBlocking);
     tokio::select! {
         end = wait_for_end(&mut pending) => return Some(end),
         reply = ask => match reply {
@@ -48,10 +48,10 @@ async fn wait_for_end(pending: &mut PendingLogin) -> Result<(), String> {
 
 /// The login under way; a new one if there is none. Of two that are begun at once the later is given up.
 async fn find_or_begin_login(env: &ServerEnv, server: &Arc<Server>) -> Result<PendingLogin, String> {
-    if let Some(pending) = server.login.pending() {
+    if let Some(pending) = server.login.pending_login() {
         return Ok(pending);
     }
-    let login = Login::begin(&server.spec, &env.keyring).await?;
+    let login = Login::begin_login(&server.spec, &env.keyring).await?;
     let (tell, end) = watch::channel(None);
     let pending = PendingLogin { url: login.url.clone(), end };
     if let Some(earlier) = server.login.take_up(&pending) {

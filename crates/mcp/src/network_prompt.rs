@@ -11,7 +11,7 @@ use super::spec::Spec;
 /// Asks a person about a server that does not start without it. With nobody there it stays as it is.
 pub(super) async fn offer_network(env: ServerEnv, server: Arc<Server>) {
     let title = format!("{} does not start without the network. May its program use it?", server_label(&server.spec));
-    if env.session.ask(&title, network_choices(), QuestionOrigin::NonBlocking).await.allows() {
+    if env.session.ask_person(&title, network_choices(), QuestionOrigin::NonBlocking).await.is_allowed() {
         grant_network(&env, &server.spec);
         server.request_start();
     }
@@ -36,5 +36,5 @@ pub(super) fn grant_network(env: &ServerEnv, spec: &Spec) {
 
 /// Its name and its very line: that is what is granted.
 fn server_label(spec: &Spec) -> String {
-    format!("{} ({})", spec.name, spec.place())
+    format!("{} ({})", spec.name, spec.command_or_url())
 }

@@ -17,7 +17,7 @@ pub(super) struct PendingLogin {
 
 impl LoginInProgress {
     /// The login under way.
-    pub(super) fn pending(&self) -> Option<PendingLogin> {
+    pub(super) fn pending_login(&self) -> Option<PendingLogin> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.clone().filter(PendingLogin::is_open)
     }

@@ -36,14 +36,20 @@ pub(super) struct Lease {
 
 impl Lease {
     /// A server for this session alone.
-    pub(super) fn own(name: String, spec: Spec, env: &ServerEnv, times: ServerTimeouts) -> Self {
+    pub(super) fn private_server(name: String, spec: Spec, env: &ServerEnv, times: ServerTimeouts) -> Self {
         let server = Arc::new(Server::new(name, spec, env.clone(), times));
-        server.sessions.join(&env.session);
+        server.sessions.add_session(&env.session);
         Self { server, session: env.session.clone(), linger: None }
     }
 
     /// The one that others of the same owner use in these folders, or a new one that they may join.
-    pub(super) fn shared(name: String, spec: Spec, env: &ServerEnv, times: ServerTimeouts, sharing: &Sharing) -> Self {
+    pub(super) fn shared_server(
+        name: String,
+        spec: Spec,
+        env: &ServerEnv,
+        times: ServerTimeouts,
+        sharing: &Sharing,
+    ) -> Self {
         let key = pool_key(&name, &spec, env, &sharing.owner);
         let mut servers = sharing.pool.0.lock().unwrap_or_else(PoisonError::into_inner);
         let server = servers.get(&key).and_then(Weak::upgrade).unwrap_or_else(|| {
@@ -52,7 +58,7 @@ impl Lease {
             servers.insert(key, Arc::downgrade(&server));
             server
         });
-        server.sessions.join(&env.session);
+        server.sessions.add_session(&env.session);
         Self { server, session: env.session.clone(), linger: Some(sharing.linger) }
     }
 }
@@ -60,7 +66,7 @@ impl Lease {
 impl Drop for Lease {
     /// Whoever comes soon after the last one finds it still there.
     fn drop(&mut self) {
-        self.server.sessions.leave(&self.session);
+        self.server.sessions.remove_session(&self.session);
         let runtime = tokio::runtime::Handle::try_current();
         if let (Some(linger), Ok(runtime)) = (self.linger, runtime) {
             let server = Arc::clone(&self.server);
@@ -83,7 +89,7 @@ fn pool_key(name: &str, spec: &Spec, server_env: &ServerEnv, owner: &str) -> [u8
     add(name.as_bytes());
     add(spec.identity().as_bytes());
     add(format!("{:?} {:?} {:?}", spec.confinement, spec.patience, spec.client_id()).as_bytes());
-    spec.secrets().iter().for_each(|secret| add(secret.as_bytes()));
+    spec.secret_values().iter().for_each(|secret| add(secret.as_bytes()));
     let env: &[(String, String)] = match &spec.transport {
         Transport::Stdio { env, .. } => env,
         Transport::Http { headers, .. } => headers,

@@ -13,7 +13,7 @@ use super::server::Server;
 
 impl PromptSpec {
     /// What people type after a slash.
-    pub fn command(&self) -> String {
+    pub fn slash_command_name(&self) -> String {
         format!("{}:{}", self.server, self.name)
     }
 }
@@ -27,7 +27,7 @@ pub(super) async fn fill_prompt(
 ) -> Result<Vec<Part>, String> {
     let server = servers.iter().find(|server| server.name == prompt.server).ok_or("the server is gone")?;
     let arguments = parse_arguments(prompt, words)?;
-    let line = server.connection().await?;
+    let line = server.wait_for_connection().await?;
     let params = GetPromptRequestParams::new(prompt.name.clone()).with_arguments(arguments);
     let answer = line.peer.get_prompt_once(params).await.map_err(|error| line.note_unauthorized(error).to_string())?;
     let GetPromptResponse::Complete(result) = answer else {
@@ -52,7 +52,7 @@ fn parse_arguments(prompt: &PromptSpec, words: &str) -> Result<Map<String, Value
         }
     };
     match prompt.arguments.iter().find(|argument| argument.required && !given.contains_key(&argument.name)) {
-        Some(missing) => Err(format!("the prompt {} wants to know: {}", prompt.command(), missing.name)),
+        Some(missing) => Err(format!("the prompt {} wants to know: {}", prompt.slash_command_name(), missing.name)),
         None => Ok(given),
     }
 }

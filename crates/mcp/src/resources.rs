@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gander_domain::{Part, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult, ToolSpec};
-use gander_tools::output::{clip, limit_parts};
+use gander_tools::output::{clip_output, limit_parts};
 use gander_tools::{Group, Limits, ListedTool};
 use rmcp::model::{ReadResourceRequestParams, ReadResourceResponse};
 use serde::Deserialize;
@@ -74,7 +74,7 @@ pub(super) async fn run_call(servers: &[Arc<Server>], call: &ToolCall, limits: &
 
 fn list_resources(servers: &[Arc<Server>], limits: &Limits) -> ToolResult {
     let lines = servers.iter().flat_map(|server| {
-        let catalogue = server.view().catalogue;
+        let catalogue = server.current_view().catalogue;
         let resources = catalogue
             .resources
             .iter()
@@ -88,14 +88,14 @@ fn list_resources(servers: &[Arc<Server>], limits: &Limits) -> ToolResult {
         resources.chain(templates).map(row).collect::<Vec<_>>()
     });
     let text = lines.collect::<Vec<_>>().join("\n");
-    ToolResult::text(ToolEnd::Completed, clip(format!("server\turi\tname\tdescription\n{text}"), limits.result))
+    ToolResult::text(ToolEnd::Completed, clip_output(format!("server\turi\tname\tdescription\n{text}"), limits.result))
 }
 
 async fn read_resource(servers: &[Arc<Server>], arguments: &Value, limits: &Limits) -> Result<ToolResult, String> {
     let ReadArguments { server, uri } = ReadArguments::deserialize(arguments).map_err(|error| error.to_string())?;
     let server =
         servers.iter().find(|known| known.name == server).ok_or_else(|| format!("no such server: {server}"))?;
-    let line = server.connection().await?;
+    let line = server.wait_for_connection().await?;
     let answer = line.peer.read_resource_once(ReadResourceRequestParams::new(uri)).await;
     let ReadResourceResponse::Complete(result) = answer.map_err(|error| line.note_unauthorized(error).to_string())?
     else {
@@ -110,7 +110,7 @@ fn to_tool_content(part: Part) -> ToolContent {
 }
 
 fn has_resources(server: &Server) -> bool {
-    let catalogue = server.view().catalogue;
+    let catalogue = server.current_view().catalogue;
     !catalogue.resources.is_empty() || !catalogue.templates.is_empty()
 }
 

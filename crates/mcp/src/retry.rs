@@ -11,7 +11,7 @@ use super::server::Server;
 /// Calls a tool. A call that the server died of, or before, is sent again, once: if it never left us, or if the
 /// server says that its tool may be called twice.
 pub(super) async fn call_with_retry(server: &Server, wanted: &ToolUse) -> Result<CallToolResult, CallError> {
-    let line = wait_for_connection(wanted, server.connection()).await?;
+    let line = wait_for_connection(wanted, server.wait_for_connection()).await?;
     check_same_tool(server, wanted)?;
     let writes = writes_so_far(&line);
     let end = call_tool::call_tool(&line, wanted).await;
@@ -35,7 +35,7 @@ pub(super) async fn call_with_retry(server: &Server, wanted: &ToolUse) -> Result
 /// A server that was started anew may offer something else under the same name: nobody agreed to that.
 fn check_same_tool(server: &Server, wanted: &ToolUse) -> Result<(), CallError> {
     let same = |offered: &OfferedTool| offered.tool == wanted.tool && offered.definition == wanted.definition;
-    match server.view().catalogue.tools.iter().any(same) {
+    match server.current_view().catalogue.tools.iter().any(same) {
         true => Ok(()),
         false => Err(CallError::Refused(format!(
             "the server {} was started anew and its tool {} is not what it was: it was not called there",

@@ -18,17 +18,17 @@ use super::listener::{RunListener, ServerEvent, SessionHandle};
 const MAX_PREVIEW_CHARS: usize = 200;
 
 /// Asks a person, then the model.
-pub(super) async fn sample(
+pub(super) async fn sample_with_session_model(
     server: &str,
     session: &SessionHandle,
     params: CreateMessageRequestParams,
     origin: QuestionOrigin,
 ) -> Result<CreateMessageResult, ErrorData> {
-    let Some(listener) = session.listener() else { return Err(refusal("no run is under way")) };
+    let Some(listener) = session.current_listener() else { return Err(refused_sampling("no run is under way")) };
     let request = to_model_request(params)?;
     let title = format!("{server} wants to ask the model: {}", question_preview(&request));
-    if !session.ask(&title, QuestionKind::Choose { choices: allow_or_reject() }, origin).await.allows() {
-        return Err(refusal("the user said no"));
+    if !session.ask_person(&title, QuestionKind::Choose { choices: allow_or_reject() }, origin).await.is_allowed() {
+        return Err(refused_sampling("the user said no"));
     }
     ask_model(&listener, request).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
@@ -36,7 +36,7 @@ pub(super) async fn sample(
 async fn ask_model(listener: &RunListener, request: Request) -> Result<CreateMessageResult, ModelError> {
     let mut stream = listener.model.stream(request).await?;
     let mut text = String::new();
-    while let Some(events) = stream.next().await {
+    while let Some(events) = stream.next_batch().await {
         for event in events? {
             match event {
                 ModelEvent::Delta(Delta { growth: DeltaKind::Text, text: more }) => text.push_str(&more),
@@ -53,14 +53,14 @@ async fn ask_model(listener: &RunListener, request: Request) -> Result<CreateMes
 
 async fn sampling_result(listener: &RunListener, text: String, finish: &Finish) -> CreateMessageResult {
     let info = listener.model.info();
-    if listener.events.send(ServerEvent::Spent(info.usage(&finish.usage))).await.is_err() {
+    if listener.events.send(ServerEvent::Spent(info.priced_usage(&finish.usage))).await.is_err() {
         tracing::debug!("a run ended before a server's model call");
     }
     let stop = match finish.stop {
         ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::Refusal => CreateMessageResult::STOP_REASON_END_TURN,
         ModelStop::MaxTokens => CreateMessageResult::STOP_REASON_END_MAX_TOKEN,
     };
-    CreateMessageResult::new(SamplingMessage::assistant_text(text), info.name()).with_stop_reason(stop)
+    CreateMessageResult::new(SamplingMessage::assistant_text(text), info.qualified_name()).with_stop_reason(stop)
 }
 
 fn to_model_request(params: CreateMessageRequestParams) -> Result<Request, ErrorData> {
@@ -106,6 +106,6 @@ fn allow_or_reject() -> Vec<Choice> {
 }
 
 /// -1 is what the specification says for a user's refusal.
-fn refusal(why: &'static str) -> ErrorData {
+fn refused_sampling(why: &'static str) -> ErrorData {
     ErrorData::new(rmcp::model::ErrorCode(-1), why, None)
 }

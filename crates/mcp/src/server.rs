@@ -110,7 +110,7 @@ impl Server {
         }
     }
 
-    pub(super) fn view(&self) -> ServerView {
+    pub(super) fn current_view(&self) -> ServerView {
         self.view.borrow().clone()
     }
 
@@ -144,11 +144,11 @@ impl Server {
     }
 
     /// Its live connection, once it is there.
-    pub(super) async fn connection(&self) -> Result<McpConnectionHandle, String> {
+    pub(super) async fn wait_for_connection(&self) -> Result<McpConnectionHandle, String> {
         if tokio::time::timeout(self.start, self.wait_until_settled()).await.is_err() {
             return Err(format!("the server {} does not start", self.name));
         }
-        let ServerView { phase, line, .. } = self.view();
+        let ServerView { phase, line, .. } = self.current_view();
         line.ok_or_else(|| match phase {
             ServerPhase::Failed(reason) => format!("the server {} is not running: {reason}", self.name),
             ServerPhase::Locked => needs_login(&self.name),
@@ -159,8 +159,8 @@ impl Server {
     }
 
     /// Starts its program anew, and waits for that.
-    pub(super) async fn restart(&self) {
-        if let Some(old) = self.view().line {
+    pub(super) async fn restart_server(&self) {
+        if let Some(old) = self.current_view().line {
             self.renewed.notify_one();
             // What it is then, the next call tells.
             drop(self.connection_after(&old).await);
@@ -172,7 +172,7 @@ impl Server {
         let mut view = self.view.clone();
         let other = view.wait_for(|view| view.line.as_ref().is_none_or(|line| !line.is_same(old)));
         drop(tokio::time::timeout(self.start, other).await);
-        self.connection().await
+        self.wait_for_connection().await
     }
 }
 
@@ -275,7 +275,7 @@ impl ServerTask {
     async fn open(&self) -> Result<McpConnection, OpenError> {
         let link = McpConnection::open(&self.name, &self.spec, &self.env, &self.sessions).await?;
         link.line.limit_logging().await;
-        let catalogue = link.line.catalogue(&self.name).await.map_err(|reason| {
+        let catalogue = link.line.list_tools_and_prompts(&self.name).await.map_err(|reason| {
             let unauthorized = link.line.unauthorized.is_cancelled();
             if unauthorized { OpenError::unauthorized(&self.spec) } else { OpenError::Failed(reason) }
         })?;
@@ -290,7 +290,7 @@ impl ServerTask {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break ConnectionEnd::Stopped,
-                reason = link.wait_until_over() => break ConnectionEnd::Died(self.env.redactor_for(&self.spec).text(&reason)),
+                reason = link.wait_until_over() => break ConnectionEnd::Died(self.env.redactor_for(&self.spec).redact_text(&reason)),
                 () = unauthorized.cancelled() => break ConnectionEnd::Unauthorized,
                 () = changed.notified() => self.refresh_catalogue(&link.line).await,
                 () = self.renewed.notified() => break ConnectionEnd::Renewed,
@@ -302,7 +302,7 @@ impl ServerTask {
     }
 
     async fn refresh_catalogue(&self, line: &McpConnectionHandle) {
-        match tokio::time::timeout(self.times.start, line.catalogue(&self.name)).await {
+        match tokio::time::timeout(self.times.start, line.list_tools_and_prompts(&self.name)).await {
             Ok(Ok(catalogue)) => self.set_ready(line, catalogue),
             Ok(Err(error)) => tracing::debug!(server = self.name, error, "a server's lists stay as they were"),
             Err(_) => tracing::debug!(server = self.name, "a server does not tell its lists in time"),
@@ -320,7 +320,7 @@ impl ServerTask {
     fn set_locked(&self) -> Option<Duration> {
         tracing::info!(server = self.name, "an MCP server wants a login");
         self.set_phase(ServerPhase::Locked);
-        self.sessions.notice(Severity::Warning, &needs_login(&self.name));
+        self.sessions.notify_all(Severity::Warning, &needs_login(&self.name));
         self.sessions.send_tools_changed();
         None
     }

@@ -148,12 +148,12 @@ impl Servers {
             asked: Mutex::default(),
             built_ins: Mutex::default(),
         };
-        servers.set(specs);
+        servers.set_specs(specs);
         servers
     }
 
     /// From now on these. One that is named as it was goes on as it is.
-    pub fn set(&self, specs: Vec<Spec>) {
+    pub fn set_specs(&self, specs: Vec<Spec>) {
         let names = names::unique_server_names(specs.iter().map(|spec| spec.name.as_str()));
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut old = std::mem::take(&mut *servers);
@@ -164,12 +164,14 @@ impl Servers {
         let same = |lease: &Lease| {
             let likes = |spec: &Spec| (spec.identity(), spec.confinement, spec.patience, spec.client_id(), spec.shared);
             let server = &lease.server;
-            server.name == name && likes(&server.spec) == likes(&spec) && server.spec.secrets() == spec.secrets()
+            server.name == name
+                && likes(&server.spec) == likes(&spec)
+                && server.spec.secret_values() == spec.secret_values()
         };
         match old.iter().position(same) {
             Some(place) => old.swap_remove(place),
-            None if spec.shared => Lease::shared(name, spec, &self.env, self.times, &self.sharing),
-            None => Lease::own(name, spec, &self.env, self.times),
+            None if spec.shared => Lease::shared_server(name, spec, &self.env, self.times, &self.sharing),
+            None => Lease::private_server(name, spec, &self.env, self.times),
         }
     }
 
@@ -192,47 +194,47 @@ impl Servers {
 
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
-        self.all().is_empty()
+        self.all_servers().is_empty()
     }
 
     /// True if none of them runs.
     pub fn are_asleep(&self) -> bool {
-        self.all().iter().all(|server| {
-            matches!(server.view().phase, ServerPhase::Asleep | ServerPhase::Locked | ServerPhase::Failed(_))
+        self.all_servers().iter().all(|server| {
+            matches!(server.current_view().phase, ServerPhase::Asleep | ServerPhase::Locked | ServerPhase::Failed(_))
         })
     }
 
     /// Starts all of them, in the background.
     pub fn start_all(&self) {
-        self.all().iter().for_each(|server| server.request_start());
+        self.all_servers().iter().for_each(|server| server.request_start());
     }
 
     /// Somebody logged in at this server: where it waits for that, it goes on.
     pub fn resume_after_login(&self, spec: &Spec) {
         let waits = |server: &&Arc<Server>| {
-            server.view().phase == ServerPhase::Locked && server.spec.identity() == spec.identity()
+            server.current_view().phase == ServerPhase::Locked && server.spec.identity() == spec.identity()
         };
-        self.all().iter().filter(waits).for_each(|server| server.request_start());
+        self.all_servers().iter().filter(waits).for_each(|server| server.request_start());
     }
 
     /// Until each is ready or has failed. They are wanted by this.
     pub async fn wait_until_settled(&self) {
-        let all = self.all();
+        let all = self.all_servers();
         futures::future::join_all(all.iter().map(|server| server.wait_until_settled())).await;
     }
 
     /// Until each was tried once. They are wanted by this; those that are down are tried again beside.
     pub async fn wait_until_tried(&self) {
-        let all = self.all();
+        let all = self.all_servers();
         futures::future::join_all(all.iter().map(|server| server.wait_until_tried())).await;
     }
 
     /// From now on this run hears what they say; first, which of them do not work, unless the session knows.
-    pub fn listen(&self, listener: RunListener) -> ListenGuard {
+    pub fn listen_for_run(&self, listener: RunListener) -> ListenGuard {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let attendance = self.env.session.attach_listener(listener);
-        for server in self.all() {
-            if let Some(outage) = server.view().outage {
+        for server in self.all_servers() {
+            if let Some(outage) = server.current_view().outage {
                 self.env.session.send_outage(&server.name, &outage);
             }
         }
@@ -241,8 +243,8 @@ impl Servers {
     }
 
     /// Asks the people behind the run that listens; with nobody there the answer is `Cancelled`.
-    pub async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply {
-        self.env.session.ask(title, ask, origin).await
+    pub async fn ask_person(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply {
+        self.env.session.ask_person(title, ask, origin).await
     }
 
     /// The same for a sub-agent, with what it wants to do.
@@ -258,12 +260,13 @@ impl Servers {
 
     /// Asks about tools that are not what they were, for logins and for the network. Each is asked about once in a run.
     pub fn ask_pending_reviews(&self) {
-        for server in self.all().into_iter().filter(|server| server.view().offline) {
+        for server in self.all_servers().into_iter().filter(|server| server.current_view().offline) {
             if self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("network {}", server.name)) {
                 tokio::spawn(network_prompt::offer_network(self.env.clone(), server));
             }
         }
-        for server in self.all().into_iter().filter(|server| server.view().phase == ServerPhase::Locked) {
+        for server in self.all_servers().into_iter().filter(|server| server.current_view().phase == ServerPhase::Locked)
+        {
             if self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("login {}", server.name)) {
                 tokio::spawn(login_prompt::prompt_login(self.env.clone(), server));
             }
@@ -282,18 +285,19 @@ impl Servers {
     pub fn listed_tools(&self) -> Vec<ListedTool> {
         let tools = self.usable_tools().into_iter();
         let tools = tools.map(|(_, offered)| ListedTool { spec: offered.spec, group: Group::Mcp });
-        tools.chain(resources::listed_tools(&self.all())).collect()
+        tools.chain(resources::listed_tools(&self.all_servers())).collect()
     }
 
     /// What the servers say about themselves, by name.
-    pub fn instructions(&self) -> Vec<(String, String)> {
-        let said = |server: Arc<Server>| Some((server.name.clone(), server.view().catalogue.instructions.clone()?));
-        self.all().into_iter().filter_map(said).collect()
+    pub fn server_instructions(&self) -> Vec<(String, String)> {
+        let said =
+            |server: Arc<Server>| Some((server.name.clone(), server.current_view().catalogue.instructions.clone()?));
+        self.all_servers().into_iter().filter_map(said).collect()
     }
 
     /// The prompts on offer.
-    pub fn prompts(&self) -> Vec<PromptSpec> {
-        self.all().iter().flat_map(|server| server.view().catalogue.prompts.clone()).collect()
+    pub fn prompt_specs(&self) -> Vec<PromptSpec> {
+        self.all_servers().iter().flat_map(|server| server.current_view().catalogue.prompts.clone()).collect()
     }
 
     /// What a person's prompt becomes: `/server:prompt words` is what that prompt says, anything else stays.
@@ -301,19 +305,19 @@ impl Servers {
         let [Part::Text { text }] = parts.as_slice() else { return Ok(parts) };
         let Some(typed) = text.trim().strip_prefix('/') else { return Ok(parts) };
         let (name, words) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
-        match self.prompts().into_iter().find(|prompt| prompt.command() == name) {
-            Some(prompt) => prompts::fill_prompt(&self.all(), &prompt, words, &self.limits).await,
+        match self.prompt_specs().into_iter().find(|prompt| prompt.slash_command_name() == name) {
+            Some(prompt) => prompts::fill_prompt(&self.all_servers(), &prompt, words, &self.limits).await,
             None => Ok(parts),
         }
     }
 
     /// How each of them is.
-    pub fn statuses(&self) -> Vec<ServerStatus> {
-        self.all().iter().map(|server| self.server_status(server)).collect()
+    pub fn server_statuses(&self) -> Vec<ServerStatus> {
+        self.all_servers().iter().map(|server| self.server_status(server)).collect()
     }
 
     /// Describes a call of one of their tools; `None` if it is none of theirs.
-    pub fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
+    pub fn describe_call(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
         let Some((server, offered)) = self.find_tool(name) else {
             return resources::describe_call(id, name, arguments).filter(|_| self.has_resources());
         };
@@ -341,12 +345,14 @@ impl Servers {
     pub fn runs_program(&self, call: &ToolCall) -> bool {
         match self.find_tool(&call.name) {
             Some((server, _)) => server.spec.is_program(),
-            None => call.name == resources::READ_TOOL && self.all().iter().any(|server| server.spec.is_program()),
+            None => {
+                call.name == resources::READ_TOOL && self.all_servers().iter().any(|server| server.spec.is_program())
+            }
         }
     }
 
     /// Runs a call that was described before and may run now; `None` if it is none of theirs.
-    pub async fn run(
+    pub async fn call_tool(
         &self,
         call: &ToolCall,
         signals: mpsc::Sender<ToolEvent>,
@@ -369,7 +375,7 @@ impl Servers {
         {
             result.content.push(ToolContent::Part { part: Part::text(format!("[{advice}]")) });
         }
-        self.env.redactor_for(&server.spec).result(&mut result);
+        self.env.redactor_for(&server.spec).redact_result(&mut result);
         Some(result)
     }
 
@@ -386,41 +392,41 @@ impl Servers {
         let yes = tokio::select! {
             biased;
             () = cancel.cancelled() => false,
-            reply = self.ask(&title, network_prompt::network_choices(), QuestionOrigin::Held) => reply.allows(),
+            reply = self.ask_person(&title, network_prompt::network_choices(), QuestionOrigin::Held) => reply.is_allowed(),
         };
         if yes {
             network_prompt::grant_network(&self.env, &server.spec);
-            server.restart().await;
+            server.restart_server().await;
         }
         yes
     }
 
     async fn run_resource_tool(&self, call: &ToolCall, cancel: &CancellationToken) -> Option<ToolResult> {
-        let all = self.all();
+        let all = self.all_servers();
         let mut result = tokio::select! {
             biased;
             () = cancel.cancelled() => ToolResult::text(ToolEnd::Cancelled, "cancelled"),
             result = resources::run_call(&all, call, &self.limits) => result?,
         };
-        all.iter().for_each(|server| self.env.redactor_for(&server.spec).result(&mut result));
+        all.iter().for_each(|server| self.env.redactor_for(&server.spec).redact_result(&mut result));
         Some(result)
     }
 
     fn has_resources(&self) -> bool {
-        !resources::listed_tools(&self.all()).is_empty()
+        !resources::listed_tools(&self.all_servers()).is_empty()
     }
 
-    fn all(&self) -> Vec<Arc<Server>> {
+    fn all_servers(&self) -> Vec<Arc<Server>> {
         let leases = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         leases.iter().map(|lease| Arc::clone(&lease.server)).collect()
     }
 
     fn offered_tools(&self) -> Vec<(Arc<Server>, OfferedTool)> {
         let of = |server: Arc<Server>| {
-            let tools = server.view().catalogue.tools.clone();
+            let tools = server.current_view().catalogue.tools.clone();
             tools.into_iter().map(move |offered| (Arc::clone(&server), offered))
         };
-        self.all().into_iter().flat_map(of).collect()
+        self.all_servers().into_iter().flat_map(of).collect()
     }
 
     fn usable_tools(&self) -> Vec<(Arc<Server>, OfferedTool)> {
@@ -436,12 +442,12 @@ impl Servers {
     }
 
     fn server_status(&self, server: &Arc<Server>) -> ServerStatus {
-        let view = server.view();
+        let view = server.current_view();
         let (tools, changed): (Vec<_>, Vec<_>) =
             view.catalogue.tools.iter().partition(|offered| self.is_pinned(server, offered));
         ServerStatus {
             name: server.name.clone(),
-            place: server.spec.place(),
+            place: server.spec.command_or_url(),
             state: match view.phase {
                 ServerPhase::Asleep => ServerState::Asleep,
                 ServerPhase::Starting => ServerState::Starting,
@@ -471,7 +477,7 @@ async fn ask_about_changed_tool(
         choice("allow_always", "Use the changed tool", ChoiceKind::AllowAlways),
         choice("reject_once", "Leave it off", ChoiceKind::RejectOnce),
     ];
-    if session.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::NonBlocking).await.allows() {
+    if session.ask_person(&title, QuestionKind::Choose { choices }, QuestionOrigin::NonBlocking).await.is_allowed() {
         pins.pin(&server.spec.identity(), &offered.tool, &offered.definition);
         session.send_event(ServerEvent::Tools);
     }

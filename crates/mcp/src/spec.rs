@@ -106,7 +106,7 @@ impl Spec {
     }
 
     /// Where it is, for people: without its environment, its headers and what an address may carry.
-    pub fn place(&self) -> String {
+    pub fn command_or_url(&self) -> String {
         match &self.transport {
             Transport::Stdio { command, args, .. } => {
                 let words = std::iter::once(command.to_string_lossy().into_owned()).chain(args.iter().cloned());
@@ -138,7 +138,7 @@ impl Spec {
     }
 
     /// What must not appear in anything that is shown.
-    pub(super) fn secrets(&self) -> Vec<String> {
+    pub(super) fn secret_values(&self) -> Vec<String> {
         match &self.transport {
             Transport::Stdio { env, .. } => env.iter().map(|(_, value)| value.clone()).collect(),
             Transport::Http { url, headers, .. } => {
@@ -159,7 +159,7 @@ fn url_secrets(url: &str) -> Vec<String> {
 
 impl fmt::Debug for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spec").field("name", &self.name).field("place", &self.place()).finish_non_exhaustive()
+        f.debug_struct("Spec").field("name", &self.name).field("place", &self.command_or_url()).finish_non_exhaustive()
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
             client_id: None,
         };
         let http = Spec::new("web".to_owned(), transport);
-        assert_eq!(http.place(), "https://example.org/mcp");
-        assert_eq!(http.secrets(), ["hush", "user", "hush", "key=hush", "hush"]);
+        assert_eq!(http.command_or_url(), "https://example.org/mcp");
+        assert_eq!(http.secret_values(), ["hush", "user", "hush", "key=hush", "hush"]);
     }
 }

@@ -107,11 +107,11 @@ pub struct CatalogueError(#[from] toml::de::Error);
 impl Catalogue {
     /// The built-in list.
     pub fn built_in() -> Self {
-        Self::load("").expect("a test reads the built-in list")
+        Self::load_catalogue("").expect("a test reads the built-in list")
     }
 
     /// The built-in list with a person's own TOML laid over it; may be empty.
-    pub fn load(own: &str) -> Result<Self, CatalogueError> {
+    pub fn load_catalogue(own: &str) -> Result<Self, CatalogueError> {
         let mut table: Table = BUILT_IN.parse()?;
         merge_tables(&mut table, own.parse()?);
         Ok(Self { vendors: Value::Table(table).try_into()? })
@@ -137,7 +137,7 @@ impl Catalogue {
 
 impl Vendor {
     /// What is known of a model, also of one that is not listed.
-    pub fn info(&self, provider: &str, model: &str) -> ModelInfo {
+    pub fn model_info(&self, provider: &str, model: &str) -> ModelInfo {
         let data = self.model_data(model);
         ModelInfo {
             provider: provider.to_owned(),
@@ -152,7 +152,7 @@ impl Vendor {
     }
 
     /// How a model differs from others on its wire.
-    pub fn quirks(&self, model: &str) -> Quirks {
+    pub fn model_quirks(&self, model: &str) -> Quirks {
         let (data, quirks) = (self.model_data(model), self.quirks.clone());
         let effort = data.effort.unwrap_or(quirks.effort);
         Quirks { effort, effort_off: data.effort_off.or(quirks.effort_off), ..quirks }
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_built_in_list_is_whole() {
-        let catalogue = Catalogue::load("").unwrap();
+        let catalogue = Catalogue::load_catalogue("").unwrap();
         let names: Vec<&str> = catalogue.vendors().map(|(name, _)| name).collect();
         let wanted = "anthropic bedrock cohere copilot deepseek demo fireworks gemini gemini-native groq llamacpp \
                       lmstudio mistral ollama openai openrouter together vertex vllm xai";
@@ -210,9 +210,9 @@ mod tests {
     fn an_own_list_changes_single_keys_and_adds_providers() {
         let own = "[openai.models.\"gpt-4o\"]\nwindow = 9\n[openai.quirks]\nno_summary = true\n\
                    [work]\nengine = \"openai_chat\"\nbase_url = \"http://x/v1\"";
-        let catalogue = Catalogue::load(own).unwrap();
+        let catalogue = Catalogue::load_catalogue(own).unwrap();
         let openai = catalogue.vendor("openai").unwrap();
-        let info = openai.info("openai", "gpt-4o-2024-11-20");
+        let info = openai.model_info("openai", "gpt-4o-2024-11-20");
         assert_eq!((info.window, info.max_output), (Some(9), Some(16_384)));
         assert_eq!(info.price.unwrap().input, 2_500_000);
         assert_eq!((openai.quirks.no_summary, openai.quirks.max_completion_tokens), (true, true));
@@ -221,13 +221,13 @@ mod tests {
 
     #[test]
     fn a_misspelt_key_is_named() {
-        let error = Catalogue::load("[openai]\nbase_ulr = 1").unwrap_err().to_string();
+        let error = Catalogue::load_catalogue("[openai]\nbase_ulr = 1").unwrap_err().to_string();
         assert!(error.contains("base_ulr"), "{error}");
     }
 
     #[test]
     fn an_unlisted_model_works_without_figures() {
-        let info = Catalogue::built_in().vendor("anthropic").unwrap().info("anthropic", "claude-next");
+        let info = Catalogue::built_in().vendor("anthropic").unwrap().model_info("anthropic", "claude-next");
         assert_eq!((info.window, info.price, info.images, info.thinking), (None, None, true, true));
     }
 }

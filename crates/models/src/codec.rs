@@ -39,7 +39,7 @@ pub(super) fn parse_arguments(info: &ModelInfo, name: &str, text: &str) -> Resul
         Ok(value @ Value::Object(_)) => Ok(value),
         Ok(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) | Err(_) => {
             let start: String = text.chars().take(200).collect();
-            let model = info.name();
+            let model = info.qualified_name();
             Err(ModelError::BadArguments(format!(
                 "{model} called {name} with arguments that are not a JSON object: {start}"
             )))

@@ -68,7 +68,7 @@ pub fn connect_with(
     let vendor = catalogue.vendor(provider).ok_or_else(|| unknown_provider(catalogue, name))?;
     let model = Some(model).filter(|model| !model.is_empty()).or(vendor.default_model.as_deref());
     let model = model.ok_or_else(|| ConnectError::NoModel { provider: provider.into() })?;
-    let profile = Profile { info: vendor.info(provider, model), quirks: vendor.quirks(model) };
+    let profile = Profile { info: vendor.model_info(provider, model), quirks: vendor.model_quirks(model) };
     let place = locate_vendor(vendor, lookup);
     match place.engine {
         Engine::Demo => Ok(Arc::new(Demo::new(profile.info))),
@@ -131,7 +131,7 @@ fn build_endpoint(
     };
     Ok(Endpoint {
         wire,
-        url: format!("{base_url}{}", wire.path()),
+        url: format!("{base_url}{}", wire.request_path()),
         auth: vendor.auth,
         key,
         headers: vendor.headers.clone().into_iter().collect(),

@@ -34,7 +34,7 @@ pub struct Probe {
 }
 
 /// Where local servers usually are, after a person's variables.
-pub fn probes(catalogue: &Catalogue, lookup: Lookup<'_>) -> Vec<Probe> {
+pub fn probes_to_try(catalogue: &Catalogue, lookup: Lookup<'_>) -> Vec<Probe> {
     let probe = |(name, vendor): (&str, &Vendor)| {
         let base_url = locate_vendor(vendor, lookup).base_url;
         let path = vendor.probe.as_deref()?;
@@ -44,7 +44,7 @@ pub fn probes(catalogue: &Catalogue, lookup: Lookup<'_>) -> Vec<Probe> {
 }
 
 /// Chooses a model: by keys if there are any, else by knocking at all of `probes` at once.
-pub async fn detect(catalogue: &Catalogue, lookup: Lookup<'_>, probes: &[Probe]) -> DetectedModel {
+pub async fn detect_model(catalogue: &Catalogue, lookup: Lookup<'_>, probes: &[Probe]) -> DetectedModel {
     let mut found = find_by_keys(catalogue, lookup).await;
     if found.is_empty() {
         found = find_by_probes(probes).await;

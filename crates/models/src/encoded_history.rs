@@ -55,13 +55,13 @@ impl EncodedHistoryCache {
 
     /// What was written of this conversation before, if it began the same.
     fn take_prefix(&self, messages: &[Arc<Message>]) -> Option<EncodedPrefix> {
-        let mut kept = lock(&self.kept);
+        let mut kept = lock_mutex(&self.kept);
         let place = kept.iter().rposition(|kept| kept.is_prefix_of(messages))?;
         kept.remove(place)
     }
 
     fn put_prefix(&self, conversation: EncodedPrefix) {
-        let mut kept = lock(&self.kept);
+        let mut kept = lock_mutex(&self.kept);
         kept.push_back(conversation);
         let mut bytes: usize = kept.iter().map(|kept| kept.bytes).sum();
         while bytes > MAX_BYTES {
@@ -94,7 +94,7 @@ fn append_items(list: &mut Vec<u8>, messages: &[Arc<Message>], write: &impl Fn(&
 }
 
 /// A panic while the lock was held leaves nothing half done here.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

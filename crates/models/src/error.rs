@@ -58,7 +58,7 @@ pub enum ModelError {
 
 impl ModelError {
     /// True if the same request may succeed a little later.
-    pub fn retryable(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         match self {
             Self::RateLimited { .. }
             | Self::Overloaded { .. }

@@ -50,7 +50,7 @@ pub fn error_from_status(hints: &ErrorHints, status: u16, body: &[u8], retry_aft
 pub fn error_in_stream(provider: &str, error: &Value) -> ModelError {
     let said = ErrorText::from_json(error);
     let code = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-    let status = code.filter(|code| (400..600).contains(code)).unwrap_or_else(|| said.status());
+    let status = code.filter(|code| (400..600).contains(code)).unwrap_or_else(|| said.http_status());
     let hints = ErrorHints { provider: provider.into(), ..ErrorHints::default() };
     let tell = |what: &str| format!("{provider} {what} in the middle of its answer: {}", said.message);
     match error_from_status(&hints, status, error.to_string().as_bytes(), None) {
@@ -149,7 +149,7 @@ impl ErrorText {
     }
 
     /// The status that would have come, had the answer not begun.
-    fn status(&self) -> u16 {
+    fn http_status(&self) -> u16 {
         match () {
             () if self.contains_any(&["rate_limit", "rate limit", "too many requests"]) => 429,
             () if self.contains_any(&[

@@ -50,7 +50,7 @@ impl GenaiModel {
         Ok(Self { target: format!("{namespace}::{}", info.model), info, client, timeouts })
     }
 
-    async fn attempt(&self, request: ChatRequest, options: &ChatOptions) -> Result<ModelStream, ModelError> {
+    async fn start_stream(&self, request: ChatRequest, options: &ChatOptions) -> Result<ModelStream, ModelError> {
         let answer = self.client.exec_chat_stream(&self.target, request, Some(options)).await;
         let answer = answer.map_err(|error| model_error(&self.info, &error))?;
         let mut reading =
@@ -93,7 +93,7 @@ impl Model for GenaiModel {
 
     async fn stream(&self, request: Request) -> Result<ModelStream, ModelError> {
         let (chat, options) = (encode_request(&request, &self.info), self.chat_options(&request));
-        let attempt = || self.attempt(chat.clone(), &options);
+        let attempt = || self.start_stream(chat.clone(), &options);
         retry::retry_until_streaming(&self.timeouts.retry, &self.info, attempt).await
     }
 }
@@ -190,7 +190,8 @@ fn merge_call_chunk(calls: &mut Vec<ToolCall>, mut call: ToolCall, out: &mut Vec
 }
 
 fn encode_request(request: &Request, info: &ModelInfo) -> ChatRequest {
-    let turns = HistoryReader { wire: WIRE, info, native_ids, make_id: provider_call_id }.turns(&request.messages);
+    let turns =
+        HistoryReader { wire: WIRE, info, native_ids, make_id: provider_call_id }.group_into_turns(&request.messages);
     let mut messages = Vec::with_capacity(turns.len());
     for turn in &turns {
         match turn {

@@ -75,7 +75,7 @@ pub fn provider_call_id(call: ToolCallId) -> String {
 
 impl HistoryReader<'_> {
     /// The conversation in turns. A half message is left out; a tool use without a result was interrupted.
-    pub fn turns<'a>(&self, messages: &'a [Arc<Message>]) -> Vec<Turn<'a>> {
+    pub fn group_into_turns<'a>(&self, messages: &'a [Arc<Message>]) -> Vec<Turn<'a>> {
         let results = tool_results(messages);
         let mut turns: Vec<Turn<'a>> = Vec::with_capacity(messages.len() + 1);
         for message in messages.iter().filter(|message| !message.interrupted) {

@@ -72,9 +72,9 @@ impl HttpModel {
     }
 
     /// One attempt, up to the first events.
-    async fn attempt(&self, body: Bytes) -> Result<ModelStream, ModelError> {
+    async fn start_stream(&self, body: Bytes) -> Result<ModelStream, ModelError> {
         let response = self.send_request(body).await?;
-        let decoder = self.endpoint.wire.decoder(&self.profile.info);
+        let decoder = self.endpoint.wire.new_decoder(&self.profile.info);
         let mut reading =
             ResponseStream::new(response, decoder, self.limits.clone(), self.profile.info.provider.clone());
         let first = reading.next_batch().await.transpose()?.unwrap_or_default();
@@ -142,7 +142,7 @@ impl Model for HttpModel {
 
     async fn stream(&self, request: Request) -> Result<ModelStream, ModelError> {
         let body = Bytes::from(self.endpoint.wire.encode_with_cache(&request, &self.profile, &self.encoded));
-        let attempt = || self.attempt(body.clone());
+        let attempt = || self.start_stream(body.clone());
         retry::retry_until_streaming(&self.retry, self.info(), attempt).await
     }
 }

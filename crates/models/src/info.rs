@@ -53,14 +53,14 @@ pub struct Tokens {
 
 impl ModelInfo {
     /// `provider/model`.
-    pub fn name(&self) -> String {
+    pub fn qualified_name(&self) -> String {
         format!("{}/{}", self.provider, self.model)
     }
 
     /// A call's usage in the words of the log, with its cost.
-    pub fn usage(&self, tokens: &Tokens) -> Usage {
+    pub fn priced_usage(&self, tokens: &Tokens) -> Usage {
         Usage {
-            model: self.name(),
+            model: self.qualified_name(),
             input: tokens.input,
             output: tokens.output,
             cached: tokens.cached,
@@ -118,6 +118,6 @@ mod tests {
             window: Some(200_000),
             child: None,
         };
-        assert_eq!(info.usage(&tokens), usage);
+        assert_eq!(info.priced_usage(&tokens), usage);
     }
 }

@@ -51,12 +51,12 @@ impl Keys {
     }
 
     /// Which there are.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn key_names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
     /// Adds one, in place of an older value.
-    pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
+    pub fn set_key(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.insert(name.into(), SecretString::from(value.into()));
     }
 
@@ -72,7 +72,7 @@ impl Keys {
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.names()).finish()
+        f.debug_set().entries(self.key_names()).finish()
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn debug_shows_names_only() {
         let mut keys = Keys::default();
-        keys.set("OPENAI_API_KEY", "sk-secret");
+        keys.set_key("OPENAI_API_KEY", "sk-secret");
         assert_eq!(format!("{keys:?}"), r#"{"OPENAI_API_KEY"}"#);
         assert_eq!(keys.get("OPENAI_API_KEY"), Some("sk-secret"));
     }

@@ -36,7 +36,7 @@ pub mod wire;
 pub use catalogue::{Catalogue, CatalogueError, Engine, Vendor};
 pub use connect::{ConnectError, Lookup, connect, connect_with};
 pub use demo::Demo;
-pub use detect::{DetectedModel, Probe, detect, probes};
+pub use detect::{DetectedModel, Probe, detect_model, probes_to_try};
 pub use encoded_history::EncodedHistoryCache;
 pub use error::ModelError;
 pub use http::{Auth, Endpoint, HttpModel};

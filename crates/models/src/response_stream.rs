@@ -77,7 +77,7 @@ impl ResponseStream {
             Ok(Some(bytes)) => self.decode(&bytes, events),
             Ok(None) => {
                 self.response = None;
-                self.decoder.finish(events)
+                self.decoder.finish_stream(events)
             }
             Err(error) => Err(ModelError::Network(format!(
                 "the answer of {} broke off: {}",
@@ -101,7 +101,7 @@ impl ResponseStream {
             let (provider, most) = (&self.provider, self.limits.bytes);
             return Err(ModelError::BadStream(format!("the answer of {provider} does not end, bytes allowed: {most}")));
         }
-        self.decoder.feed(bytes, events)?;
+        self.decoder.feed_bytes(bytes, events)?;
         if events.is_empty() && self.last_event.elapsed() > self.limits.silence {
             return Err(idle_error(&self.provider, self.limits.silence));
         }

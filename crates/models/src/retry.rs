@@ -58,9 +58,9 @@ where
             Err(error) => error,
         };
         failed += 1;
-        let wait = error.retryable().then(|| retry.next_delay(failed, error.retry_after(), random_fraction()));
+        let wait = error.is_retryable().then(|| retry.next_delay(failed, error.retry_after(), random_fraction()));
         let Some(wait) = wait.flatten() else { return Err(error) };
-        tracing::info!(model = info.name(), failed, wait_ms = wait.as_millis() as u64, %error, "asking again");
+        tracing::info!(model = info.qualified_name(), failed, wait_ms = wait.as_millis() as u64, %error, "asking again");
         sleep(wait).await;
     }
 }

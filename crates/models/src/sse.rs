@@ -22,7 +22,7 @@ pub struct Sse {
 
 impl Sse {
     /// Calls `each` with the data of every event that is whole now.
-    pub fn feed(
+    pub fn feed_bytes(
         &mut self,
         mut bytes: &[u8],
         mut each: impl FnMut(&[u8]) -> Result<(), ModelError>,
@@ -49,7 +49,7 @@ impl Sse {
     }
 
     /// The stream is over: hands over what lacks only its line end.
-    pub fn finish(&mut self, mut each: impl FnMut(&[u8]) -> Result<(), ModelError>) -> Result<(), ModelError> {
+    pub fn finish_stream(&mut self, mut each: impl FnMut(&[u8]) -> Result<(), ModelError>) -> Result<(), ModelError> {
         let line = mem::take(&mut self.tail);
         self.handle_line(&line, &mut each)?;
         self.handle_line(b"", &mut each)
@@ -144,9 +144,9 @@ mod tests {
             Ok(())
         };
         for piece in pieces {
-            sse.feed(piece, &mut each)?;
+            sse.feed_bytes(piece, &mut each)?;
         }
-        sse.finish(&mut each)?;
+        sse.finish_stream(&mut each)?;
         Ok(seen)
     }
 
@@ -180,7 +180,7 @@ mod tests {
     fn a_line_without_end_is_cut_off() {
         let mut sse = Sse::default();
         let piece = vec![b'x'; 1024 * 1024];
-        let error = (0..40).find_map(|_| sse.feed(&piece, |_| Ok(())).err()).unwrap();
+        let error = (0..40).find_map(|_| sse.feed_bytes(&piece, |_| Ok(())).err()).unwrap();
         assert_eq!(error.to_string(), "one event of the stream is larger than allowed, bytes: 33554432");
     }
 

@@ -21,12 +21,12 @@ impl ModelStream {
     }
 
     /// An answer that is already there.
-    pub fn ready(batches: Vec<Result<Vec<ModelEvent>, ModelError>>) -> Self {
+    pub fn from_batches(batches: Vec<Result<Vec<ModelEvent>, ModelError>>) -> Self {
         Self::new(stream::iter(batches))
     }
 
     /// The next batch, never empty; `None` after the end.
-    pub async fn next(&mut self) -> Option<Result<Vec<ModelEvent>, ModelError>> {
+    pub async fn next_batch(&mut self) -> Option<Result<Vec<ModelEvent>, ModelError>> {
         self.batches.next().await
     }
 }

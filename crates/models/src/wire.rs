@@ -58,7 +58,7 @@ impl Wire {
     }
 
     /// A decoder of one answer.
-    pub fn decoder(self, info: &ModelInfo) -> Decoder {
+    pub fn new_decoder(self, info: &ModelInfo) -> Decoder {
         let codec: Box<dyn Codec> = match self {
             Self::OpenaiResponses => Box::new(openai_responses::ResponsesDecoder::new(info)),
             Self::Anthropic => Box::new(anthropic::MessagesDecoder::new(info)),
@@ -68,7 +68,7 @@ impl Wire {
     }
 
     /// Where the request goes, below the base URL.
-    pub fn path(self) -> &'static str {
+    pub fn request_path(self) -> &'static str {
         match self {
             Self::OpenaiResponses => "/responses",
             Self::Anthropic => "/v1/messages",
@@ -86,16 +86,16 @@ pub struct Decoder {
 
 impl Decoder {
     /// Takes the next bytes. What comes after [`ModelEvent::Done`] is ignored.
-    pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    pub fn feed_bytes(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let Self { sse, codec, done } = self;
-        sse.feed(bytes, |data| decode_unless_done(codec.as_mut(), done, data, out))
+        sse.feed_bytes(bytes, |data| decode_unless_done(codec.as_mut(), done, data, out))
     }
 
     /// The bytes are over.
-    pub fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    pub fn finish_stream(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let Self { sse, codec, done } = self;
         let is_stream = sse.has_begun();
-        match sse.finish(|data| decode_unless_done(codec.as_mut(), done, data, out)) {
+        match sse.finish_stream(|data| decode_unless_done(codec.as_mut(), done, data, out)) {
             // The last event is a torn one.
             Err(ModelError::BadStream(_)) if is_stream => {}
             whole => whole?,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gander_agent::driver::{Orders, drive};
+use gander_agent::driver::{Orders, drive_turn};
 use gander_domain::{Notice, Report, SessionView, Severity};
 use gander_mcp::Servers;
 use gander_runtime::backend::{Backend, BackendRun, ClientResources, RunStart};
@@ -33,8 +33,8 @@ impl Backend for Native {
         };
         let mut orders = Orders::from(orders);
         wait_for_servers(&run.servers, &mut orders, &stop).await;
-        match run.prepare(is_first_run, subtasks).await {
-            Ok((deps, setup)) => drive(deps, setup, run.context, orders, run.reports, stop).await,
+        match run.prepare_turn(is_first_run, subtasks).await {
+            Ok((deps, setup)) => drive_turn(deps, setup, run.context, orders, run.reports, stop).await,
             // Nobody hears it only if the session is gone.
             Err(outcome) => drop(run.reports.send(Report::Ended(outcome)).await),
         }

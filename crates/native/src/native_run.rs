@@ -51,12 +51,14 @@ impl NativeRun<'_> {
                 self.native.models.model_for_mode(named, Some("fast"), keys).await.ok()
             }
         };
-        let (modes, mut query) = (self.modes(), model.as_deref().map(ModelQuery::new));
+        let (modes, mut query) = (self.available_modes(), model.as_deref().map(ModelQuery::new));
         let split = match self.may_split() {
             true => routing::split_prompt(&modes, &self.context, query.as_mut()).await,
             false => None,
         };
-        let split = split.and_then(|split| Some((split.route(&modes, &self.context.settings)?, split.arguments())));
+        let split = split.and_then(|split| {
+            Some((split.delegating_route(&modes, &self.context.settings)?, split.as_tool_arguments()))
+        });
         let (route, subtasks) = match split {
             Some((route, subtasks)) => (route, Some(subtasks)),
             None => (routing::choose_route(&modes, &self.context, query.as_mut()).await?, None),
@@ -65,28 +67,28 @@ impl NativeRun<'_> {
         self.context.settings.apply_route(&route);
         drop(self.reports.send(Report::Routed(route)).await);
         for usage in usage {
-            self.view.spent.add(&usage);
+            self.view.spent.add_usage(&usage);
             drop(self.reports.send(Report::UsageAdded(usage)).await);
         }
         subtasks
     }
 
     /// Reads and opens everything that the run works with. The error is how it ends instead.
-    pub(super) async fn prepare(
+    pub(super) async fn prepare_turn(
         &self,
         is_first_run: bool,
         subtasks: Option<Value>,
     ) -> Result<(RunDeps, TurnSetup), Outcome> {
         let recipe = self.session_recipe().await?;
         let mut context_files = self.read_context_files().await;
-        if self.servers.built_ins().has(BuiltIn::Memory) {
+        if self.servers.built_ins().is_enabled(BuiltIn::Memory) {
             context_files.hints.push_str(&self.memory_section().await);
         }
         let (sub_recipes, left_out) = load_sub_recipes(&self.native.recipes, recipe.clone()).await;
         if is_first_run {
             send_warnings(&self.reports, &[context_files.warnings.clone(), left_out].concat()).await;
         }
-        let mode = self.modes().mode(&self.context.settings);
+        let mode = self.available_modes().selected_mode(&self.context.settings);
         let (named, keys) = (self.context.settings.model.as_deref(), self.client_resources.keys.as_ref());
         let model = self.native.models.model_for_mode(named, mode.model.as_deref(), keys).await;
         let model = model.map_err(|error| Outcome::failed("model", error.to_string()))?;
@@ -94,7 +96,7 @@ impl NativeRun<'_> {
         let task = recipe.map(|followed| followed.recipe.run_task()).unwrap_or_default();
         let tools = Arc::new(self.session_tools(workspace, task.tools, sub_recipes));
         let mode_prompt = ModePrompt {
-            catalog: self.native.agent_catalog.scoped(&self.view.workspace),
+            catalog: self.native.agent_catalog.for_folder(&self.view.workspace),
             tools: Arc::clone(&tools),
             workspace: self.context.workspace.clone(),
             folders: self.context.folders.clone(),
@@ -142,7 +144,7 @@ impl NativeRun<'_> {
         SessionTools {
             toolbox,
             servers: Arc::clone(&self.servers),
-            mode: Mutex::new(self.modes().mode(&self.context.settings)),
+            mode: Mutex::new(self.available_modes().selected_mode(&self.context.settings)),
             host: self.client_resources.host.clone().unwrap_or_else(local),
             workspace: Arc::clone(&workspace),
             rules,
@@ -161,7 +163,7 @@ impl NativeRun<'_> {
     }
 
     /// The agents and modes of the session's folder.
-    fn modes(&self) -> Arc<ModeSet> {
+    fn available_modes(&self) -> Arc<ModeSet> {
         self.native.agent_catalog.modes_in(Path::new(&self.view.workspace))
     }
 
@@ -197,7 +199,9 @@ impl NativeRun<'_> {
     async fn read_context_files(&self) -> ContextFiles {
         let (user_dirs, names) = (self.native.user_dirs.clone(), (self.native.run_settings)().agent.context_files);
         let (files, workspace) = (self.native.files.clone(), PathBuf::from(&self.context.workspace));
-        let read = tokio::task::spawn_blocking(move || ContextFiles::read(&files, &user_dirs, &workspace, &names));
+        let read = tokio::task::spawn_blocking(move || {
+            ContextFiles::read_context_files(&files, &user_dirs, &workspace, &names)
+        });
         read.await.unwrap_or_default()
     }
 
@@ -220,7 +224,7 @@ impl NativeRun<'_> {
         let (folder, extra) = (self.context.workspace.clone(), self.context.folders.clone());
         let opened = tokio::task::spawn_blocking(move || {
             for named in std::iter::once(&folder).chain(&extra) {
-                workspaces.check(&owner, named).map_err(|error| format!("the session's folder {error}"))?;
+                workspaces.check_allowed(&owner, named).map_err(|error| format!("the session's folder {error}"))?;
             }
             let extra: Vec<PathBuf> = extra.iter().map(PathBuf::from).collect();
             let closed = |error| format!("the session's folder cannot be entered: {folder}: {error}");

@@ -155,7 +155,7 @@ impl HubSubagents {
         }
         let view = SessionView { session: sub.session, ..self.parent.clone() };
         let enabled = self.extensions.built_ins(&view);
-        for built_in in wanted.built_ins.into_iter().filter(|built_in| !enabled.has(*built_in)) {
+        for built_in in wanted.built_ins.into_iter().filter(|built_in| !enabled.is_enabled(*built_in)) {
             let range = ExtensionScope::Session(sub.session);
             let added =
                 self.extensions.add(range, built_in.name(), ExtensionEntry::built_in(), Rights::Addresses).await;
@@ -164,7 +164,7 @@ impl HubSubagents {
         let servers = [wanted.programs, wanted.addresses].concat();
         let has_servers = !servers.is_empty();
         if has_servers {
-            self.extensions.attach(&view, servers);
+            self.extensions.attach_session(&view, servers);
         }
         Ok(has_servers)
     }
@@ -175,7 +175,7 @@ impl HubSubagents {
             "The recipe {} starts a program, {}: {}",
             sanitize::visible_line(recipe),
             sanitize::visible_line(&program.name),
-            sanitize::visible_line(&program.place())
+            sanitize::visible_line(&program.command_or_url())
         );
         let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
         let choices = vec![
@@ -187,7 +187,7 @@ impl HubSubagents {
         () = sub.parent.cancel.cancelled() => Reply::Cancelled,
         reply = sub.parent.prompter.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply,
         };
-        match reply.allows() {
+        match reply.is_allowed() {
             true => Ok(()),
             false => Err(format!("a recipe starts no program unasked, and nobody agreed: {}", program.name)),
         }
@@ -200,10 +200,13 @@ impl HubSubagents {
         task: &SubTask,
         settings: Settings,
     ) -> Result<FollowedRun, HubError> {
-        match sub.hub.view(sub.session).await {
+        match sub.hub.session_view(sub.session).await {
             Ok(_) => {
                 let paid = self.count_paid_calls(sub).await?;
-                return Ok(FollowedRun { follower: sub.hub.follow(sub.session, Seq::ZERO, DeltaForm::Joined), paid });
+                return Ok(FollowedRun {
+                    follower: sub.hub.follow_session(sub.session, Seq::ZERO, DeltaForm::Joined),
+                    paid,
+                });
             }
             Err(HubError::Store(StoreError::NotFound(_))) => {}
             Err(error) => return Err(error),
@@ -217,7 +220,8 @@ impl HubSubagents {
         let command = Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta: None };
         let prompt = FirstPrompt { command, ack: Ack::Committed };
         let child = ChildSession { id: sub.session, settings, prompt };
-        let begun = start_child(sub.hub, &sub.caller(), &self.parent, child, self.client_resources.clone()).await;
+        let begun =
+            start_child(sub.hub, &sub.subagent_caller(), &self.parent, child, self.client_resources.clone()).await;
         begun.accepted.await?;
         Ok(FollowedRun { follower: begun.follower, paid: 0 })
     }
@@ -239,7 +243,7 @@ impl HubSubagents {
     fn subagent_settings(&self, task: &SubTask) -> Option<Settings> {
         let parent = &self.parent.settings;
         let modes = self.agent_catalog.modes_in(Path::new(&self.parent.workspace));
-        let roster = Roster::new(modes.manifests().map(Arc::new).collect());
+        let roster = Roster::new(modes.agent_manifests().map(Arc::new).collect());
         let agent_mode = roster.find_mode(mode_name(task))?;
         let mut settings = Settings { routing: Routing::Off, ..parent.clone() };
         (settings.agent, settings.mode) = (agent_mode.agent.name.clone(), agent_mode.mode.id.clone());
@@ -280,7 +284,7 @@ impl SubagentRun<'_> {
             let batch = tokio::select! {
                 biased;
                 () = self.parent.cancel.cancelled() => return self.cancel_run(follower).await,
-                batch = follower.next() => batch.map_err(HubError::from)?.ok_or(HubError::Gone(self.session))?,
+                batch = follower.next_batch() => batch.map_err(HubError::from)?.ok_or(HubError::Gone(self.session))?,
                 (question, reply) = asked => {
                     progress.open.retain(|known| known.id != question);
                     self.answer_question(question, reply).await;
@@ -313,7 +317,7 @@ impl SubagentRun<'_> {
     }
 
     /// Whatever the parent's people answer was authorised there.
-    fn caller(&self) -> Caller {
+    fn subagent_caller(&self) -> Caller {
         Caller::internal(self.origin.by.clone())
     }
 
@@ -328,18 +332,22 @@ impl SubagentRun<'_> {
     /// Somebody may have answered in the sub-agent's own session meanwhile: the first answer counts.
     async fn answer_question(&self, question: QuestionId, reply: Reply) {
         let command = Command::Answer { question, reply, origin: self.origin.clone(), meta: None };
-        if let Err(error) = self.hub.command(&self.caller(), self.session, command, Ack::Committed).await {
+        if let Err(error) =
+            self.hub.execute_command(&self.subagent_caller(), self.session, command, Ack::Committed).await
+        {
             tracing::debug!(%error, "a sub-agent's question was answered elsewhere");
         }
     }
 
     async fn cancel_run(&self, mut follower: Follower) -> Result<SubResult, HubError> {
         let command = Command::Cancel { run: Some(self.run), origin: self.origin.clone() };
-        if let Err(error) = self.hub.command(&self.caller(), self.session, command, Ack::Committed).await {
+        if let Err(error) =
+            self.hub.execute_command(&self.subagent_caller(), self.session, command, Ack::Committed).await
+        {
             tracing::debug!(%error, "a sub-agent was over before it was cancelled");
         }
         let ended = async {
-            while let Ok(Some(batch)) = follower.next().await {
+            while let Ok(Some(batch)) = follower.next_batch().await {
                 if batch.iter().any(|entry| matches!(entry.event, Event::RunEnded { .. })) {
                     return;
                 }

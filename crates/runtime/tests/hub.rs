@@ -43,7 +43,7 @@ where
 }
 
 async fn session(hub: &Hub) -> SessionId {
-    hub.create(&Caller::local_owner(), build::birth(build::session(1)), Vec::new()).await.unwrap().session
+    hub.create_session(&Caller::local_owner(), build::birth(build::session(1)), Vec::new()).await.unwrap().session
 }
 
 fn prompt(n: u128) -> Command {
@@ -57,12 +57,12 @@ fn text(text: &str) -> Report {
 
 /// Follows the log until the run ends.
 async fn until_end(hub: &Hub, session: SessionId, run: RunId) -> Vec<Event> {
-    let mut follower = hub.follow(session, Seq::ZERO, DeltaForm::Exact);
+    let mut follower = hub.follow_session(session, Seq::ZERO, DeltaForm::Exact);
     let mut events = Vec::new();
     loop {
         let batch = match follower.next_stored().await.unwrap() {
             Some(batch) => batch,
-            None => follower.next().await.unwrap().unwrap(),
+            None => follower.next_batch().await.unwrap().unwrap(),
         };
         for entry in batch.iter() {
             events.push(entry.event.clone());
@@ -89,14 +89,14 @@ async fn a_turn_streams_and_the_session_rests_afterwards() {
         backend_run.reports.send(END).await.unwrap();
     });
     let session = session(&hub).await;
-    let accepted = hub.command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await;
+    let accepted = hub.execute_command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await;
     assert_eq!(accepted, Ok(Accepted::Started(build::run(7))));
     let events = until_end(&hub, session, build::run(7)).await;
     assert!(matches!(events.last(), Some(Event::RunEnded { outcome: Outcome::Completed { .. } })));
     until_rest(&hub).await;
     let stored = read_all(&*store, session, DeltaForm::Exact).await.unwrap();
     assert_eq!(stored.into_iter().map(|entry| entry.event).collect::<Vec<_>>(), events);
-    let repeated = hub.command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await;
+    let repeated = hub.execute_command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await;
     assert_eq!(repeated, Ok(Accepted::Repeated(build::run(7))));
 }
 
@@ -124,14 +124,14 @@ async fn an_awaiting_session_owns_no_task_and_its_answer_resumes_it() {
         }
     });
     let session = session(&hub).await;
-    hub.command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
+    hub.execute_command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
     until_rest(&hub).await;
     assert_eq!(ran.load(Ordering::SeqCst), 0);
     let owner = Caller::local_owner();
     let answer = || {
         let reply = Reply::Chosen { choice: "allow".to_owned(), kind: ChoiceKind::AllowOnce };
         let command = Command::Answer { question: build::question_id(1), reply, origin: build::origin(), meta: None };
-        hub.command(&owner, session, command, Ack::Synced)
+        hub.execute_command(&owner, session, command, Ack::Synced)
     };
     let (first, second) = tokio::join!(answer(), answer());
     let expected = HubError::Refused(CommandError::NoSuchQuestion(build::question_id(1)));
@@ -165,10 +165,10 @@ async fn a_parked_back_end_may_leave_while_its_answer_is_being_written() {
     for number in 0..40_u8 {
         round.store(number.into(), Ordering::SeqCst);
         let run = u128::from(number) + 1;
-        hub.command(&Caller::local_owner(), session, prompt(run), Ack::Committed).await.unwrap();
+        hub.execute_command(&Caller::local_owner(), session, prompt(run), Ack::Committed).await.unwrap();
         let reply = Reply::Chosen { choice: "allow".to_owned(), kind: ChoiceKind::AllowOnce };
         let command = Command::Answer { question: build::question_id(1), reply, origin: build::origin(), meta: None };
-        while hub.command(&Caller::local_owner(), session, command.clone(), Ack::Synced).await.is_err() {
+        while hub.execute_command(&Caller::local_owner(), session, command.clone(), Ack::Synced).await.is_err() {
             tokio::task::yield_now().await;
         }
         let events = until_end(&hub, session, build::run(run)).await;
@@ -203,7 +203,7 @@ async fn parked(folder: &tempfile::TempDir) -> (Hub, SessionId, Command) {
     });
     let hub = Hub::new(Arc::new(store) as _, Arc::new(Scripted(part)), Recovery::default());
     let session = session(&hub).await;
-    hub.command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
+    hub.execute_command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
     until_rest(&hub).await;
     let reply = Reply::Chosen { choice: "allow".to_owned(), kind: ChoiceKind::AllowOnce };
     let answer = Command::Answer { question: build::question_id(1), reply, origin: build::origin(), meta: None };
@@ -217,8 +217,8 @@ async fn a_cancel_right_after_an_answer_ends_the_run() {
     let cancel = Command::Cancel { run: None, origin: build::origin() };
     let owner = Caller::local_owner();
     let (answered, cancelled) = tokio::join!(
-        hub.command(&owner, session, answer, Ack::Synced),
-        hub.command(&owner, session, cancel, Ack::Committed)
+        hub.execute_command(&owner, session, answer, Ack::Synced),
+        hub.execute_command(&owner, session, cancel, Ack::Committed)
     );
     assert!(answered.is_ok() && cancelled.is_ok(), "{answered:?} {cancelled:?}");
     let end = tokio::time::timeout(Duration::from_secs(20), until_end(&hub, session, build::run(7))).await;
@@ -235,13 +235,13 @@ async fn a_prompt_right_after_an_answer_is_not_replaced_by_what_it_superseded() 
     let next = Command::Prompt { run, origin, parts, if_busy: IfBusy::QueueOrSupersede, meta: None };
     let owner = Caller::local_owner();
     let (answered, prompted) = tokio::join!(
-        hub.command(&owner, session, answer, Ack::Synced),
-        hub.command(&owner, session, next, Ack::Committed)
+        hub.execute_command(&owner, session, answer, Ack::Synced),
+        hub.execute_command(&owner, session, next, Ack::Committed)
     );
     assert!(answered.is_ok() && prompted.is_ok(), "{answered:?} {prompted:?}");
     if matches!(prompted, Ok(Accepted::Queued(_))) {
         let cancel = Command::Cancel { run: Some(build::run(7)), origin: build::origin() };
-        drop(hub.command(&Caller::local_owner(), session, cancel, Ack::Committed).await);
+        drop(hub.execute_command(&Caller::local_owner(), session, cancel, Ack::Committed).await);
     }
     let end = tokio::time::timeout(Duration::from_secs(20), until_end(&hub, session, run)).await;
     let end = end.expect("the second run never ends");
@@ -256,10 +256,15 @@ async fn a_back_end_that_ignores_a_cancel_is_stopped() {
         std::future::pending::<()>().await;
     });
     let session = session(&hub).await;
-    hub.command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
-    hub.command(&Caller::local_owner(), session, Command::Cancel { run: None, origin: build::origin() }, Ack::Synced)
-        .await
-        .unwrap();
+    hub.execute_command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
+    hub.execute_command(
+        &Caller::local_owner(),
+        session,
+        Command::Cancel { run: None, origin: build::origin() },
+        Ack::Synced,
+    )
+    .await
+    .unwrap();
     let events = until_end(&hub, session, build::run(7)).await;
     assert_eq!(events.last(), Some(&Event::RunEnded { outcome: Outcome::Cancelled }));
 }
@@ -269,10 +274,10 @@ async fn a_back_end_that_panics_hurts_only_its_run() {
     let store = Arc::new(MemoryStore::new());
     let hub = hub(&store, |_| async move { panic!("injected") });
     let session = session(&hub).await;
-    hub.command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
+    hub.execute_command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
     let events = until_end(&hub, session, build::run(7)).await;
     assert!(matches!(events.last(), Some(Event::RunEnded { outcome: Outcome::Failed { .. } })));
-    hub.command(&Caller::local_owner(), session, prompt(8), Ack::Committed).await.unwrap();
+    hub.execute_command(&Caller::local_owner(), session, prompt(8), Ack::Committed).await.unwrap();
     until_end(&hub, session, build::run(8)).await;
 }
 
@@ -284,9 +289,12 @@ async fn a_new_hub_picks_up_what_the_old_one_left_open() {
         std::future::pending::<()>().await;
     });
     let session = session(&old).await;
-    old.command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
-    old.drain(Duration::ZERO).await;
-    assert_eq!(old.command(&Caller::local_owner(), session, prompt(8), Ack::Committed).await, Err(HubError::Draining));
+    old.execute_command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
+    old.drain_sessions(Duration::ZERO).await;
+    assert_eq!(
+        old.execute_command(&Caller::local_owner(), session, prompt(8), Ack::Committed).await,
+        Err(HubError::Draining)
+    );
     let new = hub(&store, |backend_run| async move {
         backend_run.reports.send(text("whole")).await.unwrap();
         backend_run.reports.send(END).await.unwrap();
@@ -311,11 +319,11 @@ async fn a_run_whose_asker_died_with_the_server_is_picked_up() {
         std::future::pending::<()>().await;
     });
     let session = session(&old).await;
-    old.command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
+    old.execute_command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
     while store.question(build::question_id(1)).await.unwrap().is_none() {
         tokio::task::yield_now().await;
     }
-    old.drain(Duration::ZERO).await;
+    old.drain_sessions(Duration::ZERO).await;
     let new = hub(&store, |backend_run| async move { backend_run.reports.send(END).await.unwrap() });
     assert_eq!(new.recover_open_runs().await, Ok(1));
     let events = until_end(&new, session, build::run(7)).await;
@@ -338,11 +346,11 @@ async fn deleting_cancels_first_and_the_id_is_used_up() {
         }
     });
     let session = session(&hub).await;
-    hub.command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
-    hub.delete(&Caller::local_owner(), session).await.unwrap();
+    hub.execute_command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
+    hub.delete_session(&Caller::local_owner(), session).await.unwrap();
     stopped.notified().await;
-    assert_eq!(hub.view(session).await.map(drop), Err(HubError::Store(StoreError::Deleted(session))));
-    let again = hub.create(&Caller::local_owner(), build::birth(session), Vec::new()).await.map(drop);
+    assert_eq!(hub.session_view(session).await.map(drop), Err(HubError::Store(StoreError::Deleted(session))));
+    let again = hub.create_session(&Caller::local_owner(), build::birth(session), Vec::new()).await.map(drop);
     assert!(matches!(again, Err(HubError::Store(_))), "{again:?}");
 }
 
@@ -352,8 +360,8 @@ async fn an_unknown_session_is_said_to_be_unknown() {
     let hub = hub(&store, |_| async {});
     let nobody = build::session(99);
     let unknown = HubError::Store(StoreError::NotFound(nobody));
-    assert_eq!(hub.command(&Caller::local_owner(), nobody, prompt(1), Ack::Synced).await, Err(unknown.clone()));
-    assert_eq!(hub.view(nobody).await.map(drop), Err(unknown));
+    assert_eq!(hub.execute_command(&Caller::local_owner(), nobody, prompt(1), Ack::Synced).await, Err(unknown.clone()));
+    assert_eq!(hub.session_view(nobody).await.map(drop), Err(unknown));
 }
 
 #[tokio::test]
@@ -375,7 +383,7 @@ async fn a_session_and_its_first_prompt_are_one_append() {
         .await;
     let StartedSession { view, mut follower, accepted } = begun;
     assert_eq!((view.session, accepted.await.unwrap()), (build::session(1), Accepted::Started(build::run(7))));
-    let first = follower.next().await.unwrap().unwrap();
+    let first = follower.next_batch().await.unwrap().unwrap();
     let kinds: Vec<bool> = first.iter().take(3).map(|entry| entry.run.is_some()).collect();
     assert_eq!(kinds, [false, true, true], "the session, its run and the prompt");
     let live = until_end(&hub, build::session(1), build::run(7)).await;
@@ -388,7 +396,7 @@ async fn a_session_and_its_first_prompt_are_one_append() {
 async fn a_session_whose_name_is_taken_does_not_begin() {
     let store = Arc::new(MemoryStore::default());
     let hub = hub(&store, |backend_run: BackendRun| async move { backend_run.reports.send(END).await.unwrap() });
-    hub.create(&Caller::local_owner(), build::birth(build::session(1)), vec![name()]).await.unwrap();
+    hub.create_session(&Caller::local_owner(), build::birth(build::session(1)), vec![name()]).await.unwrap();
     let begun = hub
         .create_with_prompt(
             &Caller::local_owner(),
@@ -401,7 +409,7 @@ async fn a_session_whose_name_is_taken_does_not_begin() {
         .await;
     let refused = begun.accepted.await.unwrap_err();
     assert!(matches!(refused, HubError::Store(StoreError::AliasTaken(_))), "{refused}");
-    assert!(matches!(hub.view(build::session(2)).await, Err(HubError::Store(StoreError::NotFound(_)))));
+    assert!(matches!(hub.session_view(build::session(2)).await, Err(HubError::Store(StoreError::NotFound(_)))));
 }
 
 fn name() -> Alias {
@@ -420,7 +428,7 @@ async fn nothing_is_lost_that_comes_while_a_task_leaves() {
         callers.spawn(async move {
             for number in 0..500 {
                 let title = format!("{caller}.{number}");
-                hub.command(&Caller::local_owner(), session, Command::SetTitle { title }, Ack::Committed)
+                hub.execute_command(&Caller::local_owner(), session, Command::SetTitle { title }, Ack::Committed)
                     .await
                     .unwrap();
             }
@@ -434,10 +442,10 @@ async fn nothing_is_lost_that_comes_while_a_task_leaves() {
 /// Runs one prompt of so many bytes in a session of its own.
 async fn one_turn(hub: &Hub, n: u128, bytes: usize) -> SessionId {
     let session =
-        hub.create(&Caller::local_owner(), build::birth(build::session(n)), Vec::new()).await.unwrap().session;
+        hub.create_session(&Caller::local_owner(), build::birth(build::session(n)), Vec::new()).await.unwrap().session;
     let (run, origin, parts) = (build::run(n), build::origin(), vec![Part::text("x".repeat(bytes))]);
     let prompt = Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta: None };
-    hub.command(&Caller::local_owner(), session, prompt, Ack::Committed).await.unwrap();
+    hub.execute_command(&Caller::local_owner(), session, prompt, Ack::Committed).await.unwrap();
     until_end(hub, session, run).await;
     until_rest(hub).await;
     session
@@ -466,7 +474,7 @@ async fn idle_sessions_are_cached_up_to_a_size() {
     sessions.push(one_turn(&hub, 9, 2 * LIMIT).await);
     assert_eq!(hub.cache_stats().sessions, 3, "{:?}", hub.cache_stats());
     for (session, n) in sessions.into_iter().zip(101..) {
-        hub.command(&Caller::local_owner(), session, prompt(n), Ack::Committed).await.unwrap();
+        hub.execute_command(&Caller::local_owner(), session, prompt(n), Ack::Committed).await.unwrap();
         until_end(&hub, session, build::run(n)).await;
         assert_eq!(shown.load(Ordering::SeqCst), 2, "the conversation is whole, cached or not");
         until_rest(&hub).await;

@@ -73,7 +73,7 @@ impl Agents {
     }
 
     /// With the agents of this catalog, which this back-end runs.
-    pub fn native(agent_catalog: Arc<AgentCatalog>, backend: Arc<dyn Backend>) -> Self {
+    pub fn with_native_agents(agent_catalog: Arc<AgentCatalog>, backend: Arc<dyn Backend>) -> Self {
         Self { native: Some(NativeAgents { agent_catalog, backend }), ..Self::empty() }
     }
 
@@ -135,7 +135,7 @@ impl Agents {
     /// The agents of this library and the others. Names of these are taken.
     fn build_roster(&self, library: Option<&ModeSet>) -> Arc<Roster> {
         let free = |manifest: &AgentManifest| self.others.iter().all(|agent| agent.manifest.name != manifest.name);
-        let native = library.into_iter().flat_map(ModeSet::manifests).filter(free).map(Arc::new);
+        let native = library.into_iter().flat_map(ModeSet::agent_manifests).filter(free).map(Arc::new);
         let others = self.others.iter().map(|agent| Arc::clone(&agent.manifest));
         Arc::new(Roster::new(native.chain(others).collect()))
     }
@@ -149,7 +149,7 @@ impl Agents {
     }
 
     /// Says when agents or modes come, go or are described anew.
-    pub fn changes(&self) -> watch::Receiver<()> {
+    pub fn roster_changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
@@ -192,7 +192,7 @@ impl Agents {
     }
 
     /// These settings, for what this name means: an agent in its default mode, or one of its modes.
-    pub fn settings(&self, name: &str, base: &Settings) -> Option<Settings> {
+    pub fn settings_for_agent(&self, name: &str, base: &Settings) -> Option<Settings> {
         let roster = self.roster();
         let any = || roster.settings_for_name(&roster.agents().first().filter(|_| self.any_name)?.name, base);
         roster.settings_for_name(name, base).or_else(any)
@@ -205,7 +205,7 @@ impl Agents {
         }
         let native = self.native.as_ref()?;
         let library = native.agent_catalog.modes_in(Path::new(&view.workspace));
-        library.agents().iter().any(|agent| agent.name == *name).then(|| Arc::clone(&native.backend))
+        library.agent_specs().iter().any(|agent| agent.name == *name).then(|| Arc::clone(&native.backend))
     }
 }
 

@@ -7,7 +7,7 @@ use gander_mcp::{Reach, Spec};
 use gander_runtime::hub::Ack;
 use gander_tools::Guard;
 
-use crate::errors::{recipe_flaw, refusal, unavailable};
+use crate::errors::{recipe_flaw, service_error_from_hub, service_error_from_store};
 use crate::extensions::ExtensionEntry;
 use crate::recipes::{RecipeExtensions, SessionRecipe, resolve_recipe_extensions};
 use crate::{Services, extension_changes};
@@ -52,9 +52,9 @@ pub async fn apply_recipe(
         .recipes
         .set_session_recipe(view.session, &SessionRecipe { recipe: recipe.clone(), folder })
         .await
-        .map_err(|error| unavailable(&error))?;
+        .map_err(|error| service_error_from_store(&error))?;
     let there = services.extensions.built_ins(view);
-    for built_in in wanted.built_ins.into_iter().filter(|wanted| !there.has(*wanted)) {
+    for built_in in wanted.built_ins.into_iter().filter(|wanted| !there.is_enabled(*wanted)) {
         extension_changes::add_extension(
             services,
             caller,
@@ -66,13 +66,13 @@ pub async fn apply_recipe(
     }
     let servers = [wanted.programs, wanted.addresses].concat();
     if !servers.is_empty() {
-        services.extensions.attach(view, servers);
+        services.extensions.attach_session(view, servers);
     }
     let title = view.title.is_none().then(|| Command::SetTitle { title: session_title(&recipe) });
     let configure = (patch != SettingsPatch::default()).then_some(Command::Configure { patch });
     for command in configure.into_iter().chain(title) {
-        let done = services.hub.command(caller, view.session, command, Ack::Synced).await;
-        done.map_err(|error| refusal(view.session, &error))?;
+        let done = services.hub.execute_command(caller, view.session, command, Ack::Synced).await;
+        done.map_err(|error| service_error_from_hub(view.session, &error))?;
     }
     let prompt = recipe.prompt.clone().filter(|prompt| !prompt.trim().is_empty());
     Ok(AppliedRecipe { recipe, prompt, absent: wanted.absent })

@@ -73,7 +73,7 @@ pub struct BrowserCredential {
 impl BrowserAccess {
     /// The browsers of a data directory. A file that cannot be read lets nobody in.
     pub fn open(paths: &Paths) -> Self {
-        let file = paths.browsers();
+        let file = paths.browsers_file();
         let cookies = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let state = AccessState { cookies: cookies.unwrap_or_default(), ..AccessState::default() };
         Self { file, state: Mutex::new(state) }
@@ -82,7 +82,7 @@ impl BrowserAccess {
     /// Makes a ticket that stands for this token until the time is over.
     pub fn issue_ticket(&self, token: TokenId, now: Instant, ttl: Duration) -> io::Result<String> {
         let ticket = random_secret("ticket_")?;
-        let mut state = self.lock();
+        let mut state = self.lock_state();
         state.tickets.retain(|ticket| ticket.until > now);
         if state.tickets.len() >= MAX_TICKETS {
             state.tickets.remove(0);
@@ -93,7 +93,7 @@ impl BrowserAccess {
 
     /// Takes a ticket. It is gone afterwards, whatever comes of it.
     pub fn redeem_ticket(&self, tokens: &Tokens, ticket: &str, now: Instant) -> Option<BrowserCredential> {
-        let mut state = self.lock();
+        let mut state = self.lock_state();
         // Compared as hashes: how far two of them agree says nothing about the ticket.
         let hash = digest(ticket);
         let found = state.tickets.iter().position(|ticket| ticket.hash == hash)?;
@@ -105,7 +105,7 @@ impl BrowserAccess {
     /// Makes a cookie that stands for this token.
     pub fn issue_cookie(&self, token: TokenId, now: SystemTime) -> io::Result<String> {
         let cookie = random_secret("browser_")?;
-        let mut state = self.lock();
+        let mut state = self.lock_state();
         let seconds = unix_seconds(now);
         let mut cookies: Vec<BrowserCookie> =
             state.cookies.iter().filter(|cookie| cookie.expires > seconds).cloned().collect();
@@ -114,13 +114,13 @@ impl BrowserAccess {
         }
         let expires = seconds + COOKIE_TTL.as_secs();
         cookies.push(BrowserCookie { sha256: hex_text(&digest(&cookie)), token, expires });
-        self.store(&mut state, cookies)?;
+        self.write_cookies(&mut state, cookies)?;
         Ok(cookie)
     }
 
     /// Who a cookie stands for.
     pub fn identify_cookie(&self, tokens: &Tokens, cookie: &str, now: SystemTime) -> Option<BrowserCredential> {
-        let (state, hash) = (self.lock(), hex_text(&digest(cookie)));
+        let (state, hash) = (self.lock_state(), hex_text(&digest(cookie)));
         let found = state.cookies.iter().find(|known| known.sha256 == hash && known.expires > unix_seconds(now))?;
         let identity = tokens.identity_of(&found.token)?;
         Some(BrowserCredential { identity, token: found.token.clone(), revoked: state.revoked.clone() })
@@ -128,30 +128,30 @@ impl BrowserAccess {
 
     /// Ends one cookie.
     pub fn revoke_cookie(&self, cookie: &str) -> io::Result<()> {
-        let (mut state, hash) = (self.lock(), hex_text(&digest(cookie)));
+        let (mut state, hash) = (self.lock_state(), hex_text(&digest(cookie)));
         let left = state.cookies.iter().filter(|known| known.sha256 != hash).cloned().collect();
-        self.store(&mut state, left)
+        self.write_cookies(&mut state, left)
     }
 
     /// Ends every ticket and cookie, and what was opened with them. Gives the number of cookies.
     pub fn revoke_all(&self) -> io::Result<usize> {
-        let mut state = self.lock();
+        let mut state = self.lock_state();
         let count = state.cookies.len();
-        self.store(&mut state, Vec::new())?;
+        self.write_cookies(&mut state, Vec::new())?;
         state.tickets.clear();
         std::mem::take(&mut state.revoked).cancel();
         Ok(count)
     }
 
     /// On disk first: a browser that was told it is in stays in after a crash, one that was sent away stays out.
-    fn store(&self, state: &mut AccessState, cookies: Vec<BrowserCookie>) -> io::Result<()> {
+    fn write_cookies(&self, state: &mut AccessState, cookies: Vec<BrowserCookie>) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(&cookies).map_err(io::Error::other)?;
         write_private(&self.file, &text)?;
         state.cookies = cookies;
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, AccessState> {
+    fn lock_state(&self) -> MutexGuard<'_, AccessState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -171,7 +171,7 @@ mod tests {
 
     fn opened(root: &tempfile::TempDir) -> (Paths, Tokens) {
         let paths = Paths::new(root.path().join("data"), None);
-        paths.create().unwrap();
+        paths.create_folders().unwrap();
         let tokens = Tokens::open(&paths).unwrap();
         (paths, tokens)
     }
@@ -198,7 +198,7 @@ mod tests {
         let token = add_token(&paths, "phone", &[Scope::Prompt], None).unwrap();
         let id = tokens.id_of(token.expose_secret()).unwrap();
         let cookie = browsers.issue_cookie(id, now).unwrap();
-        assert!(!std::fs::read_to_string(paths.browsers()).unwrap().contains(&cookie));
+        assert!(!std::fs::read_to_string(paths.browsers_file()).unwrap().contains(&cookie));
         let later = BrowserAccess::open(&paths);
         let credential = later.identify_cookie(&tokens, &cookie, now).unwrap();
         assert_eq!(credential.identity.scopes, [Scope::Read, Scope::Prompt].into());

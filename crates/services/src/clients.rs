@@ -37,7 +37,7 @@ struct Attached {
 }
 
 impl Attached {
-    fn notify(&self) {
+    fn publish_count(&self) {
         self.changed.send_replace(());
     }
 
@@ -49,21 +49,21 @@ impl Attached {
 impl AttachedClients {
     /// A client comes.
     pub fn attach(self: &Arc<Self>, session: SessionId) -> ClientPresence {
-        let mut sessions = self.lock();
+        let mut sessions = self.lock_sessions();
         let attached = sessions.entry(session).or_default();
         attached.count += 1;
-        attached.notify();
+        attached.publish_count();
         ClientPresence { clients: Arc::clone(self), session }
     }
 
     /// How many are attached to this session.
     pub fn attached_count(&self, session: SessionId) -> usize {
-        self.lock().get(&session).map_or(0, |attached| attached.count)
+        self.lock_sessions().get(&session).map_or(0, |attached| attached.count)
     }
 
     /// How many are attached at all.
     pub fn total_attached(&self) -> usize {
-        self.lock().values().map(|attached| attached.count).sum()
+        self.lock_sessions().values().map(|attached| attached.count).sum()
     }
 
     /// Waits until nobody has been attached to this session for so long. Safe to drop at any time.
@@ -84,17 +84,17 @@ impl AttachedClients {
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Attached>> {
+    fn lock_sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Attached>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ClientPresence {
     fn drop(&mut self) {
-        let mut sessions = self.clients.lock();
+        let mut sessions = self.clients.lock_sessions();
         if let Some(attached) = sessions.get_mut(&self.session) {
             attached.count -= 1;
-            attached.notify();
+            attached.publish_count();
             if attached.is_unused() {
                 sessions.remove(&self.session);
             }
@@ -104,7 +104,7 @@ impl Drop for ClientPresence {
 
 impl Watcher {
     fn new(clients: &Arc<AttachedClients>, session: SessionId) -> Self {
-        let mut sessions = clients.lock();
+        let mut sessions = clients.lock_sessions();
         let attached = sessions.entry(session).or_default();
         attached.watchers += 1;
         let changed = attached.changed.subscribe();
@@ -114,7 +114,7 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        let mut sessions = self.clients.lock();
+        let mut sessions = self.clients.lock_sessions();
         if let Some(attached) = sessions.get_mut(&self.session) {
             attached.watchers -= 1;
             if attached.is_unused() {
@@ -173,8 +173,8 @@ mod tests {
         let present = clients.attach(one);
         assert!(tokio::time::timeout(TIME, clients.wait_until_deserted(one, TIME)).await.is_err());
         clients.wait_until_deserted(other, TIME).await;
-        assert_eq!((clients.attached_count(one), clients.total_attached(), clients.lock().len()), (1, 1, 1));
+        assert_eq!((clients.attached_count(one), clients.total_attached(), clients.lock_sessions().len()), (1, 1, 1));
         drop(present);
-        assert!(clients.lock().is_empty());
+        assert!(clients.lock_sessions().is_empty());
     }
 }

@@ -7,7 +7,7 @@ use gander_runtime::hub::HubError;
 use gander_store::StoreError;
 
 /// What a client is told who asked for this session.
-pub fn refusal(session: SessionId, error: &HubError) -> ServiceError {
+pub fn service_error_from_hub(session: SessionId, error: &HubError) -> ServiceError {
     let refusal = hub_refusal(error);
     if matches!(refusal, ServiceError::UnknownSession(_)) { ServiceError::UnknownSession(session) } else { refusal }
 }
@@ -19,9 +19,9 @@ pub(crate) fn hub_refusal(error: &HubError) -> ServiceError {
         HubError::Store(StoreError::NotFound(session) | StoreError::Deleted(session)) => {
             ServiceError::UnknownSession(*session)
         }
-        HubError::Denied(why) => denied(why.clone()),
+        HubError::Denied(why) => service_error_from_denied(why.clone()),
         HubError::Draining => ServiceError::Unavailable("the server is stopping, try again in a moment".to_owned()),
-        HubError::Store(store) => unavailable(store),
+        HubError::Store(store) => service_error_from_store(store),
         HubError::Gone(_) => ServiceError::Internal("the session stopped before it could answer".to_owned()),
     }
 }
@@ -32,12 +32,12 @@ pub fn recipe_flaw(flaw: &Flaw) -> ServiceError {
 }
 
 /// What a client is told that lacks the authority.
-pub fn denied(denied: Denied) -> ServiceError {
+pub fn service_error_from_denied(denied: Denied) -> ServiceError {
     ServiceError::Denied(denied.to_string())
 }
 
 /// What a client is told when the store does not work; the log gets the cause.
-pub fn unavailable(error: &StoreError) -> ServiceError {
+pub fn service_error_from_store(error: &StoreError) -> ServiceError {
     tracing::error!(%error, "store failed");
     match error {
         StoreError::ReadOnly(_) => ServiceError::Unavailable("the store is read-only, see `gander doctor`".to_owned()),

@@ -5,7 +5,7 @@ use gander_domain::{ServiceError, SessionId, SessionView};
 use gander_mcp::Spec;
 
 use crate::Services;
-use crate::errors::{denied, unavailable};
+use crate::errors::{service_error_from_denied, service_error_from_store};
 use crate::extensions::{ExtensionEntry, ExtensionError, ExtensionScope, Rights};
 
 /// Whether something known is used.
@@ -34,7 +34,7 @@ pub async fn add_extension(
     let rights = if may_name_program(services, caller) { Rights::Programs } else { Rights::Addresses };
     services.extensions.add(scope, name, entry, rights).await.map_err(|error| extension_error(&error))?;
     // It starts at once, also where the session had none before.
-    view.iter().for_each(|view| services.extensions.attach(view, Vec::new()));
+    view.iter().for_each(|view| services.extensions.attach_session(view, Vec::new()));
     Ok(())
 }
 
@@ -47,7 +47,7 @@ pub async fn restore_extension(
 ) -> Result<(), ServiceError> {
     let (scope, view) = authorized_scope(services, caller, session).await?;
     services.extensions.restore(scope, name).await.map_err(|error| extension_error(&error))?;
-    view.iter().for_each(|view| services.extensions.attach(view, Vec::new()));
+    view.iter().for_each(|view| services.extensions.attach_session(view, Vec::new()));
     Ok(())
 }
 
@@ -61,7 +61,7 @@ pub async fn known_extensions(
     let Some(view) = view else {
         return Ok(services.extensions.known_with_switch().into_iter().map(|(spec, _)| spec).collect());
     };
-    let mut known = services.extensions.specs(&view);
+    let mut known = services.extensions.specs_for_session(&view);
     known.extend(services.extensions.global_specs());
     Ok(known)
 }
@@ -148,7 +148,7 @@ async fn find_extension(
         None => services.extensions.global_specs(),
         Some(session) => {
             let view = services.sessions.view(caller, session).await?;
-            services.extensions.specs(&view)
+            services.extensions.specs_for_session(&view)
         }
     };
     let found = specs.into_iter().find(|spec| spec.name == name);
@@ -162,7 +162,7 @@ async fn authorized_scope(
     session: Option<SessionId>,
 ) -> Result<(ExtensionScope, Option<SessionView>), ServiceError> {
     let Some(session) = session else {
-        caller.may_change_server_settings().map_err(denied)?;
+        caller.may_change_server_settings().map_err(service_error_from_denied)?;
         return Ok((ExtensionScope::Everywhere, None));
     };
     let view = services.sessions.view(caller, session).await?;
@@ -173,6 +173,6 @@ fn extension_error(error: &ExtensionError) -> ServiceError {
     match error {
         ExtensionError::Refused(_) | ExtensionError::NoSuch(_) => ServiceError::BadParams(error.to_string()),
         ExtensionError::Program => ServiceError::Forbidden("server.allow_remote_commands".to_owned()),
-        ExtensionError::Store(error) => unavailable(error),
+        ExtensionError::Store(error) => service_error_from_store(error),
     }
 }

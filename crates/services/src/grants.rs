@@ -66,10 +66,10 @@ impl Grants {
     pub async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
         let grants = Self { log: Arc::new(FactLog::new(store, SCOPE)), known: Arc::default() };
         let mut known: HashMap<Principal, Vec<Grant>> = HashMap::new();
-        for held in grants.held().await? {
+        for held in grants.all_grants().await? {
             known.entry(held.by).or_default().push(held.grant);
         }
-        *grants.lock() = known;
+        *grants.lock_grants() = known;
         Ok(grants)
     }
 
@@ -80,37 +80,37 @@ impl Grants {
 
     /// All of this principal's that are in force, oldest first.
     pub async fn list(&self, principal: &Principal) -> Result<Vec<HeldGrant>, StoreError> {
-        Ok(self.held().await?.into_iter().filter(|held| held.by == *principal).collect())
+        Ok(self.all_grants().await?.into_iter().filter(|held| held.by == *principal).collect())
     }
 
     /// Takes one of this principal's back; false if it has none with this id.
     pub async fn revoke(&self, principal: &Principal, id: u64) -> Result<bool, StoreError> {
         let Some(held) = self.list(principal).await?.into_iter().find(|held| held.id == id) else { return Ok(false) };
-        self.log.append(&GrantFact::Revoked { id }).await?;
-        if let Some(known) = self.lock().get_mut(principal) {
+        self.log.append_fact(&GrantFact::Revoked { id }).await?;
+        if let Some(known) = self.lock_grants().get_mut(principal) {
             known.retain(|grant| *grant != held.grant);
         }
         Ok(true)
     }
 
-    async fn held(&self) -> Result<Vec<HeldGrant>, StoreError> {
-        Ok(self.log.fold().await?.0)
+    async fn all_grants(&self) -> Result<Vec<HeldGrant>, StoreError> {
+        Ok(self.log.fold_all().await?.0)
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, Vec<Grant>>> {
+    fn lock_grants(&self) -> MutexGuard<'_, HashMap<Principal, Vec<Grant>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl GrantStore for PrincipalGrants {
     fn grants(&self) -> Vec<Grant> {
-        self.all.lock().get(&self.principal).cloned().unwrap_or_default()
+        self.all.lock_grants().get(&self.principal).cloned().unwrap_or_default()
     }
 
     /// In force at once, written beside: if that fails the person is asked again another day.
     fn add(&self, grant: Grant) {
-        let mut all = self.all.lock();
+        let mut all = self.all.lock_grants();
         let known = all.entry(self.principal.clone()).or_default();
         if known.contains(&grant) {
             return;
@@ -118,7 +118,7 @@ impl GrantStore for PrincipalGrants {
         known.push(grant.clone());
         let (log, by) = (Arc::clone(&self.all.log), self.principal.clone());
         tokio::spawn(async move {
-            if let Err(error) = log.append(&GrantFact::Granted { grant, by, id: None, at: None }).await {
+            if let Err(error) = log.append_fact(&GrantFact::Granted { grant, by, id: None, at: None }).await {
                 tracing::warn!(%error, "a grant could not be stored");
             }
         });

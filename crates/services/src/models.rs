@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use gander_domain::{Effort, ModelChoice, Roster, SessionCatalog};
 use gander_models::{
-    Catalogue, ConnectError, DetectedModel, Keys, Model, Retry, Timeouts, connect_with, detect, probes,
+    Catalogue, ConnectError, DetectedModel, Keys, Model, Retry, Timeouts, connect_with, detect_model, probes_to_try,
 };
 pub use providers::{Provider, Variable};
 
@@ -70,18 +70,18 @@ impl Models {
         *self.source.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(source);
     }
 
-    fn source(&self) -> Arc<ModelSource> {
+    fn current_source(&self) -> Arc<ModelSource> {
         Arc::clone(&self.source.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What a session without a choice of its own uses, and why. Looks around once; again if only the demo was there.
     pub async fn default_model(&self) -> DetectedModel {
-        let source = self.source();
+        let source = self.current_source();
         if let Some(model) = &source.chosen.default {
             let reason = "it is set in the configuration or in GANDER_MODEL".to_owned();
             return DetectedModel { model: model.clone(), reason, alternatives: Vec::new() };
         }
-        if let Some((found, at)) = source.found()
+        if let Some((found, at)) = source.detected_model()
             && (found.model != DEMO_MODEL || at.elapsed() < LOOK_AGAIN_AFTER)
         {
             return found;
@@ -93,8 +93,8 @@ impl Models {
 
     /// The default, if it is known already.
     pub fn known_default(&self) -> Option<String> {
-        let source = self.source();
-        source.chosen.default.clone().or_else(|| source.found().map(|(found, _)| found.model))
+        let source = self.current_source();
+        source.chosen.default.clone().or_else(|| source.detected_model().map(|(found, _)| found.model))
     }
 
     /// The model of a session, reached with a client's own keys where it has some.
@@ -103,19 +103,19 @@ impl Models {
         session: Option<&str>,
         lent: Option<&Keys>,
     ) -> Result<Arc<dyn Model>, ConnectError> {
-        let source = self.source();
+        let source = self.current_source();
         let keys = lent.map_or_else(|| source.keys.clone(), |lent| lent.clone().with_fallback(&source.keys));
         let name = match session {
             Some(name) => name.to_owned(),
             None => self.default_model_with_keys(lent, &keys).await,
         };
         let key = (name.clone(), keys_fingerprint(&keys));
-        if let Some(model) = self.lock().get(&key) {
+        if let Some(model) = self.lock_models().get(&key) {
             return Ok(Arc::clone(model));
         }
         let lookup = |variable: &str| keys.get(variable).map(str::to_owned);
         let model = connect_with(&source.catalogue, &name, &lookup, single_attempt())?;
-        let mut connected = self.lock();
+        let mut connected = self.lock_models();
         if connected.len() >= MAX_CONNECTIONS {
             connected.clear();
         }
@@ -131,7 +131,7 @@ impl Models {
         mode: Option<&str>,
         lent: Option<&Keys>,
     ) -> Result<Arc<dyn Model>, ConnectError> {
-        let source = self.source();
+        let source = self.current_source();
         let preferred = match mode {
             Some("fast") => source.chosen.fast.as_deref(),
             Some("strong") => source.chosen.strong.as_deref(),
@@ -147,7 +147,7 @@ impl Models {
     }
 
     /// What sessions can be set to.
-    pub fn catalog(&self, roster: Arc<Roster>) -> Arc<SessionCatalog> {
+    pub fn session_catalog(&self, roster: Arc<Roster>) -> Arc<SessionCatalog> {
         let models = self.list_models();
         let efforts = vec![Effort::Off, Effort::Low, Effort::Medium, Effort::High];
         Arc::new(SessionCatalog { roster, models, default_model: self.known_default(), efforts })
@@ -155,8 +155,8 @@ impl Models {
 
     /// A client that brings keys of its own may have a better default than the server.
     async fn default_model_with_keys(&self, lent: Option<&Keys>, keys: &Keys) -> String {
-        let source = self.source();
-        let brings = lent.is_some_and(|lent| lent.names().any(|name| source.keys.get(name).is_none()));
+        let source = self.current_source();
+        let brings = lent.is_some_and(|lent| lent.key_names().any(|name| source.keys.get(name).is_none()));
         if brings && source.chosen.default.is_none() {
             return detect_default_model(&source.catalogue, keys).await.model;
         }
@@ -164,7 +164,7 @@ impl Models {
     }
 
     fn list_models(&self) -> Vec<ModelChoice> {
-        let (known, source) = (self.known_default(), self.source());
+        let (known, source) = (self.known_default(), self.current_source());
         let usable = source.catalogue.vendors().filter(|(name, vendor)| {
             *name == "demo" || vendor.key_variables.iter().any(|variable| source.keys.get(variable).is_some())
         });
@@ -175,7 +175,11 @@ impl Models {
             })
             .chain(known.as_deref().map(model_choice))
             .chain(
-                source.found().into_iter().flat_map(|(found, _)| found.alternatives).map(|model| model_choice(&model)),
+                source
+                    .detected_model()
+                    .into_iter()
+                    .flat_map(|(found, _)| found.alternatives)
+                    .map(|model| model_choice(&model)),
             )
             .collect();
         models.sort_by(|a, b| a.id.cmp(&b.id));
@@ -184,20 +188,20 @@ impl Models {
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, u64), Arc<dyn Model>>> {
+    fn lock_models(&self) -> std::sync::MutexGuard<'_, HashMap<(String, u64), Arc<dyn Model>>> {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ModelSource {
-    fn found(&self) -> Option<(DetectedModel, Instant)> {
+    fn detected_model(&self) -> Option<(DetectedModel, Instant)> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 async fn detect_default_model(catalogue: &Catalogue, keys: &Keys) -> DetectedModel {
     let lookup = |variable: &str| keys.get(variable).map(str::to_owned);
-    let choice = detect(catalogue, &lookup, &probes(catalogue, &lookup)).await;
+    let choice = detect_model(catalogue, &lookup, &probes_to_try(catalogue, &lookup)).await;
     tracing::info!(model = choice.model, "{}", choice.reason);
     choice
 }
@@ -214,7 +218,7 @@ fn model_choice(id: &str) -> ModelChoice {
 /// Tells sets of keys apart, in memory only.
 fn keys_fingerprint(keys: &Keys) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for name in keys.names() {
+    for name in keys.key_names() {
         (name, keys.get(name)).hash(&mut hasher);
     }
     hasher.finish()

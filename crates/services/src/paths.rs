@@ -53,27 +53,27 @@ impl Paths {
     }
 
     /// The data directory.
-    pub fn data(&self) -> &Path {
+    pub fn data_directory(&self) -> &Path {
         &self.data
     }
 
     /// The owner's token.
-    pub fn token(&self) -> PathBuf {
+    pub fn token_file(&self) -> PathBuf {
         self.data.join("token")
     }
 
     /// Hashes of further tokens.
-    pub fn tokens(&self) -> PathBuf {
+    pub fn tokens_file(&self) -> PathBuf {
         self.data.join("tokens.json")
     }
 
     /// Hashes of the cookies of browsers.
-    pub fn browsers(&self) -> PathBuf {
+    pub fn browsers_file(&self) -> PathBuf {
         self.data.join("browsers.json")
     }
 
     /// Secrets that must last.
-    pub fn secrets(&self) -> PathBuf {
+    pub fn secrets_file(&self) -> PathBuf {
         self.data.join("secrets.json")
     }
 
@@ -93,27 +93,27 @@ impl Paths {
     }
 
     /// Folders of sessions that were given none.
-    pub fn scratch(&self) -> PathBuf {
+    pub fn scratch_folder(&self) -> PathBuf {
         self.data.join(Self::SCRATCH)
     }
 
     /// What commands in the sandbox leave behind; made anew with each server.
-    pub fn temporary(&self) -> PathBuf {
+    pub fn temporary_folder(&self) -> PathBuf {
         self.data.join("temporary")
     }
 
     /// What protected files held while a command runs, and what was set aside of it.
-    pub fn protected(&self) -> PathBuf {
+    pub fn protected_files_folder(&self) -> PathBuf {
         self.data.join("protected")
     }
 
     /// Where sockets lie whose path would be too long in the data directory.
-    pub fn sockets(&self) -> &Path {
+    pub fn socket_folder(&self) -> &Path {
         &self.short
     }
 
     /// Where the server's socket is: as noted by the server, else where it would be put.
-    pub fn socket(&self) -> PathBuf {
+    pub fn socket_file(&self) -> PathBuf {
         std::fs::read_to_string(self.socket_note())
             .map_or_else(|_| self.socket_to_bind(), |path| path.trim_end().into())
     }
@@ -142,14 +142,14 @@ impl Paths {
     /// Makes the data directory, for its owner alone.
     ///
     /// One that holds other people's files keeps its mode: the secrets in it have their own.
-    pub fn create(&self) -> Result<(), PathsError> {
+    pub fn create_folders(&self) -> Result<(), PathsError> {
         let unusable = |reason| PathsError::Unusable { path: self.data.clone(), reason };
         if !self.data.exists() {
             return DirBuilder::new().recursive(true).mode(0o700).create(&self.data).map_err(unusable);
         }
         let mut entries = std::fs::read_dir(&self.data).map_err(unusable)?;
         let metadata = std::fs::metadata(&self.data).map_err(unusable)?;
-        if metadata.mode() & 0o077 != 0 && (self.token().exists() || entries.next().is_none()) {
+        if metadata.mode() & 0o077 != 0 && (self.token_file().exists() || entries.next().is_none()) {
             std::fs::set_permissions(&self.data, Permissions::from_mode(0o700)).map_err(unusable)?;
         }
         Ok(())
@@ -178,7 +178,7 @@ impl Lock {
     }
 
     /// The process that holds this lock. None if nobody does, or if it did not say.
-    pub fn holder(path: &Path) -> io::Result<Option<u32>> {
+    pub fn holder_pid(path: &Path) -> io::Result<Option<u32>> {
         match Self::try_take(path)? {
             Some(_) => Ok(None),
             None => Ok(std::fs::read_to_string(path)?.trim().parse().ok()),
@@ -206,7 +206,7 @@ pub fn disk_use(path: &Path) -> u64 {
 }
 
 /// The last lines of a file, for error messages.
-pub fn tail(path: &Path, lines: usize) -> String {
+pub fn last_lines_of_file(path: &Path, lines: usize) -> String {
     let mut text = String::new();
     if File::open(path).and_then(|mut file| file.read_to_string(&mut text)).is_err() {
         return String::new();
@@ -255,8 +255,8 @@ mod tests {
     fn a_new_data_directory_is_private() {
         let root = tempfile::tempdir().unwrap();
         let paths = Paths::new(root.path().join("a/b"), None);
-        paths.create().unwrap();
-        assert_eq!(mode(paths.data()), 0o700);
+        paths.create_folders().unwrap();
+        assert_eq!(mode(paths.data_directory()), 0o700);
     }
 
     #[test]
@@ -265,10 +265,10 @@ mod tests {
         std::fs::set_permissions(root.path(), Permissions::from_mode(0o755)).unwrap();
         let paths = Paths::new(root.path().to_owned(), None);
         std::fs::write(root.path().join("somebody's"), "").unwrap();
-        paths.create().unwrap();
+        paths.create_folders().unwrap();
         assert_eq!(mode(root.path()), 0o755);
         std::fs::remove_file(root.path().join("somebody's")).unwrap();
-        paths.create().unwrap();
+        paths.create_folders().unwrap();
         assert_eq!(mode(root.path()), 0o700);
     }
 
@@ -276,12 +276,12 @@ mod tests {
     fn a_long_socket_path_is_put_elsewhere_and_noted() {
         let root = tempfile::tempdir().unwrap();
         let long = Paths::new(root.path().join("x".repeat(100)), Some(root.path()));
-        long.create().unwrap();
+        long.create_folders().unwrap();
         let socket = long.socket_to_bind();
         assert!(socket.as_os_str().len() <= MAX_SOCKET_PATH_BYTES, "{}", socket.display());
         long.note_socket(&socket).unwrap();
-        let other_session = Paths::new(long.data().to_owned(), None);
-        assert_eq!(other_session.socket(), socket);
+        let other_session = Paths::new(long.data_directory().to_owned(), None);
+        assert_eq!(other_session.socket_file(), socket);
         assert_eq!(mode(&root.path().join("gander")), 0o700);
     }
 
@@ -292,11 +292,11 @@ mod tests {
         let mut held = Lock::try_take(&path).unwrap();
         assert!(held.is_some());
         assert!(Lock::try_take(&path).unwrap().is_none());
-        assert_eq!(Lock::holder(&path).unwrap(), None, "it did not say");
+        assert_eq!(Lock::holder_pid(&path).unwrap(), None, "it did not say");
         held.as_mut().unwrap().note_holder().unwrap();
-        assert_eq!(Lock::holder(&path).unwrap(), Some(std::process::id()));
+        assert_eq!(Lock::holder_pid(&path).unwrap(), Some(std::process::id()));
         drop(held);
-        assert_eq!(Lock::holder(&path).unwrap(), None);
+        assert_eq!(Lock::holder_pid(&path).unwrap(), None);
         assert!(Lock::try_take(&path).unwrap().is_some());
     }
 }

@@ -7,10 +7,10 @@ use gander_runtime::hub::Ack;
 use serde_json::{Value, json};
 
 use crate::Services;
-use crate::errors::{recipe_flaw, refusal, unavailable};
+use crate::errors::{recipe_flaw, service_error_from_hub, service_error_from_store};
 use crate::scheduler::{is_running, start_schedule};
 use crate::schedules::{MAX_SCHEDULES, Schedule, ScheduleState, canonical_time_zone, cron};
-use crate::times::rfc3339;
+use crate::times::format_rfc3339;
 
 /// Why a schedule is not made, changed or run.
 #[derive(Debug, thiserror::Error)]
@@ -63,10 +63,10 @@ pub async fn create_schedule(services: &Services, caller: &Caller, plan: NewSche
         Some(zone) => canonical_time_zone(zone).map_err(|error| bad_params(&error.to_string()))?,
         None => services.schedules.default_time_zone().to_owned(),
     };
-    cron::next_occurrence(&plan.cron, &zone, gander_store::clock::now())
+    cron::next_occurrence(&plan.cron, &zone, gander_store::clock::current_time())
         .map_err(|error| bad_params(&error.to_string()))?;
     let workspace = match plan.workspace.as_deref() {
-        Some(folder) => Some(services.workspaces.choose(&services.hub, caller, folder).await),
+        Some(folder) => Some(services.workspaces.choose_workspace(&services.hub, caller, folder).await),
         None => None,
     };
     let workspace = workspace.transpose().map_err(|error| ServiceError::BadWorkspace(error.to_string()))?;
@@ -84,7 +84,7 @@ pub async fn create_schedule(services: &Services, caller: &Caller, plan: NewSche
         workspace,
         folder: plan.folder,
         paused: false,
-        since: gander_store::clock::now(),
+        since: gander_store::clock::current_time(),
     };
     save_schedule(services, job.clone()).await?;
     show_schedule(services, caller, &job.id).await
@@ -112,22 +112,23 @@ pub async fn update_schedule_cron(
     cron: &str,
 ) -> Result<Value, ScheduleError> {
     let ScheduleState { job, .. } = find_schedule(services, caller, id)?;
-    cron::next_occurrence(cron, &job.zone, gander_store::clock::now())
+    cron::next_occurrence(cron, &job.zone, gander_store::clock::current_time())
         .map_err(|error| bad_params(&error.to_string()))?;
-    save_schedule(services, Schedule { cron: cron.to_owned(), since: gander_store::clock::now(), ..job }).await?;
+    save_schedule(services, Schedule { cron: cron.to_owned(), since: gander_store::clock::current_time(), ..job })
+        .await?;
     show_schedule(services, caller, id).await
 }
 
 /// Lets it rest, or wakes it.
 pub async fn pause_schedule(services: &Services, caller: &Caller, id: &str, paused: bool) -> Result<(), ScheduleError> {
     let ScheduleState { job, .. } = find_schedule(services, caller, id)?;
-    save_schedule(services, Schedule { paused, since: gander_store::clock::now(), ..job }).await
+    save_schedule(services, Schedule { paused, since: gander_store::clock::current_time(), ..job }).await
 }
 
 /// Forgets it. Its sessions stay.
 pub async fn delete_schedule(services: &Services, caller: &Caller, id: &str) -> Result<(), ScheduleError> {
     let removed = services.schedules.remove(&caller.principal, id).await;
-    match removed.map_err(|error| unavailable(&error))? {
+    match removed.map_err(|error| service_error_from_store(&error))? {
         true => Ok(()),
         false => Err(ScheduleError::Missing(id.to_owned())),
     }
@@ -146,8 +147,9 @@ pub async fn cancel_schedule_run(services: &Services, caller: &Caller, id: &str)
         return Ok(false);
     }
     let origin = RunOrigin { by: caller.principal.clone(), door: "schedule".to_owned() };
-    let cancelled = services.hub.command(caller, session, Command::Cancel { run: None, origin }, Ack::Synced).await;
-    cancelled.map_err(|error| refusal(session, &error))?;
+    let cancelled =
+        services.hub.execute_command(caller, session, Command::Cancel { run: None, origin }, Ack::Synced).await;
+    cancelled.map_err(|error| service_error_from_hub(session, &error))?;
     Ok(true)
 }
 
@@ -158,8 +160,8 @@ pub async fn inspect_schedule_run(services: &Services, caller: &Caller, id: &str
     if !is_running(services, session).await {
         return Ok(json!({}));
     }
-    let seconds = (gander_store::clock::now().micros() - at.micros()) / 1_000_000;
-    Ok(json!({ "sessionId": session, "processStartTime": rfc3339(at), "runningDurationSeconds": seconds }))
+    let seconds = (gander_store::clock::current_time().as_micros() - at.as_micros()) / 1_000_000;
+    Ok(json!({ "sessionId": session, "processStartTime": format_rfc3339(at), "runningDurationSeconds": seconds }))
 }
 
 /// Its last sessions, the latest first.
@@ -175,7 +177,7 @@ pub async fn list_schedule_sessions(
         // One that was deleted, or never began, is not listed.
         let Ok(view) = services.sessions.view(caller, *session).await else { continue };
         listed.push(json!({
-            "id": view.session, "name": view.title.as_deref().unwrap_or(id), "createdAt": rfc3339(view.created_at),
+            "id": view.session, "name": view.title.as_deref().unwrap_or(id), "createdAt": format_rfc3339(view.created_at),
             "workingDir": view.workspace, "scheduleId": id, "messageCount": view.messages,
             "inputTokens": view.last_usage.as_ref().map(|usage| usage.input),
             "outputTokens": view.last_usage.as_ref().map(|usage| usage.output),
@@ -194,9 +196,9 @@ async fn schedule_json(services: &Services, state: &ScheduleState) -> Value {
     };
     json!({
         "id": job.id, "source": job.source, "cron": job.cron, "paused": job.paused, "zone": job.zone,
-        "last_run": state.last_run().map(|(at, _)| rfc3339(at)), "next_run": state.next_run().map(rfc3339),
+        "last_run": state.last_run().map(|(at, _)| format_rfc3339(at)), "next_run": state.next_run().map(format_rfc3339),
         "currently_running": running.is_some(), "current_session_id": running.map(|(_, session)| session),
-        "process_start_time": running.map(|(at, _)| rfc3339(at)), "recipe_base_dir": job.folder,
+        "process_start_time": running.map(|(at, _)| format_rfc3339(at)), "recipe_base_dir": job.folder,
         "working_dir": job.workspace, "trouble": last_error,
     })
 }
@@ -206,7 +208,7 @@ fn find_schedule(services: &Services, caller: &Caller, id: &str) -> Result<Sched
 }
 
 async fn save_schedule(services: &Services, job: Schedule) -> Result<(), ScheduleError> {
-    Ok(services.schedules.put(job).await.map_err(|error| unavailable(&error))?)
+    Ok(services.schedules.put(job).await.map_err(|error| service_error_from_store(&error))?)
 }
 
 fn bad_params(text: &str) -> ScheduleError {

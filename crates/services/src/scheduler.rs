@@ -7,12 +7,12 @@ use gander_agent::recipe::from_value;
 use gander_domain::caller::Caller;
 use gander_domain::{Command, IfBusy, Part, Principal, RunId, RunOrigin, ServiceError, SessionId, Timestamp};
 use gander_runtime::hub::Ack;
-use gander_store::clock::{SystemIds, now};
+use gander_store::clock::{SystemIds, current_time};
 use tokio_util::sync::CancellationToken;
 
 use crate::Services;
 use crate::apply_recipe::{ApplyRecipe, apply_recipe};
-use crate::errors::{recipe_flaw, refusal, unavailable};
+use crate::errors::{recipe_flaw, service_error_from_hub, service_error_from_store};
 use crate::schedules::{MissedRuns, Schedule};
 use crate::sessions::{NewSession, SessionFolder};
 
@@ -30,18 +30,20 @@ pub async fn run_due_schedules(services: Arc<Services>, stop: CancellationToken)
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            () = services.schedules.changed() => continue,
+            () = services.schedules.wait_for_change() => continue,
             () = tokio::time::sleep(wait) => {}
         }
-        let Some(((owner, id), at)) = due.filter(|(_, at)| *at <= now()) else { continue };
-        if now().micros() - at.micros() > LATE_MICROS && services.schedules.missed_runs() == MissedRuns::Skip {
-            services.schedules.skip_missed(&(owner, id), now());
+        let Some(((owner, id), at)) = due.filter(|(_, at)| *at <= current_time()) else { continue };
+        if current_time().as_micros() - at.as_micros() > LATE_MICROS
+            && services.schedules.missed_runs() == MissedRuns::Skip
+        {
+            services.schedules.skip_missed(&(owner, id), current_time());
             continue;
         }
         if let Err(error) = start_schedule(&services, &owner, &id).await {
             tracing::warn!(schedule = id, %error, "a schedule could not run");
             services.schedules.record_failure(&owner, &id, error.to_string());
-            services.schedules.skip_missed(&(owner, id), now());
+            services.schedules.skip_missed(&(owner, id), current_time());
         }
     }
 }
@@ -56,14 +58,18 @@ pub async fn start_schedule(services: &Services, owner: &Principal, id: &str) ->
         return Err(ServiceError::BadParams(format!("the schedule runs already, in session {session}: {id}")));
     }
     let session = SessionId::make(&mut SystemIds);
-    services.schedules.record_run(owner, id, now(), session).await.map_err(|error| unavailable(&error))?;
+    services
+        .schedules
+        .record_run(owner, id, current_time(), session)
+        .await
+        .map_err(|error| service_error_from_store(&error))?;
     begin_session(services, &state.job, session).await?;
     Ok(session)
 }
 
 /// True if a run of this session is under way or waits for somebody.
 pub(crate) async fn is_running(services: &Services, session: SessionId) -> bool {
-    services.hub.view(session).await.is_ok_and(|view| view.run.is_some())
+    services.hub.session_view(session).await.is_ok_and(|view| view.run.is_some())
 }
 
 async fn begin_session(services: &Services, job: &Schedule, session: SessionId) -> Result<(), ServiceError> {
@@ -72,7 +78,7 @@ async fn begin_session(services: &Services, job: &Schedule, session: SessionId) 
     let new = NewSession {
         workspace: job.workspace.clone().map(SessionFolder::ChosenBefore),
         meta: Some((services.schedule_meta)(job)),
-        ..NewSession::with_id(session, services.settings())
+        ..NewSession::with_id(session, services.default_session_settings())
     };
     let view = services.sessions.create(&caller, new).await?;
     let request = ApplyRecipe { recipe, values: job.values.clone(), folder: job.folder.clone(), approved: Vec::new() };
@@ -85,8 +91,8 @@ async fn begin_session(services: &Services, job: &Schedule, session: SessionId) 
         if_busy: IfBusy::Refuse,
         meta: None,
     };
-    let started = services.hub.command(&caller, session, prompt, Ack::Synced).await;
-    started.map(drop).map_err(|error| refusal(session, &error))
+    let started = services.hub.execute_command(&caller, session, prompt, Ack::Synced).await;
+    started.map(drop).map_err(|error| service_error_from_hub(session, &error))
 }
 
 /// Whoever made the schedule, but not here: programs are not named from afar.
@@ -95,5 +101,5 @@ fn schedule_caller(job: &Schedule) -> Caller {
 }
 
 fn time_until(at: Timestamp) -> Duration {
-    Duration::from_micros(u64::try_from(at.micros() - now().micros()).unwrap_or(0))
+    Duration::from_micros(u64::try_from(at.as_micros() - current_time().as_micros()).unwrap_or(0))
 }

@@ -88,7 +88,7 @@ pub struct Services {
 
 impl Services {
     /// What new sessions are set to, as the settings are now.
-    pub fn settings(&self) -> Settings {
+    pub fn default_session_settings(&self) -> Settings {
         (self.default_settings)()
     }
 }

@@ -40,11 +40,11 @@ pub struct WatchedSessions {
 
 impl WatchedSessions {
     /// The same text for the same content.
-    pub fn cursor(&self) -> String {
+    pub fn next_cursor(&self) -> String {
         let mut hasher = DefaultHasher::new();
         for (summary, clients) in &self.sessions {
             let SessionSummary { session, workspace, agent, title, updated_at, archived, messages, .. } = summary;
-            (session, workspace, agent, title, updated_at.micros(), archived, messages, clients).hash(&mut hasher);
+            (session, workspace, agent, title, updated_at.as_micros(), archived, messages, clients).hash(&mut hasher);
             status_word(summary.state).hash(&mut hasher);
         }
         (&self.waiting, self.more).hash(&mut hasher);
@@ -74,7 +74,7 @@ pub async fn watch_sessions(
         // Before the list is read: what changes meanwhile is seen in the next round.
         changes.mark_unchanged();
         let now = read_sessions(services, principal, query).await?;
-        if after != Some(now.cursor().as_str()) {
+        if after != Some(now.next_cursor().as_str()) {
             return Ok(now);
         }
         tokio::select! {

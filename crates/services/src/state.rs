@@ -71,7 +71,7 @@ impl FactState for ScopeValues {
         vec![StateFact::Set { delta: self.0.clone() }]
     }
 
-    fn size(&self) -> usize {
+    fn approximate_fact_count(&self) -> usize {
         self.0.len()
     }
 }
@@ -104,7 +104,7 @@ impl SharedState {
     pub async fn get(&self, key: &StateScopeKey) -> Result<State, StateError> {
         let mut all = State::new();
         for (_, scope) in key.scopes() {
-            all.extend(self.read(&self.log(&scope)).await?.state.0);
+            all.extend(self.read_scope(&self.fact_log(&scope)).await?.state.0);
         }
         Ok(all)
     }
@@ -116,44 +116,44 @@ impl SharedState {
             if own.is_empty() {
                 continue;
             }
-            let log = self.log(&scope);
-            let mut folded = self.read(&log).await?;
+            let log = self.fact_log(&scope);
+            let mut folded = self.read_scope(&log).await?;
             let total = encoded_size(&folded.state.0) + encoded_size(&own);
             if total > MAX_STATE_BYTES {
                 return Err(StateError::Full(total));
             }
             if log.compact_if_long(&mut folded).await? {
-                self.cache(&scope, folded);
+                self.cache_scope(&scope, folded);
             }
-            log.append(&StateFact::Set { delta: own }).await?;
+            log.append_fact(&StateFact::Set { delta: own }).await?;
         }
         Ok(())
     }
 
-    fn log(&self, scope: &str) -> FactLog<ScopeValues> {
+    fn fact_log(&self, scope: &str) -> FactLog<ScopeValues> {
         FactLog::new(Arc::clone(&self.store), scope)
     }
 
     /// Only what was added since the last look is read.
-    async fn read(&self, log: &FactLog<ScopeValues>) -> Result<FoldedFacts<ScopeValues>, StoreError> {
-        let known = self.lock().get(log.scope()).map(|cached| cached.folded.clone());
-        let before = known.as_ref().map(FoldedFacts::end);
+    async fn read_scope(&self, log: &FactLog<ScopeValues>) -> Result<FoldedFacts<ScopeValues>, StoreError> {
+        let known = self.lock_cache().get(log.scope()).map(|cached| cached.folded.clone());
+        let before = known.as_ref().map(FoldedFacts::last_seq);
         let folded = match known {
             Some(mut folded) => {
                 log.read_on(&mut folded).await?;
                 folded
             }
-            None => log.read().await?,
+            None => log.read_folded().await?,
         };
-        if Some(folded.end()) != before {
-            self.cache(log.scope(), folded.clone());
+        if Some(folded.last_seq()) != before {
+            self.cache_scope(log.scope(), folded.clone());
         }
         Ok(folded)
     }
 
-    fn cache(&self, scope: &str, folded: FoldedFacts<ScopeValues>) {
+    fn cache_scope(&self, scope: &str, folded: FoldedFacts<ScopeValues>) {
         let cached = CachedState { bytes: encoded_size(&folded.state.0), folded };
-        let mut known = self.lock();
+        let mut known = self.lock_cache();
         let bytes: usize = known.values().map(|cached| cached.bytes).sum();
         if known.len() >= MAX_CACHED_SCOPES || bytes + cached.bytes > MAX_CACHED_BYTES {
             known.clear();
@@ -162,7 +162,7 @@ impl SharedState {
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, CachedState>> {
+    fn lock_cache(&self) -> MutexGuard<'_, HashMap<String, CachedState>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -71,12 +71,17 @@ impl Tokens {
     /// Opens the tokens of a data directory; makes the owner's at the first start.
     pub fn open(paths: &Paths) -> Result<Self, TokenError> {
         let owner = owner_token(paths)?;
-        Ok(Self { owner: digest(owner.expose_secret()), chosen: None, list: paths.tokens(), given: Mutex::default() })
+        Ok(Self {
+            owner: digest(owner.expose_secret()),
+            chosen: None,
+            list: paths.tokens_file(),
+            given: Mutex::default(),
+        })
     }
 
     /// Takes one more token for the owner's.
     #[must_use]
-    pub fn accepting(mut self, chosen: Option<&SecretString>) -> Self {
+    pub fn with_chosen_token(mut self, chosen: Option<&SecretString>) -> Self {
         self.chosen = chosen.map(|chosen| digest(chosen.expose_secret()));
         self
     }
@@ -93,7 +98,7 @@ impl Tokens {
 
     /// The name of a token, if it is one.
     pub fn id_of(&self, token: &str) -> Option<TokenId> {
-        self.identify(token).map(|_| TokenId(hex_text(&digest(token))))
+        self.identify_token(token).map(|_| TokenId(hex_text(&digest(token))))
     }
 
     /// Who the token of this name stands for, as of now.
@@ -102,15 +107,15 @@ impl Tokens {
             return Some(Identity::owner());
         }
         let mut given = self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        given.refresh(&self.list);
+        given.reread_if_changed(&self.list);
         given.grants.iter().find(|(hash, _)| hex_text(hash) == id.0).map(|(_, identity)| identity.clone())
     }
 
     /// Who this token stands for. Takes as long for a wrong one as for a right one.
-    pub fn identify(&self, token: &str) -> Option<Identity> {
+    pub fn identify_token(&self, token: &str) -> Option<Identity> {
         let presented = digest(token);
         let mut given = self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        given.refresh(&self.list);
+        given.reread_if_changed(&self.list);
         let mut found: Option<&Identity> = None;
         for (hash, identity) in &given.grants {
             if bool::from(hash.ct_eq(&presented)) {
@@ -124,7 +129,7 @@ impl Tokens {
 
 impl TokenList {
     /// Reads the list again if it is another than last time. One that cannot be read grants nothing.
-    fn refresh(&mut self, list: &Path) {
+    fn reread_if_changed(&mut self, list: &Path) {
         let stamp = std::fs::metadata(list).and_then(|file| Ok((file.modified()?, file.len()))).ok();
         if stamp == self.seen {
             return;
@@ -136,7 +141,7 @@ impl TokenList {
 
 /// The owner's token: read, or made with 32 random bytes at the first start.
 pub fn owner_token(paths: &Paths) -> Result<SecretString, TokenError> {
-    let path = paths.token();
+    let path = paths.token_file();
     let failed = |reason| TokenError::File { path: path.clone(), reason };
     match std::fs::read_to_string(&path) {
         Ok(text) if !text.trim().is_empty() => return Ok(SecretString::from(text.trim().to_owned())),
@@ -150,7 +155,7 @@ pub fn owner_token(paths: &Paths) -> Result<SecretString, TokenError> {
 
 /// The tokens given to others.
 pub fn list_tokens(paths: &Paths) -> Result<Vec<TokenGrant>, TokenError> {
-    read_grants(&paths.tokens())
+    read_grants(&paths.tokens_file())
 }
 
 /// Makes a token for somebody. It is shown this once.
@@ -168,10 +173,10 @@ pub fn add_token(
     if grants.iter().any(|grant| grant.name == name) {
         return Err(TokenError::Exists(name.to_owned()));
     }
-    let token = new_token().map_err(|reason| TokenError::File { path: paths.tokens(), reason })?;
+    let token = new_token().map_err(|reason| TokenError::File { path: paths.tokens_file(), reason })?;
     let scopes = scopes.iter().copied().chain([Scope::Read]).collect();
     grants.push(TokenGrant { name: name.to_owned(), scopes, adk_user, sha256: hex_text(&digest(&token)) });
-    write_grants(&paths.tokens(), &grants)?;
+    write_grants(&paths.tokens_file(), &grants)?;
     Ok(SecretString::from(token))
 }
 
@@ -183,7 +188,7 @@ pub fn revoke_token(paths: &Paths, name: &str) -> Result<(), TokenError> {
     if grants.len() == before {
         return Err(TokenError::Unknown(name.to_owned()));
     }
-    write_grants(&paths.tokens(), &grants)
+    write_grants(&paths.tokens_file(), &grants)
 }
 
 pub(crate) fn digest(token: &str) -> [u8; 32] {
@@ -236,7 +241,7 @@ mod tests {
 
     fn paths(root: &tempfile::TempDir) -> Paths {
         let paths = Paths::new(root.path().join("data"), None);
-        paths.create().unwrap();
+        paths.create_folders().unwrap();
         paths
     }
 
@@ -247,8 +252,8 @@ mod tests {
         let token = owner_token(&paths).unwrap();
         assert_eq!(token.expose_secret().len(), "gander_".len() + 64);
         assert_eq!(owner_token(&paths).unwrap().expose_secret(), token.expose_secret());
-        assert_eq!(std::fs::metadata(paths.token()).unwrap().mode() & 0o777, 0o600);
-        assert_eq!(std::fs::metadata(paths.data()).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(std::fs::metadata(paths.token_file()).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::metadata(paths.data_directory()).unwrap().mode() & 0o777, 0o700);
         let other = tempfile::tempdir().unwrap();
         assert_ne!(owner_token(&self::paths(&other)).unwrap().expose_secret(), token.expose_secret());
     }
@@ -259,9 +264,9 @@ mod tests {
         let paths = paths(&root);
         let token = owner_token(&paths).unwrap().expose_secret().to_owned();
         let tokens = Tokens::open(&paths).unwrap();
-        assert_eq!(tokens.identify(&token), Some(Identity::owner()));
+        assert_eq!(tokens.identify_token(&token), Some(Identity::owner()));
         for wrong in ["", &token[1..], &token[..token.len() - 1], &format!("{token}0"), &token.to_uppercase()] {
-            assert_eq!(tokens.identify(wrong), None, "{wrong}");
+            assert_eq!(tokens.identify_token(wrong), None, "{wrong}");
         }
     }
 
@@ -276,10 +281,10 @@ mod tests {
             scopes: [Scope::Read, Scope::Approve].into(),
             adk_user: Some("ann".into()),
         };
-        assert_eq!(tokens.identify(token.expose_secret()), Some(identity));
-        assert!(!std::fs::read_to_string(paths.tokens()).unwrap().contains(token.expose_secret()));
+        assert_eq!(tokens.identify_token(token.expose_secret()), Some(identity));
+        assert!(!std::fs::read_to_string(paths.tokens_file()).unwrap().contains(token.expose_secret()));
         revoke_token(&paths, "phone").unwrap();
-        assert_eq!(tokens.identify(token.expose_secret()), None);
+        assert_eq!(tokens.identify_token(token.expose_secret()), None);
     }
 
     #[test]

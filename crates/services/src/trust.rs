@@ -107,19 +107,19 @@ impl Trust {
     /// What this store knows.
     pub async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
         let log = Arc::new(FactLog::<TrustState>::new(store, SCOPE));
-        let known = log.fold().await?.0;
+        let known = log.fold_all().await?.0;
         Ok(Self { log, known: Arc::new(Mutex::new(known)), told: Arc::default() })
     }
 
     /// True if the settings that this very folder brings along count. What lies below it needs its own trust.
     pub fn is_trusted(&self, folder: &Path) -> bool {
-        folder.canonicalize().is_ok_and(|folder| lock(&self.known).contains_key(&folder))
+        folder.canonicalize().is_ok_and(|folder| lock_mutex(&self.known).contains_key(&folder))
     }
 
     /// True if the programs that it names are also still those that were there when it was trusted.
     pub fn is_trusted_with_programs(&self, folder: &Path) -> bool {
         let Ok(folder) = folder.canonicalize() else { return false };
-        let since = lock(&self.known).get(&folder).cloned();
+        let since = lock_mutex(&self.known).get(&folder).cloned();
         since.is_some_and(|since| since.programs == programs_fingerprint(&folder))
     }
 
@@ -129,24 +129,24 @@ impl Trust {
         let folder = real.map_err(|reason| TrustError::NoFolder { folder: folder.to_owned(), reason })?;
         let programs = programs_fingerprint(&folder);
         let fact = TrustFact::Trusted { folder: folder.clone(), programs: programs.clone(), at: None };
-        let at = self.log.append(&fact).await?.at;
-        lock(&self.known).insert(folder.clone(), TrustedSince { at, programs });
+        let at = self.log.append_fact(&fact).await?.at;
+        lock_mutex(&self.known).insert(folder.clone(), TrustedSince { at, programs });
         Ok(folder)
     }
 
     /// They count no longer; false if they did not. Folders that are gone are named as they were listed.
     pub async fn revoke(&self, folder: &Path) -> Result<bool, StoreError> {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let was = lock(&self.known).remove(&folder).is_some();
+        let was = lock_mutex(&self.known).remove(&folder).is_some();
         if was {
-            self.log.append(&TrustFact::Revoked { folder }).await?;
+            self.log.append_fact(&TrustFact::Revoked { folder }).await?;
         }
         Ok(was)
     }
 
     /// All trusted folders by name, and since when.
     pub fn list(&self) -> Vec<(PathBuf, Timestamp)> {
-        lock(&self.known).iter().map(|(folder, since)| (folder.clone(), since.at)).collect()
+        lock_mutex(&self.known).iter().map(|(folder, since)| (folder.clone(), since.at)).collect()
     }
 
     /// What a session's people should know: their folder brings settings along that do not count. Said once.
@@ -163,7 +163,7 @@ impl Trust {
                 format!("This folder brings settings of its own ({PROJECT_FOLDER}): they are off until you trust it")
             }
         };
-        let mut told = lock(&self.told);
+        let mut told = lock_mutex(&self.told);
         if told.len() >= MAX_NOTICED_SESSIONS {
             told.clear();
         }
@@ -198,7 +198,7 @@ fn programs_fingerprint(folder: &Path) -> String {
 }
 
 /// A panic while the lock was held leaves nothing half done here.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -71,7 +71,7 @@ impl FactState for Collections {
         self.0.iter().map(put).collect()
     }
 
-    fn size(&self) -> usize {
+    fn approximate_fact_count(&self) -> usize {
         self.0.len()
     }
 }
@@ -84,21 +84,21 @@ impl UserStore {
 
     /// All things of a kind.
     pub async fn collection(&self, wanted: Collection) -> Result<BTreeMap<String, Value>, StoreError> {
-        let Collections(things) = self.log.read().await?.state;
+        let Collections(things) = self.log.read_folded().await?.state;
         let of_kind = things.into_iter().filter(|((collection, _), _)| *collection == wanted);
         Ok(of_kind.map(|((_, key), value)| (key, value)).collect())
     }
 
     /// One thing.
     pub async fn get(&self, collection: Collection, key: &str) -> Result<Option<Value>, StoreError> {
-        let Collections(mut things) = self.log.read().await?.state;
+        let Collections(mut things) = self.log.read_folded().await?.state;
         Ok(things.remove(&(collection, key.to_owned())))
     }
 
     /// Keeps something, in place of an older one.
     pub async fn put(&self, collection: Collection, key: &str, value: Value) -> Result<(), StoreError> {
         let put = CollectionFact::Put { collection, key: key.to_owned(), value };
-        self.log.append(&put).await.map(drop)
+        self.log.append_fact(&put).await.map(drop)
     }
 
     /// Forgets something; false if there was nothing.
@@ -106,7 +106,7 @@ impl UserStore {
         if self.get(collection, key).await?.is_none() {
             return Ok(false);
         }
-        self.log.append(&CollectionFact::Removed { collection, key: key.to_owned() }).await?;
+        self.log.append_fact(&CollectionFact::Removed { collection, key: key.to_owned() }).await?;
         Ok(true)
     }
 }

@@ -31,33 +31,33 @@ impl Vault {
 
     /// What is kept under this name.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        let value = self.lock().get(name).cloned()?;
+        let value = self.lock_secrets().get(name).cloned()?;
         serde_json::from_value(value).ok()
     }
 
     /// Keeps this under the name, in place of what was there.
     pub fn put(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
         let value = serde_json::to_value(value).map_err(io::Error::other)?;
-        let mut known = self.lock();
+        let mut known = self.lock_secrets();
         known.insert(name.to_owned(), value);
-        self.write(&known)
+        self.write_file(&known)
     }
 
     /// Forgets what is kept under this name.
     pub fn remove(&self, name: &str) -> io::Result<()> {
-        let mut known = self.lock();
+        let mut known = self.lock_secrets();
         match known.remove(name) {
-            Some(_) => self.write(&known),
+            Some(_) => self.write_file(&known),
             None => Ok(()),
         }
     }
 
-    fn write(&self, known: &BTreeMap<String, Value>) -> io::Result<()> {
+    fn write_file(&self, known: &BTreeMap<String, Value>) -> io::Result<()> {
         write_private(&self.path, &serde_json::to_vec(known).map_err(io::Error::other)?)
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Value>> {
+    fn lock_secrets(&self) -> MutexGuard<'_, BTreeMap<String, Value>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -73,7 +73,7 @@ impl Workspaces {
     }
 
     /// The folder that a caller chose, without symbolic links. Nothing is made.
-    pub async fn choose(&self, hub: &Hub, caller: &Caller, path: &str) -> Result<String, BadWorkspace> {
+    pub async fn choose_workspace(&self, hub: &Hub, caller: &Caller, path: &str) -> Result<String, BadWorkspace> {
         let choice = allowed_folders(caller);
         let (this, named) = (self.clone(), path.to_owned());
         // The disk may be slow, or a server far away.
@@ -96,7 +96,7 @@ impl Workspaces {
     }
 
     /// Checks again, when work begins, a folder that was chosen before: roots may be fewer, links may have been turned.
-    pub fn check(&self, owner: &Principal, path: &str) -> Result<(), BadWorkspace> {
+    pub fn check_allowed(&self, owner: &Principal, path: &str) -> Result<(), BadWorkspace> {
         let choice = if *owner == Principal::owner() { AllowedFolders::Anywhere } else { AllowedFolders::BelowRoots };
         self.check_folder(choice, path).map(drop)
     }
@@ -172,7 +172,7 @@ impl Workspaces {
         }
         let real = found?;
         let around = choice == AllowedFolders::BelowRoots && self.files.is_around_hidden(&real);
-        if around || self.files.hides(&real) {
+        if around || self.files.hides_path(&real) {
             return Err(BadWorkspace::DataDirectory(path.to_owned()));
         }
         let name = real.into_os_string().into_string().map_err(|_| BadWorkspace::Impossible)?;
@@ -232,7 +232,7 @@ mod tests {
         std::os::unix::fs::symlink(root.join("home"), root.join("lent/out")).unwrap();
         std::os::unix::fs::symlink(&data, root.join("lent/data")).unwrap();
         std::os::unix::fs::symlink(root.join("lent"), root.join("home/in")).unwrap();
-        let files = FileAccess::new(Redactor::default()).hiding(data.clone(), "scratch");
+        let files = FileAccess::new(Redactor::default()).with_hidden_folder(data.clone(), "scratch");
         Workspaces::new(data.join("scratch"), vec![root.join("lent")], files)
     }
 

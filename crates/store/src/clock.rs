@@ -6,7 +6,7 @@ use gander_domain::{IdGenerator, Timestamp};
 use uuid::Uuid;
 
 /// The time.
-pub fn now() -> Timestamp {
+pub fn current_time() -> Timestamp {
     let micros = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros());
     Timestamp::from_micros(i64::try_from(micros).unwrap_or(i64::MAX))
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::shorten::{Due, Place, compacted_facts, shorten};
+use super::shorten::{Due, Place, compacted_facts, shorten_fact_log};
 use super::{Durability, SCOPE_PAGE, ScopeAppend, Store, StoreError, clock};
 
 /// What a log of facts folds to.
@@ -24,7 +24,7 @@ pub trait FactState: Default + Send {
     fn facts(&self) -> Vec<Self::Fact>;
 
     /// How much this state says: a log may have a few entries for each. Large states count without making their facts.
-    fn size(&self) -> usize {
+    fn approximate_fact_count(&self) -> usize {
         self.facts().len()
     }
 }
@@ -50,7 +50,7 @@ pub struct FoldedFacts<S> {
 
 impl<S> FoldedFacts<S> {
     /// The last entry that is in it.
-    pub fn end(&self) -> Seq {
+    pub fn last_seq(&self) -> Seq {
         self.position.end
     }
 }
@@ -78,7 +78,7 @@ impl<S: FactState> FactLog<S> {
     }
 
     /// Reads the whole log, and writes nothing.
-    pub async fn read(&self) -> Result<FoldedFacts<S>, StoreError> {
+    pub async fn read_folded(&self) -> Result<FoldedFacts<S>, StoreError> {
         let mut folded = FoldedFacts::default();
         self.read_on(&mut folded).await?;
         Ok(folded)
@@ -113,42 +113,42 @@ impl<S: FactState> FactLog<S> {
     }
 
     /// Reads the whole log. One that is long for what it holds is compacted.
-    pub async fn fold(&self) -> Result<S, StoreError> {
-        let mut folded = self.read().await?;
+    pub async fn fold_all(&self) -> Result<S, StoreError> {
+        let mut folded = self.read_folded().await?;
         self.compact_if_long(&mut folded).await?;
         Ok(folded.state)
     }
 
     /// Compacts a log that is long for what it holds; true if it was.
     pub async fn compact_if_long(&self, folded: &mut FoldedFacts<S>) -> Result<bool, StoreError> {
-        let size = folded.state.size();
-        let compacted = folded.position.is_long(size) && self.compact(folded).await?;
+        let size = folded.state.approximate_fact_count();
+        let compacted = folded.position.is_long(size) && self.compact_now(folded).await?;
         self.due.set(folded.position, size);
         Ok(compacted)
     }
 
     /// Compacts the log whatever its length, so that what was removed is not on the disk any more. False if it holds facts
     /// of a later version: they would be lost.
-    pub async fn compact(&self, folded: &mut FoldedFacts<S>) -> Result<bool, StoreError> {
+    pub async fn compact_now(&self, folded: &mut FoldedFacts<S>) -> Result<bool, StoreError> {
         if folded.has_unknown {
             return Ok(false);
         }
         let facts = folded.state.facts().iter().map(fact_value).collect::<Result<Vec<_>, _>>()?;
-        folded.position = shorten(&*self.store, &self.scope, folded.position, facts).await?;
+        folded.position = shorten_fact_log(&*self.store, &self.scope, folded.position, facts).await?;
         Ok(true)
     }
 
     /// Writes a fact, safe from a power cut. From time to time the log is compacted afterwards; if that fails the fact is
     /// written all the same.
-    pub async fn append(&self, fact: &S::Fact) -> Result<FactEntry, StoreError> {
+    pub async fn append_fact(&self, fact: &S::Fact) -> Result<FactEntry, StoreError> {
         self.append_with(fact, Durability::Barrier).await
     }
 
     /// The same, as durable as it must be.
     pub async fn append_with(&self, fact: &S::Fact, durability: Durability) -> Result<FactEntry, StoreError> {
-        let entry = self.write(fact, None, durability).await?;
+        let entry = self.write_fact(fact, None, durability).await?;
         if self.due.count()
-            && let Err(error) = self.fold().await
+            && let Err(error) = self.fold_all().await
         {
             tracing::warn!(%error, scope = self.scope, "a log of facts stays long");
             self.due.put_off();
@@ -159,11 +159,11 @@ impl<S: FactState> FactLog<S> {
     /// Writes a fact right behind the last entry that was read, safe from a power cut: [`StoreError::Gap`] if there is
     /// another one by now.
     pub async fn append_after(&self, folded: &FoldedFacts<S>, fact: &S::Fact) -> Result<FactEntry, StoreError> {
-        self.write(fact, Some(folded.end()), Durability::Barrier).await
+        self.write_fact(fact, Some(folded.last_seq()), Durability::Barrier).await
     }
 
-    async fn write(&self, fact: &S::Fact, after: Option<Seq>, sync: Durability) -> Result<FactEntry, StoreError> {
-        let at = clock::now();
+    async fn write_fact(&self, fact: &S::Fact, after: Option<Seq>, sync: Durability) -> Result<FactEntry, StoreError> {
+        let at = clock::current_time();
         let append = ScopeAppend { scope: self.scope.clone(), at, facts: vec![fact_value(fact)?], after };
         let seq = self.store.append_scope(append, sync).await?;
         Ok(FactEntry { seq, at })
@@ -183,7 +183,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{MemoryStore, append_fact, longest, read_scope_all};
+    use crate::{MemoryStore, append_fact, longest_log, read_scope_all};
 
     #[derive(Serialize, Deserialize)]
     #[serde(tag = "kind", rename_all = "snake_case")]
@@ -230,14 +230,14 @@ mod tests {
     async fn a_log_that_is_written_often_stays_short_and_folds_to_the_same() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let log: FactLog<Values> = FactLog::new(Arc::clone(&store), "a");
-        let first = log.append(&set("first", 1)).await.unwrap();
+        let first = log.append_fact(&set("first", 1)).await.unwrap();
         for value in 0..5_000 {
-            log.append(&set("often", value)).await.unwrap();
+            log.append_fact(&set("often", value)).await.unwrap();
         }
-        log.append(&set("gone", 1)).await.unwrap();
-        log.append(&Fact::Removed { key: "gone".to_owned() }).await.unwrap();
-        assert!(read_scope_all(&*store, "a").await.unwrap().len() <= longest(3) + 1);
-        let folded = FactLog::<Values>::new(Arc::clone(&store), "a").fold().await.unwrap();
+        log.append_fact(&set("gone", 1)).await.unwrap();
+        log.append_fact(&Fact::Removed { key: "gone".to_owned() }).await.unwrap();
+        assert!(read_scope_all(&*store, "a").await.unwrap().len() <= longest_log(3) + 1);
+        let folded = FactLog::<Values>::new(Arc::clone(&store), "a").fold_all().await.unwrap();
         assert_eq!(folded.0.len(), 2);
         assert_eq!(folded.0["first"], (1, first.at), "what was written first keeps its time");
         assert_eq!(folded.0["often"].0, 4_999);
@@ -250,9 +250,9 @@ mod tests {
         append_fact(&*store, "a", &json!({ "kind": "of_tomorrow", "key": "old" })).await.unwrap();
         let log: FactLog<Values> = FactLog::new(Arc::clone(&store), "a");
         for value in 0..1_000 {
-            log.append(&set("often", value)).await.unwrap();
+            log.append_fact(&set("often", value)).await.unwrap();
         }
-        assert_eq!(log.fold().await.unwrap().0["old"].0, 7);
+        assert_eq!(log.fold_all().await.unwrap().0["old"].0, 7);
         let rows = read_scope_all(&*store, "a").await.unwrap();
         assert_eq!(rows.len(), 1_002, "a log with facts of another version is not compacted");
     }
@@ -261,18 +261,18 @@ mod tests {
     async fn a_reader_who_goes_on_after_a_compaction_ends_with_the_same() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let log: FactLog<Values> = FactLog::new(Arc::clone(&store), "a");
-        log.append(&set("gone", 1)).await.unwrap();
-        log.append(&set("kept", 2)).await.unwrap();
-        let mut reader = log.read().await.unwrap();
-        log.append(&Fact::Removed { key: "gone".to_owned() }).await.unwrap();
-        let mut folded = log.read().await.unwrap();
-        assert!(log.compact(&mut folded).await.unwrap());
+        log.append_fact(&set("gone", 1)).await.unwrap();
+        log.append_fact(&set("kept", 2)).await.unwrap();
+        let mut reader = log.read_folded().await.unwrap();
+        log.append_fact(&Fact::Removed { key: "gone".to_owned() }).await.unwrap();
+        let mut folded = log.read_folded().await.unwrap();
+        assert!(log.compact_now(&mut folded).await.unwrap());
         let rows = read_scope_all(&*store, "a").await.unwrap();
         assert_eq!(rows.len(), 1);
         assert!(!rows[0].fact.to_string().contains("gone"), "what was removed is not on the disk: {}", rows[0].fact);
         log.read_on(&mut reader).await.unwrap();
         assert_eq!(reader, folded);
-        assert_eq!(log.append_after(&reader, &set("next", 3)).await.unwrap().seq, reader.end().next());
+        assert_eq!(log.append_after(&reader, &set("next", 3)).await.unwrap().seq, reader.last_seq().next());
         let late = log.append_after(&reader, &set("late", 4)).await;
         assert!(matches!(late, Err(StoreError::Gap { .. })), "{late:?}");
     }

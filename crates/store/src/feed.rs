@@ -41,12 +41,12 @@ impl LiveBatch {
     }
 
     /// The same in pieces; the first may begin with entries up to the reader's place.
-    pub fn batches(&self) -> impl Iterator<Item = &[Entry]> {
+    pub fn entry_batches(&self) -> impl Iterator<Item = &[Entry]> {
         self.batches.iter().map(AsRef::as_ref)
     }
 
     /// The place of the last one.
-    pub fn last(&self) -> Seq {
+    pub fn last_seq(&self) -> Seq {
         self.batches.last().and_then(|batch| batch.last()).map_or(self.after, |entry| entry.seq)
     }
 }
@@ -64,7 +64,7 @@ impl Tail {
         loop {
             let mut notified = std::pin::pin!(self.feed.wake.notified());
             notified.as_mut().enable();
-            if let Some(next) = self.peek(after) {
+            if let Some(next) = self.peek_event(after) {
                 return next;
             }
             notified.await;
@@ -72,14 +72,14 @@ impl Tail {
     }
 
     /// What is there now, without waiting.
-    pub fn peek(&self, after: Seq) -> Option<TailEvent> {
-        lock(&self.feed.ring).entries_after(after)
+    pub fn peek_event(&self, after: Seq) -> Option<TailEvent> {
+        lock_mutex(&self.feed.ring).entries_after(after)
     }
 }
 
 impl Drop for Tail {
     fn drop(&mut self) {
-        let mut map = lock(&self.feeds.map);
+        let mut map = lock_mutex(&self.feeds.map);
         // Ours and the map's: nobody else follows, and nobody can begin to while the map is locked.
         let is_listed = map.get(&self.session).is_some_and(|feed| Arc::ptr_eq(feed, &self.feed));
         if is_listed && Arc::strong_count(&self.feed) == 2 {
@@ -99,7 +99,7 @@ pub(super) struct Feeds {
 
 impl Feeds {
     pub(super) fn subscribe(self: &Arc<Self>, session: SessionId) -> Tail {
-        let feed = Arc::clone(lock(&self.map).entry(session).or_default());
+        let feed = Arc::clone(lock_mutex(&self.map).entry(session).or_default());
         Tail { feeds: Arc::clone(self), feed, session }
     }
 
@@ -109,15 +109,15 @@ impl Feeds {
         if entries.iter().any(|entry| !matches!(entry.event, Event::PartDelta { .. })) {
             self.count_change();
         }
-        let feed = lock(&self.map).get(&session).cloned();
+        let feed = lock_mutex(&self.map).get(&session).cloned();
         let Some((feed, head)) = feed.zip(entries.last().map(|entry| entry.seq)) else { return };
         let cost = bytes + entries.len() * size_of::<Entry>();
-        lock(&feed.ring).push(entries.into(), head, cost);
+        lock_mutex(&feed.ring).push_batch(entries.into(), head, cost);
         feed.wake.notify_waiters();
     }
 
     /// Told whenever facts of any session were published.
-    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+    pub(super) fn change_counter(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
@@ -128,33 +128,33 @@ impl Feeds {
     /// The session is no more.
     pub(super) fn end_session(&self, session: SessionId) {
         self.count_change();
-        if let Some(feed) = lock(&self.map).get(&session) {
-            feed.end();
+        if let Some(feed) = lock_mutex(&self.map).get(&session) {
+            feed.end_feed();
         }
     }
 
     /// What the session wrote last is not stored. Who follows it is told; who comes later begins anew.
     pub(super) fn fail_session(&self, session: SessionId, reason: &str) {
-        let feed = lock(&self.map).remove(&session);
+        let feed = lock_mutex(&self.map).remove(&session);
         if let Some(feed) = feed {
-            lock(&feed.ring).failed = Some(reason.to_owned());
+            lock_mutex(&feed.ring).failed = Some(reason.to_owned());
             feed.wake.notify_waiters();
         }
     }
 
     /// The store is no more.
     pub(super) fn end_all(&self) {
-        lock(&self.map).values().for_each(|feed| feed.end());
+        lock_mutex(&self.map).values().for_each(|feed| feed.end_feed());
     }
 
     /// Drops the rings of sessions that were quiet for some seconds. Call it as often as you like.
     pub(super) fn drop_quiet_rings(&self) {
-        let before = lock(&self.settled).replace(Instant::now());
+        let before = lock_mutex(&self.settled).replace(Instant::now());
         if let Some(before) = before.filter(|before| before.elapsed() < QUIET_AFTER) {
-            *lock(&self.settled) = Some(before);
+            *lock_mutex(&self.settled) = Some(before);
             return;
         }
-        lock(&self.map).values().for_each(|feed| lock(&feed.ring).drop_if_quiet());
+        lock_mutex(&self.map).values().for_each(|feed| lock_mutex(&feed.ring).drop_if_quiet());
     }
 }
 
@@ -165,8 +165,8 @@ struct Feed {
 }
 
 impl Feed {
-    fn end(&self) {
-        lock(&self.ring).ended = true;
+    fn end_feed(&self) {
+        lock_mutex(&self.ring).ended = true;
         self.wake.notify_waiters();
     }
 }
@@ -182,7 +182,7 @@ struct Ring {
 }
 
 impl Ring {
-    fn push(&mut self, batch: Arc<[Entry]>, head: Seq, cost: usize) {
+    fn push_batch(&mut self, batch: Arc<[Entry]>, head: Seq, cost: usize) {
         self.head = head;
         self.quiet = false;
         self.bytes += cost;
@@ -216,6 +216,6 @@ impl Ring {
 }
 
 /// A panic while the lock was held leaves nothing half done here.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -62,14 +62,14 @@ pub(super) fn fold_entries<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> 
     let mut changes = SideTableChanges::default();
     for entry in entries {
         if !entry.event.is_delta() {
-            changes.apply(entry);
+            changes.apply_entry(entry);
         }
     }
     changes
 }
 
 impl SideTableChanges {
-    fn apply(&mut self, entry: &Entry) {
+    fn apply_entry(&mut self, entry: &Entry) {
         let summary = self.summary.get_or_insert_default();
         summary.updated_at = summary.updated_at.max(entry.at);
         match &entry.event {

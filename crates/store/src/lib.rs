@@ -28,7 +28,7 @@ pub use feed::{LiveBatch, Tail, TailEvent};
 pub use memory::MemoryStore;
 pub use row::join_deltas;
 pub use runs::{RunKey, RunPage, RunQuery, RunSort};
-pub use shorten::longest;
+pub use shorten::longest_log;
 pub use sqlite::{SqliteStore, StoreOptions};
 pub use types::{
     Alias, Append, BusyTimeout, Claim, Committed, Cursor, DeltaForm, Durability, Epoch, Health, Limit,
@@ -217,7 +217,7 @@ pub async fn read_scope_all(store: &dyn Store, scope: &str) -> Result<Vec<ScopeE
 /// Writes one fact into a scope's log, safe from a power cut.
 pub async fn append_fact(store: &dyn Store, scope: &str, fact: &impl Serialize) -> Result<(), StoreError> {
     let fact = serde_json::to_value(fact).map_err(|error| StoreError::Invalid(error.to_string()))?;
-    let append = ScopeAppend { scope: scope.to_owned(), at: clock::now(), facts: vec![fact], after: None };
+    let append = ScopeAppend { scope: scope.to_owned(), at: clock::current_time(), facts: vec![fact], after: None };
     store.append_scope(append, Durability::Barrier).await.map(drop)
 }
 

@@ -31,28 +31,28 @@ impl MemoryStore {
     }
 
     /// Opens a closed store again, as a new process would.
-    pub fn reopen(&self) -> Self {
-        self.lock().closed = false;
+    pub fn reopen_with_same_data(&self) -> Self {
+        self.lock_state().closed = false;
         Self { state: Arc::clone(&self.state), feeds: Arc::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, MemoryState> {
+    fn lock_state(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_open(&self) -> Result<MutexGuard<'_, MemoryState>, StoreError> {
-        let state = self.lock();
+        let state = self.lock_state();
         if state.closed { Err(StoreError::Closed) } else { Ok(state) }
     }
 
     /// Publishing happens under the lock, so that batches cannot overtake each other.
-    fn commit(&self, append: Append, aliases: Option<Vec<Alias>>) -> Result<Committed, StoreError> {
+    fn commit_append(&self, append: Append, aliases: Option<Vec<Alias>>) -> Result<Committed, StoreError> {
         let mut state = self.lock_open()?;
         let Append { session, .. } = append;
         let entries = append.entries.clone();
         let head = match aliases {
-            Some(aliases) => state.create(append, aliases)?,
-            None => state.append(append)?,
+            Some(aliases) => state.create_session(append, aliases)?,
+            None => state.append_entries(append)?,
         };
         let bytes = entries.iter().map(|entry| format!("{entry:?}").len()).sum();
         self.feeds.publish(session, entries, bytes);
@@ -63,15 +63,15 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn create(&self, append: Append, aliases: Vec<Alias>) -> Result<Committed, StoreError> {
-        self.commit(append, Some(aliases))
+        self.commit_append(append, Some(aliases))
     }
 
     async fn claim(&self, session: SessionId) -> Result<Claim, StoreError> {
-        self.lock_open()?.claim(session)
+        self.lock_open()?.claim_session(session)
     }
 
     async fn append(&self, append: Append) -> Result<Committed, StoreError> {
-        self.commit(append, None)
+        self.commit_append(append, None)
     }
 
     async fn read(
@@ -81,11 +81,11 @@ impl Store for MemoryStore {
         limit: Limit,
         form: DeltaForm,
     ) -> Result<Vec<Entry>, StoreError> {
-        self.lock_open()?.read(session, after, limit, form)
+        self.lock_open()?.read_entries(session, after, limit, form)
     }
 
     async fn head(&self, session: SessionId) -> Result<Seq, StoreError> {
-        self.lock_open()?.head(session)
+        self.lock_open()?.session_head(session)
     }
 
     fn incarnation(&self) -> u32 {
@@ -97,15 +97,15 @@ impl Store for MemoryStore {
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
-        self.feeds.changes()
+        self.feeds.change_counter()
     }
 
     async fn snapshot(&self, session: SessionId, version: u32, upto: Seq) -> Result<Option<Snapshot>, StoreError> {
-        self.lock_open()?.snapshot(session, version, upto)
+        self.lock_open()?.latest_snapshot(session, version, upto)
     }
 
     async fn sessions(&self, query: SessionQuery) -> Result<SessionPage, StoreError> {
-        Ok(self.lock_open()?.sessions(&query))
+        Ok(self.lock_open()?.list_sessions(&query))
     }
 
     async fn session_summary(&self, session: SessionId) -> Result<SessionSummary, StoreError> {
@@ -117,7 +117,7 @@ impl Store for MemoryStore {
     }
 
     async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError> {
-        Ok(self.lock_open()?.run(run))
+        Ok(self.lock_open()?.find_run(run))
     }
 
     async fn run_of_owner(&self, run: RunId, owner: &Principal) -> Result<Option<RunRow>, StoreError> {
@@ -125,11 +125,11 @@ impl Store for MemoryStore {
     }
 
     async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
-        Ok(self.lock_open()?.runs(&query))
+        Ok(self.lock_open()?.list_runs(&query))
     }
 
     async fn question(&self, question: QuestionId) -> Result<Option<QuestionRow>, StoreError> {
-        Ok(self.lock_open()?.question(question))
+        Ok(self.lock_open()?.find_question(question))
     }
 
     async fn resolve_alias(&self, alias: &Alias) -> Result<Option<SessionId>, StoreError> {
@@ -170,7 +170,7 @@ impl Store for MemoryStore {
     }
 
     async fn delete(&self, session: SessionId, _at: Timestamp) -> Result<(), StoreError> {
-        self.lock_open()?.delete(session)?;
+        self.lock_open()?.delete_session(session)?;
         self.feeds.end_session(session);
         Ok(())
     }
@@ -231,15 +231,15 @@ impl Store for MemoryStore {
     }
 
     async fn health(&self) -> Health {
-        if self.lock().closed { Health::Closed } else { Health::Ready }
+        if self.lock_state().closed { Health::Closed } else { Health::Ready }
     }
 
     fn stats(&self) -> Stats {
-        self.lock().stats
+        self.lock_state().stats
     }
 
     async fn close(&self) -> Result<(), StoreError> {
-        self.lock().closed = true;
+        self.lock_state().closed = true;
         self.feeds.end_all();
         Ok(())
     }

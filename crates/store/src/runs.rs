@@ -67,7 +67,7 @@ pub struct RunPage {
 
 impl RunState {
     /// In one word.
-    pub fn sort(&self) -> RunSort {
+    pub fn sort_key(&self) -> RunSort {
         match self {
             Self::Queued => RunSort::Queued,
             Self::Running => RunSort::Running,
@@ -85,7 +85,7 @@ impl RunState {
 
 impl fmt::Display for RunKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.at.micros(), self.run)
+        write!(f, "{}.{}", self.at.as_micros(), self.run)
     }
 }
 

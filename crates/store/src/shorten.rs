@@ -31,7 +31,7 @@ pub struct Place {
 impl Place {
     /// True if a log that says so many things in the end is worth shortening.
     pub fn is_long(self, live: usize) -> bool {
-        self.entries > longest(live)
+        self.entries > longest_log(live)
     }
 }
 
@@ -42,7 +42,7 @@ pub struct Due(AtomicUsize);
 impl Due {
     /// The log is read to here, and says so many things.
     pub fn set(&self, place: Place, live: usize) {
-        self.0.store(longest(live).saturating_sub(place.entries).max(1), Ordering::SeqCst);
+        self.0.store(longest_log(live).saturating_sub(place.entries).max(1), Ordering::SeqCst);
     }
 
     /// One more entry was written; true if it is time to look. It is at once if the log was never read: nobody knows how
@@ -58,13 +58,18 @@ impl Due {
 }
 
 /// How long a log that says so many things in the end may be.
-pub fn longest(live: usize) -> usize {
+pub fn longest_log(live: usize) -> usize {
     FEW.max(live.saturating_mul(WASTE))
 }
 
 /// Puts these facts in place of everything up to a place, which they must say as a whole. Whoever folds a log that
 /// holds facts of a kind it does not know leaves it alone: they would be lost.
-pub async fn shorten(store: &dyn Store, scope: &str, place: Place, facts: Vec<Value>) -> Result<Place, StoreError> {
+pub async fn shorten_fact_log(
+    store: &dyn Store,
+    scope: &str,
+    place: Place,
+    facts: Vec<Value>,
+) -> Result<Place, StoreError> {
     let fact = Value::Object(Map::from_iter([(ANEW.to_owned(), Value::Array(facts))]));
     store.compact_scope(scope, place.end, place.at, fact).await?;
     Ok(Place { entries: 1, ..place })

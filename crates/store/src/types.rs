@@ -190,7 +190,7 @@ pub struct PageKey {
 
 impl fmt::Display for PageKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.updated_at.micros(), self.session)
+        write!(f, "{}.{}", self.updated_at.as_micros(), self.session)
     }
 }
 
@@ -332,7 +332,7 @@ pub struct Stats {
 }
 
 /// What of a title can be searched.
-pub(super) fn searchable(title: &str) -> String {
+pub(super) fn searchable_title(title: &str) -> String {
     title.to_lowercase().chars().take(256).collect()
 }
 

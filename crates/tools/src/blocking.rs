@@ -22,7 +22,7 @@ impl Default for BlockingPool {
 impl BlockingPool {
     /// Does it beside the runtime. Whoever is dropped while waiting for its turn leaves no work behind; what has begun
     /// ends by its own limits, which every caller must have.
-    pub(crate) async fn run<T: Send + 'static>(
+    pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ToolError> {
@@ -58,7 +58,7 @@ mod tests {
                     at_work.fetch_add(1, Ordering::SeqCst);
                     drop(held.lock().map(|held| held.recv()));
                 };
-                pool.run(work).await
+                pool.run_blocking(work).await
             }));
         }
         while at_work.load(Ordering::SeqCst) < MAX_AT_ONCE {

@@ -118,7 +118,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 impl Environment {
     /// Picks the harmless names out of a whole environment.
-    pub fn pick(whole: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+    pub fn harmless_variables_of(whole: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let texts =
             whole.into_iter().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let kept = texts.filter(|(name, _)| KEPT.contains(&name.as_str()) || name.starts_with("LC_")).collect();
@@ -153,14 +153,14 @@ impl Environment {
     }
 
     /// The settings that every command gets, wherever it runs.
-    pub fn fixed(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn fixed_variables(&self) -> impl Iterator<Item = (&str, &str)> {
         FIXED.into_iter()
     }
 
     /// Everything a command on this machine finds.
-    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn all_variables(&self) -> impl Iterator<Item = (&str, &str)> {
         let kept = self.kept.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let pinned = self.pinned.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        std::iter::once(("PATH", PATH)).chain(kept).chain(self.fixed()).chain(pinned)
+        std::iter::once(("PATH", PATH)).chain(kept).chain(self.fixed_variables()).chain(pinned)
     }
 }

@@ -99,13 +99,13 @@ pub struct BuiltIns(BTreeSet<BuiltIn>);
 
 impl BuiltIns {
     /// True if it is on.
-    pub fn has(&self, built_in: BuiltIn) -> bool {
+    pub fn is_enabled(&self, built_in: BuiltIn) -> bool {
         self.0.contains(&built_in)
     }
 
     /// True if tools of our own of this group may be used: those that belong to no extension always may.
-    pub fn offers(&self, group: Group) -> bool {
-        BuiltIn::of_group(group).is_none_or(|known| self.has(known))
+    pub fn offers_group(&self, group: Group) -> bool {
+        BuiltIn::of_group(group).is_none_or(|known| self.is_enabled(known))
     }
 
     /// Those that are on.
@@ -146,8 +146,10 @@ mod tests {
     #[test]
     fn what_is_off_offers_nothing() {
         let only: BuiltIns = [BuiltIn::Todo].into_iter().collect();
-        assert!(only.offers(Group::Plan) && only.offers(Group::Artifacts) && !only.offers(Group::Run));
-        assert!(BuiltIns::default().offers(Group::Run) && !BuiltIns::default().offers(Group::Memory));
+        assert!(
+            only.offers_group(Group::Plan) && only.offers_group(Group::Artifacts) && !only.offers_group(Group::Run)
+        );
+        assert!(BuiltIns::default().offers_group(Group::Run) && !BuiltIns::default().offers_group(Group::Memory));
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Guard {
     }
 
     /// The same, with another way to look up hosts.
-    pub fn resolving(self, resolver: Arc<dyn Resolver>) -> Self {
+    pub fn with_resolver(self, resolver: Arc<dyn Resolver>) -> Self {
         Self { resolver, ..self }
     }
 
@@ -82,7 +82,7 @@ impl Guard {
     }
 
     /// The addresses to dial: all of them are fine, or none is dialled.
-    pub async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, Blocked> {
+    pub async fn allowed_addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, Blocked> {
         self.check_literal_host(url)?;
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();

@@ -108,7 +108,7 @@ pub enum HostError {
 
 impl Live {
     /// Shows this now. Dropped if nobody keeps up: the result will tell everything.
-    pub fn show(&self, content: Vec<ToolContent>) {
+    pub fn show_content(&self, content: Vec<ToolContent>) {
         if self.signals.try_send(ToolEvent::Shown(content)).is_err() {
             tracing::trace!("live output dropped");
         }
@@ -116,6 +116,6 @@ impl Live {
 
     /// Shows this text now.
     pub fn show_text(&self, text: &str) {
-        self.show(vec![ToolContent::Part { part: Part::text(self.redactor.text(text)) }]);
+        self.show_content(vec![ToolContent::Part { part: Part::text(self.redactor.redact_text(text)) }]);
     }
 }

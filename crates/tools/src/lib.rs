@@ -26,7 +26,7 @@ mod tool_effect;
 mod tool_event;
 mod toolbox;
 
-pub use builtin::fetch::download;
+pub use builtin::fetch::download_page;
 pub use environment::Environment;
 pub use extension::{BuiltIn, BuiltIns, absence_reason};
 pub use files::access::FileAccess;

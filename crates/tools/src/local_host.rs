@@ -38,11 +38,11 @@ impl Host for LocalHost {
 
     async fn write_text(&self, path: &Path, content: &str) -> Result<(), HostError> {
         let (workspace, path, content) = (self.workspace.clone(), path.to_owned(), content.to_owned());
-        run_blocking(move || workspace.write(&workspace.locate_path(&path)?, content.as_bytes())).await
+        run_blocking(move || workspace.write_file(&workspace.locate_path(&path)?, content.as_bytes())).await
     }
 
     async fn run_command(&self, command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
-        process::command::run(command, live).await
+        process::command::run_command(command, live).await
     }
 }
 

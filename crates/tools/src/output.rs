@@ -22,7 +22,7 @@ pub fn limit_parts(parts: impl IntoIterator<Item = Part>, limits: &Limits) -> Ve
 }
 
 /// The start of a text, at a character's border.
-pub fn clip(mut text: String, limit: usize) -> String {
+pub fn clip_output(mut text: String, limit: usize) -> String {
     if text.len() > limit {
         text.truncate(text.floor_char_boundary(limit));
         text.push_str("\n[the rest is left out]");
@@ -55,7 +55,7 @@ fn limit_part(part: Part, limits: &Limits, room: &mut usize) -> Part {
 }
 
 fn take_share(text: String, room: &mut usize) -> String {
-    let text = clip(text, *room);
+    let text = clip_output(text, *room);
     *room = room.saturating_sub(text.len());
     text
 }

@@ -53,13 +53,13 @@ impl Redactor {
     /// Hides these values, also in base64 and in URLs, and everything that looks like a secret.
     pub fn new<S: AsRef<str>>(known: impl IntoIterator<Item = S>) -> Self {
         let patterns = || PATTERNS.map(|pattern| Regex::new(pattern).expect("a pattern of ours is a regex")).into();
-        let none = lazily(|| KnownValues::new(Arc::new([])));
-        Self { forms: Arc::new([]), known: none, patterns: lazily(patterns) }.knowing(known)
+        let none = lazily_built(|| KnownValues::new(Arc::new([])));
+        Self { forms: Arc::new([]), known: none, patterns: lazily_built(patterns) }.with_more_secrets(known)
     }
 
     /// Hides these values too.
     #[must_use]
-    pub fn knowing<S: AsRef<str>>(&self, more: impl IntoIterator<Item = S>) -> Self {
+    pub fn with_more_secrets<S: AsRef<str>>(&self, more: impl IntoIterator<Item = S>) -> Self {
         let mut forms: Vec<String> = more.into_iter().flat_map(|value| secret_forms(value.as_ref())).collect();
         forms.extend(self.forms.iter().cloned());
         // What stands inside the mask would be masked again and again.
@@ -69,11 +69,11 @@ impl Redactor {
         forms.dedup();
         let forms: Arc<[String]> = forms.into();
         let all = Arc::clone(&forms);
-        Self { forms, known: lazily(move || KnownValues::new(all)), patterns: Arc::clone(&self.patterns) }
+        Self { forms, known: lazily_built(move || KnownValues::new(all)), patterns: Arc::clone(&self.patterns) }
     }
 
     /// This text without secrets.
-    pub fn text(&self, text: &str) -> String {
+    pub fn redact_text(&self, text: &str) -> String {
         let known = self.known.replace_all(text, MASK);
         self.patterns.iter().fold(known.into_owned(), |text, pattern| match pattern.replace_all(&text, mask_match) {
             Cow::Borrowed(_) => text,
@@ -82,51 +82,51 @@ impl Redactor {
     }
 
     /// Hides secrets in all texts of a result.
-    pub fn result(&self, result: &mut ToolResult) {
+    pub fn redact_result(&self, result: &mut ToolResult) {
         for content in &mut result.content {
-            self.content(content);
+            self.redact_content(content);
         }
         if let Some(raw) = &mut result.raw {
-            self.value(raw);
+            self.redact_value(raw);
         }
     }
 
-    fn content(&self, content: &mut ToolContent) {
+    fn redact_content(&self, content: &mut ToolContent) {
         match content {
-            ToolContent::Part { part } => self.part(part),
+            ToolContent::Part { part } => self.redact_part(part),
             ToolContent::Diff { old, new, .. } => {
-                *new = self.text(new);
+                *new = self.redact_text(new);
                 if let Some(old) = old {
-                    *old = self.text(old);
+                    *old = self.redact_text(old);
                 }
             }
             ToolContent::Terminal { .. } => {}
         }
     }
 
-    fn part(&self, part: &mut Part) {
+    fn redact_part(&self, part: &mut Part) {
         match part {
             Part::Text { text } | Part::Thought { text } | Part::Resource { text: Some(text), .. } => {
-                *text = self.text(text);
+                *text = self.redact_text(text);
             }
-            Part::Unknown(value) => self.value(value),
-            Part::ToolResult { result, .. } => self.result(result),
-            Part::ToolUse { arguments, .. } => self.value(arguments),
+            Part::Unknown(value) => self.redact_value(value),
+            Part::ToolResult { result, .. } => self.redact_result(result),
+            Part::ToolUse { arguments, .. } => self.redact_value(arguments),
             Part::Image { .. } | Part::Audio { .. } | Part::Link { .. } | Part::Resource { text: None, .. } => {}
         }
     }
 
-    fn value(&self, value: &mut Value) {
+    fn redact_value(&self, value: &mut Value) {
         match value {
-            Value::String(text) => *text = self.text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.value(field)),
+            Value::String(text) => *text = self.redact_text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_value(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.redact_value(field)),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 }
 
-fn lazily<T>(make: impl FnOnce() -> T + Send + 'static) -> Arc<Late<T>> {
+fn lazily_built<T>(make: impl FnOnce() -> T + Send + 'static) -> Arc<Late<T>> {
     Arc::new(LazyLock::new(Box::new(make)))
 }
 

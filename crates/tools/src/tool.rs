@@ -33,7 +33,7 @@ impl ToolContext {
     pub(crate) async fn read_text(&self, path: &Path, largest: u64) -> Result<String, HostError> {
         match self.host.offers().read {
             true => self.host.read_text(path).await,
-            false => self.local(largest).read_text(path).await,
+            false => self.local_host(largest).read_text(path).await,
         }
     }
 
@@ -41,7 +41,7 @@ impl ToolContext {
     pub(crate) async fn write_text(&self, path: &Path, content: &str) -> Result<(), HostError> {
         match self.host.offers().write {
             true => self.host.write_text(path, content).await,
-            false => self.local(0).write_text(path, content).await,
+            false => self.local_host(0).write_text(path, content).await,
         }
     }
 
@@ -49,11 +49,11 @@ impl ToolContext {
     pub(crate) async fn run_command(&self, command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
         match self.host.offers().terminal {
             true => self.host.run_command(command, live).await,
-            false => self.local(0).run_command(command, live).await,
+            false => self.local_host(0).run_command(command, live).await,
         }
     }
 
-    fn local(&self, largest: u64) -> LocalHost {
+    fn local_host(&self, largest: u64) -> LocalHost {
         LocalHost::new(self.workspace.clone(), largest)
     }
 }
@@ -95,7 +95,7 @@ pub trait Tool: Send + Sync {
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError>;
 
     /// What the files hold against a call that nobody would be asked about otherwise.
-    fn objection(&self, _arguments: &Value, _workspace: &Workspace) -> Option<String> {
+    fn find_objection(&self, _arguments: &Value, _workspace: &Workspace) -> Option<String> {
         None
     }
 
@@ -114,12 +114,17 @@ pub struct ListedTool {
 
 impl dyn Tool + '_ {
     /// The tool as lists show it.
-    pub fn listed(&self) -> ListedTool {
+    pub fn list_entry(&self) -> ListedTool {
         ListedTool { spec: self.spec(), group: self.group() }
     }
 
     /// A call of this tool as people and policies see it, or why there can be none.
-    pub fn describe(&self, id: ToolCallId, arguments: &Value, workspace: &Workspace) -> Result<ToolCall, ToolError> {
+    pub fn describe_call(
+        &self,
+        id: ToolCallId,
+        arguments: &Value,
+        workspace: &Workspace,
+    ) -> Result<ToolCall, ToolError> {
         let ToolPreview { title, kind, locations, idempotent } = self.preview(arguments, workspace)?;
         let (name, arguments) = (self.name().to_owned(), arguments.clone());
         Ok(ToolCall { id, name, title, kind, arguments, locations, idempotent })

@@ -68,14 +68,14 @@ impl Toolbox {
             Box::new(builtin::fetch::Fetch { limits, guard, blocking }),
             Box::new(builtin::plan::SetPlan),
         ];
-        let listed = tools.iter().map(|tool| tool.listed()).collect();
+        let listed = tools.iter().map(|tool| tool.list_entry()).collect();
         Self { tools, listed, limits, redactor, sandbox, protected }
     }
 
     /// Adds one tool more.
     #[must_use]
-    pub fn with(mut self, tool: Box<dyn Tool>) -> Self {
-        self.listed = self.listed.iter().cloned().chain([tool.listed()]).collect();
+    pub fn with_tool(mut self, tool: Box<dyn Tool>) -> Self {
+        self.listed = self.listed.iter().cloned().chain([tool.list_entry()]).collect();
         self.tools.push(tool);
         self
     }
@@ -86,18 +86,18 @@ impl Toolbox {
     }
 
     /// Keeps files that make something run as they are.
-    pub fn protected(&self) -> &ProtectedFiles {
+    pub fn protected_files(&self) -> &ProtectedFiles {
         &self.protected
     }
 
     /// The folders that its commands may write.
-    pub fn writable(&self, workspace: &Workspace) -> Vec<PathBuf> {
-        self.sandbox.lent(&workspace.folders())
+    pub fn writable_paths(&self, workspace: &Workspace) -> Vec<PathBuf> {
+        self.sandbox.lent_folders(&workspace.root_folders())
     }
 
     /// What the files of a workspace hold against a call that nobody would be asked about otherwise.
     pub fn find_objection(&self, call: &ToolCall, workspace: &Workspace) -> Option<String> {
-        self.find(&call.name)?.objection(&call.arguments, workspace)
+        self.find_tool(&call.name)?.find_objection(&call.arguments, workspace)
     }
 
     /// Its tools, in the order in which models see them.
@@ -108,23 +108,23 @@ impl Toolbox {
     /// Checks name and arguments and describes the call for people and policies.
     ///
     /// An error is what the model is told instead: such a call never runs.
-    pub fn describe(
+    pub fn describe_call(
         &self,
         id: ToolCallId,
         name: &str,
         arguments: &Value,
         workspace: &Workspace,
     ) -> Result<ToolCall, ToolResult> {
-        let described = self.find_tool(name).and_then(|tool| {
+        let described = self.require_tool(name).and_then(|tool| {
             arguments::check_size(arguments, self.limits.arguments)?;
-            tool.describe(id, arguments, workspace)
+            tool.describe_call(id, arguments, workspace)
         });
         described.map_err(|error| self.redact_result(error.into()))
     }
 
     /// Runs a call that was described before and may run now. Its arguments are checked again.
-    pub async fn run(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
-        let result = match self.find_tool(&call.name) {
+    pub async fn run_tool(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
+        let result = match self.require_tool(&call.name) {
             Ok(tool) => tool.run(call, context).await.unwrap_or_else(ToolResult::from),
             Err(error) => error.into(),
         };
@@ -132,12 +132,12 @@ impl Toolbox {
     }
 
     /// The tool of this name.
-    pub fn find(&self, name: &str) -> Option<&dyn Tool> {
+    pub fn find_tool(&self, name: &str) -> Option<&dyn Tool> {
         self.tools.iter().find(|tool| tool.name() == name).map(|tool| &**tool)
     }
 
-    fn find_tool(&self, name: &str) -> Result<&dyn Tool, ToolError> {
-        self.find(name).ok_or_else(|| {
+    fn require_tool(&self, name: &str) -> Result<&dyn Tool, ToolError> {
+        self.find_tool(name).ok_or_else(|| {
             let known: Vec<&str> = self.tools.iter().map(|tool| tool.name()).collect();
             ToolError::failed(format!("no such tool: {name:?} (there are: {})", known.join(", ")))
         })
@@ -150,7 +150,7 @@ impl Toolbox {
     }
 
     fn redact_result(&self, mut result: ToolResult) -> ToolResult {
-        self.redactor.result(&mut result);
+        self.redactor.redact_result(&mut result);
         result
     }
 }

@@ -69,8 +69,8 @@ impl Tool for LoadSkill {
         let Arguments { name, file } = arguments::parse(&call.arguments)?;
         let skill = self.find_skill(&name, &context.workspace)?;
         let loaded = match file {
-            Some(file) => skill.read_file(context.workspace.access(), &file),
-            None => skill.load(context.workspace.access()),
+            Some(file) => skill.read_file(context.workspace.file_access(), &file),
+            None => skill.load_skill_text(context.workspace.file_access()),
         };
         loaded.map(|text| ToolResult::text(ToolEnd::Completed, text)).map_err(ToolError::failed)
     }
@@ -78,7 +78,7 @@ impl Tool for LoadSkill {
 
 impl LoadSkill {
     fn find_skill(&self, name: &str, workspace: &Workspace) -> Result<Skill, ToolError> {
-        let (skills, _) = skills::find_skills(workspace.access(), &self.own, workspace.root());
+        let (skills, _) = skills::find_skills(workspace.file_access(), &self.own, workspace.root());
         let names: Vec<String> = skills.iter().map(|skill| skill.name.clone()).collect();
         skills.into_iter().find(|skill| skill.name == name).ok_or_else(|| {
             ToolError::failed(match names.is_empty() {

@@ -42,12 +42,12 @@ pub struct ContextFiles {
 
 impl ContextFiles {
     /// Reads the person's own notes, those of the folders above the workspace up to its repository, and the workspace's.
-    pub fn read(access: &FileAccess, own: &UserDirs, workspace: &Path, names: &[String]) -> Self {
+    pub fn read_context_files(access: &FileAccess, own: &UserDirs, workspace: &Path, names: &[String]) -> Self {
         let mut reader = ContextFileReader::new(names);
         own.notes.iter().for_each(|folder| reader.read_folder(&access.of_owner(), folder));
         parent_folders(workspace).iter().rev().for_each(|folder| reader.read_folder(access, folder));
         reader.read_folder(access, workspace);
-        let (hints, mut warnings) = reader.finish();
+        let (hints, mut warnings) = reader.into_text_and_notices();
         let (skills, more) = skills::find_skills(access, &own.skills, workspace);
         warnings.extend(more);
         Self { hints, skills, warnings }
@@ -82,7 +82,7 @@ mod tests {
         std::fs::write(top.join("AGENTS.md"), "use just").unwrap();
         std::fs::write(inner.join(".goosehints"), "this is the inner crate").unwrap();
         let own = UserDirs { notes: vec![own], ..UserDirs::default() };
-        let notes = ContextFiles::read(&FileAccess::default(), &own, &inner, &FILES.map(str::to_owned));
+        let notes = ContextFiles::read_context_files(&FileAccess::default(), &own, &inner, &FILES.map(str::to_owned));
         let order = ["be brief", "use just", "inner crate"].map(|text| notes.hints.find(text).unwrap());
         assert!(order.is_sorted(), "{}", notes.hints);
         assert!(!notes.hints.contains("not of this"), "{}", notes.hints);

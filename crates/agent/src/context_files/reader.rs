@@ -29,7 +29,7 @@ impl<'a> ContextFileReader<'a> {
         Self { names, left: MAX_TOTAL_BYTES, seen: HashSet::new(), sections: Vec::new(), warnings: Vec::new() }
     }
 
-    pub(super) fn finish(self) -> (String, Vec<String>) {
+    pub(super) fn into_text_and_notices(self) -> (String, Vec<String>) {
         (self.sections.join("\n\n"), self.warnings)
     }
 
@@ -50,7 +50,7 @@ impl<'a> ContextFileReader<'a> {
             Err(PathError::NotFound(_)) => return None,
             Err(error) => return self.note_left_out(name, &error.to_string()),
         };
-        if !self.seen.insert(located.absolute().to_owned()) {
+        if !self.seen.insert(located.absolute_path().to_owned()) {
             return None;
         }
         if text.len() > self.left {
@@ -114,7 +114,7 @@ mod tests {
         let names = super::super::FILES.map(str::to_owned);
         let mut reader = ContextFileReader::new(&names);
         reader.read_folder(&FileAccess::default(), &folder);
-        reader.finish()
+        reader.into_text_and_notices()
     }
 
     #[test]

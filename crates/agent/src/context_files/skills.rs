@@ -68,7 +68,7 @@ pub fn list_skills(skills: &[Skill]) -> String {
 
 impl Skill {
     /// What it says, and which files lie beside it.
-    pub fn load(&self, access: &FileAccess) -> Result<String, String> {
+    pub fn load_skill_text(&self, access: &FileAccess) -> Result<String, String> {
         let (_, body) = read_skill(access, &self.folder)?;
         let mut files = other_files(&self.folder);
         let more = if files.len() > MAX_LISTED_FILES { "\n(and more)" } else { "" };
@@ -157,7 +157,7 @@ mod tests {
         let (skills, warnings) = find_skills(&access, &[own], &work);
         assert_eq!(list_skills(&skills), "- tidy: mine\n- paint: two lines");
         assert_eq!(warnings.len(), 2, "{warnings:?}");
-        let loaded = skills[0].load(&access).unwrap();
+        let loaded = skills[0].load_skill_text(&access).unwrap();
         assert!(loaded.starts_with("Use a broom.\n\n[files of this skill") && loaded.ends_with("extra.md"), "{loaded}");
         assert_eq!(skills[0].read_file(&access, "extra.md").unwrap(), "more");
         assert!(

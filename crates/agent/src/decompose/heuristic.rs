@@ -28,7 +28,7 @@ struct RequestPart {
 
 /// What a request consists of, as its words say. The reasons are for people.
 pub fn decompose_by_words(modes: &ModeSet, prompt: &str) -> Decomposition {
-    let whole = |why: &str| Decomposition::whole(Routing::Rules, why);
+    let whole = |why: &str| Decomposition::undivided(Routing::Rules, why);
     if prompt.len() > MAX_PROMPT_BYTES {
         return whole("it is too long to be told apart by its words");
     }
@@ -52,11 +52,11 @@ pub fn decompose_by_words(modes: &ModeSet, prompt: &str) -> Decomposition {
     if parts.iter().filter(|part| part.order == Order::Free).count() < 2 {
         return whole("its steps build on each other");
     }
-    let confidence = confidence(is_list, &parts, prompt);
+    let confidence = split_confidence(is_list, &parts, prompt);
     if confidence < MIN_CONFIDENCE {
         return whole("its parts belong closely together");
     }
-    let reasons = reasons(is_list, &parts, prompt);
+    let reasons = split_reasons(is_list, &parts, prompt);
     Decomposition { tasks: to_subtasks(&parts, &context), confidence, reasons, by: Routing::Rules }
 }
 
@@ -65,7 +65,7 @@ fn find_requests(modes: &ModeSet, wishes: &[String], order: Order) -> Option<Vec
     let part = |(place, text): (usize, &String)| {
         // Nothing stands before the first.
         let order = verbs::request_order(text).map(|said| if place == 0 { Order::Free } else { said.or(order) })?;
-        (verbs::words(text).len() > 1).then(|| RequestPart {
+        (verbs::lowercase_words(text).len() > 1).then(|| RequestPart {
             text: text.clone(),
             order,
             mode: mode_for_text(modes, text),
@@ -75,7 +75,7 @@ fn find_requests(modes: &ModeSet, wishes: &[String], order: Order) -> Option<Vec
 }
 
 /// Of a hundred. A list is written to be taken apart, a sentence only if its parts are many or of different crafts.
-fn confidence(is_list: bool, parts: &[RequestPart], prompt: &str) -> u8 {
+fn split_confidence(is_list: bool, parts: &[RequestPart], prompt: &str) -> u8 {
     let crafts: BTreeSet<&str> = parts.iter().filter_map(|part| part.mode.as_deref()).collect();
     let many = parts.iter().filter(|part| part.order == Order::Free).count() > 2;
     let base = match (is_list, crafts.len() > 1, many) {
@@ -87,7 +87,7 @@ fn confidence(is_list: bool, parts: &[RequestPart], prompt: &str) -> u8 {
     if verbs::wants_parallel(prompt) { base + 20 } else { base }
 }
 
-fn reasons(is_list: bool, parts: &[RequestPart], prompt: &str) -> Vec<String> {
+fn split_reasons(is_list: bool, parts: &[RequestPart], prompt: &str) -> Vec<String> {
     let from = if is_list { "its list has" } else { "its sentences hold" };
     let first = format!("it is several requests in one: {from} {} tasks", parts.len());
     let beside = verbs::wants_parallel(prompt).then(|| "it asks for them at the same time".to_owned());
@@ -221,7 +221,7 @@ mod tests {
     fn parts_of_the_same_name_are_told_apart_and_all_of_them_can_run() {
         let split = split("- Read the file a\n- Read the file a\n- Read the file b");
         assert_eq!(split.tasks.len(), 3);
-        assert_eq!(crate::delegate::parse_subtasks(&split.arguments()), Ok(split.tasks));
+        assert_eq!(crate::delegate::parse_subtasks(&split.as_tool_arguments()), Ok(split.tasks));
     }
 
     proptest::proptest! {
@@ -229,7 +229,7 @@ mod tests {
         fn whatever_is_written_what_comes_apart_can_run(prompt in "([0-9]\\. |- |Fix |then |it |, and |write |\\. |\n|`|\"|é| )*") {
             let split = split(&prompt);
             if split.is_compound() {
-                proptest::prop_assert_eq!(crate::delegate::parse_subtasks(&split.arguments()), Ok(split.tasks));
+                proptest::prop_assert_eq!(crate::delegate::parse_subtasks(&split.as_tool_arguments()), Ok(split.tasks));
             }
         }
     }

@@ -60,7 +60,7 @@ pub async fn decompose_by_model(adviser: &mut ModelQuery<'_>, modes: &ModeSet, p
 fn to_decomposition(modes: &ModeSet, verdict: Verdict) -> Result<Decomposition, String> {
     let reason = if verdict.reason.trim().is_empty() { "the model says so".to_owned() } else { verdict.reason };
     if verdict.tasks.len() < 2 {
-        return Ok(Decomposition::whole(Routing::Model, reason));
+        return Ok(Decomposition::undivided(Routing::Model, reason));
     }
     let tasks = verdict.tasks.into_iter().map(|wanted| SubTask {
         mode: wanted.role.and_then(|role| known_mode(modes, &role)),
@@ -71,13 +71,13 @@ fn to_decomposition(modes: &ModeSet, verdict: Verdict) -> Result<Decomposition, 
     let parts = format!("it is several requests in one: {} tasks", tasks.len());
     let split = Decomposition { tasks, confidence, reasons: vec![parts, reason], by: Routing::Model };
     // What a model says is checked like any call of it.
-    delegate::parse_subtasks(&json!(split.arguments())).map(|_| split)
+    delegate::parse_subtasks(&json!(split.as_tool_arguments())).map(|_| split)
 }
 
 /// A role that is not there is nobody's.
 fn known_mode(modes: &ModeSet, role: &str) -> Option<String> {
     let id = role.rsplit('/').next()?;
-    let mut modes = modes.agents().iter().flat_map(|agent| &agent.modes);
+    let mut modes = modes.agent_specs().iter().flat_map(|agent| &agent.modes);
     modes.find(|mode| mode.id == id).map(|mode| mode.id.clone())
 }
 

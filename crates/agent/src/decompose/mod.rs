@@ -33,7 +33,7 @@ pub struct Decomposition {
 }
 
 impl Decomposition {
-    fn whole(by: Routing, why: impl Into<String>) -> Self {
+    fn undivided(by: Routing, why: impl Into<String>) -> Self {
         Self { tasks: Vec::new(), confidence: 0, reasons: vec![why.into()], by }
     }
 
@@ -43,7 +43,7 @@ impl Decomposition {
     }
 
     /// The arguments of the call of `delegate` that has it carried out.
-    pub fn arguments(&self) -> Value {
+    pub fn as_tool_arguments(&self) -> Value {
         let task = |task: &SubTask| {
             let mut fields = json!({ "name": task.name, "prompt": task.prompt });
             if let Some(mode) = &task.mode {
@@ -58,9 +58,11 @@ impl Decomposition {
     }
 
     /// Who hands the parts out and joins what comes back: whoever is there, else the default. None if neither has sub-agents.
-    pub fn route(&self, modes: &ModeSet, settings: &Settings) -> Option<Route> {
-        let default = modes.agents().first().and_then(|agent| agent.default_mode()).cloned();
-        let mode = std::iter::once(modes.mode(settings)).chain(default).find(|mode| mode.offers(Group::Delegate))?;
+    pub fn delegating_route(&self, modes: &ModeSet, settings: &Settings) -> Option<Route> {
+        let default = modes.agent_specs().first().and_then(|agent| agent.default_mode()).cloned();
+        let mode = std::iter::once(modes.selected_mode(settings))
+            .chain(default)
+            .find(|mode| mode.offers_group(Group::Delegate))?;
         let (agent, mode) = (mode.agent.clone(), mode.id.clone());
         Some(Route { agent, mode, confidence: self.confidence, reasons: self.reasons.clone(), by: self.by })
     }
@@ -70,7 +72,7 @@ impl Decomposition {
 /// an approval, carries nothing out.
 fn mode_for_text(modes: &ModeSet, text: &str) -> Option<String> {
     let route = route::route_by_words(modes, &Settings::new(crate::modes::AGENT, ""), text);
-    let mode = modes.agents().iter().flat_map(|agent| &agent.modes).find(|mode| is_route_of(mode, &route))?;
+    let mode = modes.agent_specs().iter().flat_map(|agent| &agent.modes).find(|mode| is_route_of(mode, &route))?;
     let works = !mode.groups.is_empty() && !mode.groups.contains(&Group::Propose);
     let special = !mode.groups.contains(&Group::All);
     (works && special).then(|| mode.id.clone())
@@ -90,7 +92,7 @@ mod tests {
         let mut modes = ModeSet::built_in();
         let split = decompose_by_words(&modes, "- Read the one file\n- Read the other file");
         let joins = |modes: &ModeSet, mode: &str| {
-            split.route(modes, &Settings::new("coding", mode)).map(|route| (route.agent, route.mode))
+            split.delegating_route(modes, &Settings::new("coding", mode)).map(|route| (route.agent, route.mode))
         };
         let named = |agent: &str, mode: &str| Some((agent.to_owned(), mode.to_owned()));
         assert_eq!(joins(&modes, "backend"), named("coding", "backend"));

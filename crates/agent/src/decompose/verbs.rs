@@ -48,7 +48,7 @@ pub(super) enum Order {
 
 /// What a clause waits for, if it is a wish at all.
 pub(super) fn request_order(text: &str) -> Option<Order> {
-    let words = words(text);
+    let words = lowercase_words(text);
     let (mut order, mut rest) = (Order::Free, words.as_slice());
     while let Some((word, more)) = rest.split_first() {
         let word = word.as_str();
@@ -76,7 +76,7 @@ pub(super) fn wants_parallel(prompt: &str) -> bool {
 }
 
 /// Lower-case words.
-pub(super) fn words(text: &str) -> Vec<String> {
+pub(super) fn lowercase_words(text: &str) -> Vec<String> {
     let split = text.split(|letter: char| !(letter.is_alphanumeric() || letter == '\'' || letter == '-'));
     split.map(|word| word.trim_matches(['\'', '-']).to_lowercase()).filter(|word| !word.is_empty()).collect()
 }
@@ -109,7 +109,7 @@ fn back_reference_order(behind: &[String], text: &str) -> Order {
 /// The words behind the first comma, as a part of `rest`.
 fn behind_comma<'a>(text: &str, rest: &'a [String]) -> Option<&'a [String]> {
     let (_, behind) = text.split_once(',')?;
-    let count = words(behind).len();
+    let count = lowercase_words(behind).len();
     (count < rest.len()).then(|| &rest[rest.len() - count..])
 }
 

@@ -54,7 +54,7 @@ pub struct RunDeps {
 /// Orders are heard at any time, also while nobody takes the reports; the model is read and tools are heard only
 /// as fast as the reports are taken. When `cancel` fires it leaves at once and says nothing; likewise when nobody
 /// hears its reports. Dropping it stops the model call and kills the tools.
-pub async fn drive(
+pub async fn drive_turn(
     deps: RunDeps,
     setup: TurnSetup,
     context: Context,
@@ -67,7 +67,7 @@ pub async fn drive(
     while let Some(input) = driver.next_input(&mut orders, &cancel).await {
         driver.handle_input(input);
     }
-    driver.finish(&cancel).await;
+    driver.finish_turn(&cancel).await;
 }
 
 struct Driver {
@@ -90,7 +90,7 @@ impl Driver {
     fn new(deps: RunDeps, mut setup: TurnSetup, context: Context, reports: mpsc::Sender<Report>) -> Self {
         let (tell, events) = mpsc::channel(EVENTS_CAPACITY);
         // Listens first and lists the tools afterwards: whatever changes in between is told as an event.
-        let attendance = deps.servers.listen(RunListener { events: tell, model: deps.model.clone() });
+        let attendance = deps.servers.listen_for_run(RunListener { events: tell, model: deps.model.clone() });
         setup.tools = deps.executor.tools();
         Self {
             turn: Turn::new(setup, context),
@@ -158,7 +158,7 @@ impl Driver {
     }
 
     /// Hands over the last reports, then gives stopped tools a moment to end by themselves.
-    async fn finish(mut self, cancel: &CancellationToken) {
+    async fn finish_turn(mut self, cancel: &CancellationToken) {
         while let Some(report) = self.outbox.pop_front() {
             tokio::select! {
                 biased;
@@ -184,7 +184,7 @@ async fn wait_for_pause(pause: &mut Option<Pin<Box<Sleep>>>) {
 
 fn handle_order(questions: &mut PendingQuestions, deps: &RunDeps, order: Order) -> Input {
     if let Order::Answered { question, answer } = &order {
-        questions.answer(*question, answer);
+        questions.answer_question(*question, answer);
     }
     match (order, &deps.mode_prompt) {
         (Order::Configured { settings }, Some(mode_prompt)) => {
@@ -204,7 +204,7 @@ fn handle_server_event(questions: &mut PendingQuestions, deps: &mut RunDeps, eve
         ServerEvent::Notice(notice) => Input::Noticed(notice),
         ServerEvent::Asked { title, ask, origin, subagent, reply } => {
             let id = QuestionId::make(&mut *deps.ids);
-            Input::Held(questions.add(NewQuestion { id, title, ask, origin, subagent }, reply))
+            Input::Held(questions.add_question(NewQuestion { id, title, ask, origin, subagent }, reply))
         }
         ServerEvent::Spent(usage) => Input::Spent(usage),
     }

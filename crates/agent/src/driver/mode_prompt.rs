@@ -39,17 +39,17 @@ impl ModePrompt {
     /// Sets the tools to the mode of these settings, and says what the model is told in it. In this order: the prompt
     /// names only tools that the mode offers.
     pub fn apply_settings(&self, settings: &Settings) -> ModeSetup {
-        self.tools.set_mode(self.catalog.modes().mode(settings));
+        self.tools.set_mode(self.catalog.modes().selected_mode(settings));
         let tools = self.tools.tools();
         let system = system_prompt(&PromptContext {
             workspace: &self.workspace,
             folders: &self.folders,
             today: &self.today,
             system: &format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-            mode: &self.tools.mode(),
+            mode: &self.tools.current_mode(),
             policy: settings.policy,
             tools: &tools,
-            servers: &self.tools.servers.instructions(),
+            servers: &self.tools.servers.server_instructions(),
             hints: &self.context_files.hints,
             skills: &skills::list_skills(&self.context_files.skills),
             task: &self.instructions,

@@ -26,19 +26,21 @@ impl ModelCall {
                 Self::Idle => return std::future::pending().await,
                 Self::Connecting(call) => match call.await {
                     Ok(stream) => *self = Self::Open(stream),
-                    Err(error) => return self.fail(error),
+                    Err(error) => return self.handle_failure(error),
                 },
-                Self::Open(stream) => match stream.next().await {
+                Self::Open(stream) => match stream.next_batch().await {
                     Some(Ok(events)) => return Input::Model(events),
-                    Some(Err(error)) => return self.fail(error),
+                    Some(Err(error)) => return self.handle_failure(error),
                     // After a whole answer the turn no longer listens.
-                    None => return self.fail(ModelError::BadStream("the model's answer broke off".to_owned())),
+                    None => {
+                        return self.handle_failure(ModelError::BadStream("the model's answer broke off".to_owned()));
+                    }
                 },
             }
         }
     }
 
-    fn fail(&mut self, error: ModelError) -> Input {
+    fn handle_failure(&mut self, error: ModelError) -> Input {
         *self = Self::Idle;
         Input::ModelFailed(error)
     }

@@ -34,6 +34,6 @@ pub(super) async fn is_granted(people: &dyn UserPrompter, again: &ToolCall, canc
     tokio::select! {
         biased;
         () = cancel.cancelled() => false,
-        reply = people.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply.allows(),
+        reply = people.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply.is_allowed(),
     }
 }

@@ -20,14 +20,14 @@ pub(super) struct NewQuestion {
 
 impl PendingQuestions {
     /// Keeps the asker's place, and gives the question as people see it.
-    pub(super) fn add(&mut self, question: NewQuestion, reply: oneshot::Sender<Reply>) -> Question {
+    pub(super) fn add_question(&mut self, question: NewQuestion, reply: oneshot::Sender<Reply>) -> Question {
         let NewQuestion { id, title, ask, origin, subagent } = question;
         self.0.push((id, reply));
         Question { id, call: None, title, ask, origin, fingerprint: None, plan: None, subagent }
     }
 
     /// Hands an answer to whoever asked; an answer to any other question is none of ours.
-    pub(super) fn answer(&mut self, question: QuestionId, answer: &Answer) {
+    pub(super) fn answer_question(&mut self, question: QuestionId, answer: &Answer) {
         if let Some(place) = self.0.iter().position(|(id, _)| *id == question) {
             let (_, reply) = self.0.swap_remove(place);
             if reply.send(answer.reply.clone()).is_err() {

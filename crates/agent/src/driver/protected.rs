@@ -18,14 +18,18 @@ pub(super) struct RunningCall<'a> {
 }
 
 /// Runs a built-in tool. Nothing runs in a folder while somebody is asked about what a command changed there.
-pub(super) async fn run(tools: &SessionTools, call: &ToolCall, context: &ToolContext) -> ToolResult {
+pub(super) async fn run_watching_protected_files(
+    tools: &SessionTools,
+    call: &ToolCall,
+    context: &ToolContext,
+) -> ToolResult {
     let here = tools.host.is_here() || !tools.host.offers().terminal;
     let work = async {
         match tools.tool_effect(&call.name) {
             ToolEffect::Exec if here && tools.toolbox.is_sandboxed() => {
                 let running = RunningCall { signals: &context.signals, cancel: &context.cancel };
                 // Everything that it started is dead when it returns.
-                run_watched(tools, running, "The command changed", tools.toolbox.run(call, context)).await
+                run_watched(tools, running, "The command changed", tools.toolbox.run_tool(call, context)).await
             }
             ToolEffect::FileWrite => run_accepted(tools, call, context).await,
             ToolEffect::Read
@@ -33,7 +37,7 @@ pub(super) async fn run(tools: &SessionTools, call: &ToolCall, context: &ToolCon
             | ToolEffect::StoreWrite
             | ToolEffect::Exec
             | ToolEffect::Network
-            | ToolEffect::Unknown => tools.toolbox.run(call, context).await,
+            | ToolEffect::Unknown => tools.toolbox.run_tool(call, context).await,
         }
     };
     work.await
@@ -41,17 +45,17 @@ pub(super) async fn run(tools: &SessionTools, call: &ToolCall, context: &ToolCon
 
 /// The person was asked about this very file, or need not be: no command is blamed for it.
 async fn run_accepted(tools: &SessionTools, call: &ToolCall, context: &ToolContext) -> ToolResult {
-    let (protected, folders) = (tools.toolbox.protected(), tools.toolbox.writable(&tools.workspace));
+    let (protected, folders) = (tools.toolbox.protected_files(), tools.toolbox.writable_paths(&tools.workspace));
     tokio::select! {
         biased;
-        () = context.cancel.cancelled() => return cancelled(),
+        () = context.cancel.cancelled() => return cancelled_result(),
         free = protected.wait_until_decided(&folders) => {
             if let Err(error) = free {
                 return failed_watch(&error);
             }
         }
     }
-    let result = tools.toolbox.run(call, context).await;
+    let result = tools.toolbox.run_tool(call, context).await;
     for location in &call.locations {
         if let Err(error) = protected.accept_change(location.path.clone().into()).await {
             tracing::warn!(%error, "a changed file was not noted");
@@ -76,7 +80,7 @@ async fn run_watched(
     how: &str,
     work: impl Future<Output = ToolResult>,
 ) -> ToolResult {
-    let (protected, folders) = (tools.toolbox.protected(), tools.toolbox.writable(&tools.workspace));
+    let (protected, folders) = (tools.toolbox.protected_files(), tools.toolbox.writable_paths(&tools.workspace));
     let begin = async {
         if let Some(aside) = protected.recover_interrupted(&folders).await? {
             ask_about_changes(tools, aside, running, "A command that was cut off changed").await;
@@ -85,7 +89,7 @@ async fn run_watched(
     };
     let watched = tokio::select! {
         biased;
-        () = running.cancel.cancelled() => return cancelled(),
+        () = running.cancel.cancelled() => return cancelled_result(),
         watched = begin => match watched {
             Ok(watched) => watched,
             Err(error) => return failed_watch(&error),
@@ -93,7 +97,7 @@ async fn run_watched(
     };
     let result = work.await;
     let manner = if tools.is_auto() { OnChange::Tell } else { OnChange::SetAside };
-    match watched.finish(manner).await {
+    match watched.finish_command(manner).await {
         Ok(None) => result,
         Ok(Some(aside)) if manner == OnChange::Tell => {
             with_note(tools, result, &format!("it changed {}", aside.path_names()))
@@ -117,7 +121,7 @@ async fn ask_about_changes(
     if !aside.has_changes() {
         return names;
     }
-    let shown = ToolResult { end: ToolEnd::Completed, content: aside.diffs(), raw: None };
+    let shown = ToolResult { end: ToolEnd::Completed, content: aside.change_diffs(), raw: None };
     if running.signals.send(ToolEvent::Shown(tools.toolbox.redact_and_limit(shown).content)).await.is_err() {
         tracing::debug!("nobody sees what a command changed");
     }
@@ -130,11 +134,11 @@ async fn ask_about_changes(
     let allowed = tokio::select! {
         biased;
         () = running.cancel.cancelled() => false,
-        reply = tools.servers.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply.allows(),
+        reply = tools.servers.ask_person(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply.is_allowed(),
     };
     match allowed {
         false => format!("what it did to these files was undone, for they make other programs run something: {names}"),
-        true => match aside.apply().await {
+        true => match aside.apply_changes().await {
             Ok(problems) if problems.is_empty() => format!("a person allowed what it did to: {names}"),
             Ok(problems) => format!("a person allowed what it did to: {names}; but {}", problems.join("; ")),
             Err(error) => format!("what it did to {names} was allowed, and could not be put back in place: {error}"),
@@ -147,7 +151,7 @@ fn with_note(tools: &SessionTools, mut result: ToolResult, note: &str) -> ToolRe
     tools.toolbox.redact_and_limit(result)
 }
 
-fn cancelled() -> ToolResult {
+fn cancelled_result() -> ToolResult {
     ToolResult::text(ToolEnd::Cancelled, "cancelled")
 }
 

@@ -87,11 +87,11 @@ impl GrantStore for MemoryGrantStore {
 #[async_trait]
 impl ToolExecutor for SessionTools {
     fn tools(&self) -> Arc<[ToolSpec]> {
-        let (mode, extensions) = (self.mode(), self.servers.built_ins());
-        let is_offered = |group: Group| extensions.offers(group) && mode.offers(group);
+        let (mode, extensions) = (self.current_mode(), self.servers.built_ins());
+        let is_offered = |group: Group| extensions.offers_group(group) && mode.offers_group(group);
         let built_in = self.toolbox.listed_tools();
         let built_in = built_in.iter().filter(|tool| is_offered(tool.group)).map(|tool| tool.spec.clone());
-        let of_servers = self.servers.listed_tools().into_iter().filter(|tool| mode.offers(tool.group));
+        let of_servers = self.servers.listed_tools().into_iter().filter(|tool| mode.offers_group(tool.group));
         let lent = |is_delegate: bool| {
             let optional = self.tools.iter().filter(|tool| !tool.is_required() && is_offered(tool.group()));
             optional.filter(move |tool| (tool.group() == Group::Delegate) == is_delegate).map(|tool| tool.spec())
@@ -130,10 +130,10 @@ impl ToolExecutor for SessionTools {
         if let ("plan", Ok(plan)) = (call.name.as_str(), Plan::parse_edited(&call.arguments)) {
             *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
         }
-        let result = protected::run(self, call, &context).await;
+        let result = protected::run_watching_protected_files(self, call, &context).await;
         match network_retry::retry_call(call, &result).filter(|again| self.asks_about(again)) {
             Some(again) if network_retry::is_granted(&*self.servers, &again, &context.cancel).await => {
-                protected::run(self, &again, &context).await
+                protected::run_watching_protected_files(self, &again, &context).await
             }
             Some(_) | None => result,
         }
@@ -144,7 +144,7 @@ impl ToolExecutor for SessionTools {
 #[async_trait]
 impl UserPrompter for Servers {
     async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply {
-        Servers::ask(self, title, ask, origin).await
+        Servers::ask_person(self, title, ask, origin).await
     }
 
     async fn ask_for_subagent(
@@ -174,15 +174,15 @@ impl PermissionEvaluator for SessionTools {
         }
         let lent = || {
             let tool = self.find_lent_tool(name)?;
-            Some(tool.describe(id, arguments, &self.workspace).map_err(ToolResult::from))
+            Some(tool.describe_call(id, arguments, &self.workspace).map_err(ToolResult::from))
         };
-        let built_in = || self.toolbox.describe(id, name, arguments, &self.workspace);
-        let call = match self.servers.describe(id, name, arguments).or_else(lent).unwrap_or_else(built_in) {
+        let built_in = || self.toolbox.describe_call(id, name, arguments, &self.workspace);
+        let call = match self.servers.describe_call(id, name, arguments).or_else(lent).unwrap_or_else(built_in) {
             Ok(call) => call,
             Err(result) => return ToolDecision::Bad(result),
         };
-        match self.verdict(policy, &call) {
-            Verdict::Allow { .. } | Verdict::Ask(_) if call.name == propose::NAME => self.propose(call, ids),
+        match self.permission_verdict(policy, &call) {
+            Verdict::Allow { .. } | Verdict::Ask(_) if call.name == propose::NAME => self.decide_tool_call(call, ids),
             Verdict::Allow { .. } => ToolDecision::Run(call),
             Verdict::Ask(asked) => {
                 let question = permission::permission_question(QuestionId::make(ids), &call, &asked);
@@ -204,10 +204,10 @@ impl PermissionEvaluator for SessionTools {
         if question.fingerprint.as_deref() != Some(permission::call_fingerprint(call).as_str()) {
             return;
         }
-        if answer.reply.allows() {
+        if answer.reply.is_allowed() {
             self.approved.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id);
         }
-        let Verdict::Ask(asked) = self.verdict(Policy::Ask, call) else { return };
+        let Verdict::Ask(asked) = self.permission_verdict(Policy::Ask, call) else { return };
         // What was offered under this id may have changed since: only what was read counts.
         let shown = question.find_choice(choice).map(|shown| &shown.name);
         let offered = asked.choices.iter().find(|offered| offered.id == *choice).map(|offered| &offered.name);
@@ -220,7 +220,7 @@ impl PermissionEvaluator for SessionTools {
 
 impl SessionTools {
     /// How it works now.
-    pub fn mode(&self) -> Arc<ModeSpec> {
+    pub fn current_mode(&self) -> Arc<ModeSpec> {
         Arc::clone(&self.mode.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -230,8 +230,8 @@ impl SessionTools {
     }
 
     /// A plan is always put to a person.
-    fn propose(&self, call: ToolCall, ids: &mut dyn IdGenerator) -> ToolDecision {
-        match propose::approval_question(QuestionId::make(ids), &call, self.mode().then.clone()) {
+    fn decide_tool_call(&self, call: ToolCall, ids: &mut dyn IdGenerator) -> ToolDecision {
+        match propose::approval_question(QuestionId::make(ids), &call, self.current_mode().then.clone()) {
             Some(question) => ToolDecision::Ask(call, question),
             None => ToolDecision::Bad(ToolResult::text(ToolEnd::Failed, "the plan cannot be read")),
         }
@@ -240,13 +240,13 @@ impl SessionTools {
     /// What is forbidden is not offered; where everything runs unasked the model may simply call again.
     fn asks_about(&self, call: &ToolCall) -> bool {
         let policy = *self.policy.lock().unwrap_or_else(PoisonError::into_inner);
-        matches!(self.verdict(policy, call), Verdict::Ask(_))
+        matches!(self.permission_verdict(policy, call), Verdict::Ask(_))
     }
 
     /// True if nobody is asked about anything.
     pub(super) fn is_auto(&self) -> bool {
         let policy = *self.policy.lock().unwrap_or_else(PoisonError::into_inner);
-        self.mode().limit_policy(policy) == Policy::Auto
+        self.current_mode().limit_policy(policy) == Policy::Auto
     }
 
     /// `None` if it is no tool of a server's. A call that missed the network is made again with it, if somebody says
@@ -257,11 +257,11 @@ impl SessionTools {
         signals: &mpsc::Sender<ToolEvent>,
         cancel: &CancellationToken,
     ) -> Option<ToolResult> {
-        let result = self.servers.run(call, signals.clone(), cancel.clone()).await?;
+        let result = self.servers.call_tool(call, signals.clone(), cancel.clone()).await?;
         if self.is_auto() || !self.servers.offer_network(call, &result, cancel).await {
             return Some(result);
         }
-        Some(self.servers.run(call, signals.clone(), cancel.clone()).await.unwrap_or(result))
+        Some(self.servers.call_tool(call, signals.clone(), cancel.clone()).await.unwrap_or(result))
     }
 
     /// Whether a person agreed to this call, or whether it would run unasked even if it changed what others run.
@@ -275,7 +275,7 @@ impl SessionTools {
         }
     }
 
-    fn verdict(&self, policy: Policy, call: &ToolCall) -> Verdict {
+    fn permission_verdict(&self, policy: Policy, call: &ToolCall) -> Verdict {
         self.verdict_against(policy, call, self.toolbox.find_objection(call, &self.workspace))
     }
 
@@ -288,9 +288,9 @@ impl SessionTools {
             sandboxed: !lent && self.toolbox.is_sandboxed(),
             objection,
         };
-        permission::decide(
-            self.mode().limit_policy(policy),
-            &self.rules.current(),
+        permission::decide_permission(
+            self.current_mode().limit_policy(policy),
+            &self.rules.current_rules(),
             &self.grants.grants(),
             call,
             &context,
@@ -304,7 +304,7 @@ impl SessionTools {
     /// Tools of MCP servers are unknown. None of them is taken for one of ours, for all their names have a server's
     /// before `__`.
     pub(super) fn tool_effect(&self, name: &str) -> ToolEffect {
-        let own = self.find_lent_tool(name).or_else(|| self.toolbox.find(name));
+        let own = self.find_lent_tool(name).or_else(|| self.toolbox.find_tool(name));
         own.map_or(ToolEffect::Unknown, |tool| tool.effect())
     }
 }

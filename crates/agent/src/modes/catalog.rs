@@ -90,7 +90,7 @@ impl AgentCatalog {
     /// The agents of no project as the files are now, or were a moment ago.
     pub fn modes(&self) -> Arc<ModeSet> {
         match &self.own {
-            Some(layer) => lock(layer).modes_over(&self.built_in),
+            Some(layer) => lock_cache(layer).modes_over(&self.built_in),
             None => Arc::clone(&self.built_in),
         }
     }
@@ -103,7 +103,7 @@ impl AgentCatalog {
         if !files.is_dir() || !(projects.trusted)(folder) {
             return below;
         }
-        let mut known = lock(&projects.known);
+        let mut known = lock_cache(&projects.known);
         if known.len() >= MAX_PROJECTS && !known.contains_key(folder) {
             let first = known.iter().min_by_key(|(_, layer)| layer.looked).map(|(folder, _)| folder.clone());
             first.map(|folder| known.remove(&folder));
@@ -113,7 +113,7 @@ impl AgentCatalog {
     }
 
     /// The shelf as it is in this folder.
-    pub fn scoped(self: &Arc<Self>, folder: impl Into<PathBuf>) -> ScopedCatalog {
+    pub fn for_folder(self: &Arc<Self>, folder: impl Into<PathBuf>) -> ScopedCatalog {
         ScopedCatalog { shelf: Arc::clone(self), folder: folder.into() }
     }
 }
@@ -187,16 +187,16 @@ fn read_confined(access: &FileAccess, folder: &Path, name: &str) -> Result<Strin
 }
 
 /// A panic while the lock was held leaves nothing half done here.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_cache<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Files of the folder and of the folders in it, by name.
 fn file_stamps(folder: &Path) -> Vec<FileStamp> {
     let mut marks = Vec::new();
-    for (path, metadata) in entries(folder) {
+    for (path, metadata) in read_folder_entries(folder) {
         if metadata.is_dir() {
-            marks.extend(entries(&path).into_iter().filter_map(file_stamp));
+            marks.extend(read_folder_entries(&path).into_iter().filter_map(file_stamp));
         } else {
             marks.extend(file_stamp((path, metadata)));
         }
@@ -207,7 +207,7 @@ fn file_stamps(folder: &Path) -> Vec<FileStamp> {
 }
 
 /// A folder that cannot be read is an empty one: it need not exist.
-fn entries(folder: &Path) -> Vec<(PathBuf, fs::Metadata)> {
+fn read_folder_entries(folder: &Path) -> Vec<(PathBuf, fs::Metadata)> {
     let listed = fs::read_dir(folder).into_iter().flatten().flatten();
     listed.filter_map(|entry| Some((entry.path(), fs::metadata(entry.path()).ok()?))).collect()
 }

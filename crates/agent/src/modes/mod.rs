@@ -80,11 +80,11 @@ pub enum Category {
 impl ModeSpec {
     /// Those of the tools that it offers. A group whose tools are not there offers nothing.
     pub fn filter_tools<'a>(&self, tools: &'a [ListedTool]) -> impl Iterator<Item = &'a ListedTool> {
-        tools.iter().filter(|tool| self.offers(tool.group))
+        tools.iter().filter(|tool| self.offers_group(tool.group))
     }
 
     /// True if it offers tools of this group.
-    pub fn offers(&self, group: Group) -> bool {
+    pub fn offers_group(&self, group: Group) -> bool {
         self.groups.iter().any(|named| named.includes(group))
     }
 

@@ -37,12 +37,12 @@ impl ModeSet {
     }
 
     /// The agents, the default first.
-    pub fn agents(&self) -> &[AgentSpec] {
+    pub fn agent_specs(&self) -> &[AgentSpec] {
         &self.agents
     }
 
     /// The mode that a session is set to. What is not there any more is the default.
-    pub fn mode(&self, settings: &Settings) -> Arc<ModeSpec> {
+    pub fn selected_mode(&self, settings: &Settings) -> Arc<ModeSpec> {
         let agent = self.agents.iter().find(|agent| agent.name == settings.agent).or_else(|| self.agents.first());
         let named = |agent: &'_ AgentSpec| agent.modes.iter().find(|mode| mode.id == settings.mode).cloned();
         let mode = agent.and_then(|agent| named(agent).or_else(|| agent.default_mode().cloned()));
@@ -50,7 +50,7 @@ impl ModeSet {
     }
 
     /// The agents as every door shows them.
-    pub fn manifests(&self) -> impl Iterator<Item = AgentManifest> {
+    pub fn agent_manifests(&self) -> impl Iterator<Item = AgentManifest> {
         self.agents.iter().map(agent_manifest)
     }
 

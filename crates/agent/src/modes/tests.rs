@@ -15,16 +15,16 @@ fn page(path: &str, text: &str) -> ModeFile {
 
 fn mode(agent: &str, mode: &str) -> Arc<ModeSpec> {
     let modes = ModeSet::built_in();
-    modes.mode(&Settings::new(agent, mode))
+    modes.selected_mode(&Settings::new(agent, mode))
 }
 
 fn all_modes(modes: &ModeSet) -> Vec<Arc<ModeSpec>> {
-    modes.agents().iter().flat_map(|agent| agent.modes.iter().cloned()).collect()
+    modes.agent_specs().iter().flat_map(|agent| agent.modes.iter().cloned()).collect()
 }
 
 #[test]
 fn there_are_two_agents_of_seven_and_eight_modes() {
-    let manifests: Vec<_> = ModeSet::built_in().manifests().collect();
+    let manifests: Vec<_> = ModeSet::built_in().agent_manifests().collect();
     let ids = |index: usize| manifests[index].modes.iter().map(|mode| mode.id.as_str()).collect::<Vec<_>>();
     assert_eq!((manifests.len(), manifests[0].name.as_str(), manifests[1].name.as_str()), (2, "gander", "coding"));
     assert_eq!((ids(0), ids(1)), (SEVEN.to_vec(), EIGHT.to_vec()));
@@ -46,7 +46,7 @@ fn a_prompt_names_only_tools_that_its_mode_offers() {
         let named = mode.instructions.split('`').skip(1).step_by(2);
         let tools: Vec<&(String, Group)> =
             named.filter_map(|word| known.iter().find(|(tool, _)| tool == word)).collect();
-        let missing: Vec<_> = tools.iter().filter(|(_, group)| !mode.offers(*group)).collect();
+        let missing: Vec<_> = tools.iter().filter(|(_, group)| !mode.offers_group(*group)).collect();
         assert!(missing.is_empty(), "{}/{} speaks of tools it has not: {missing:?}", mode.agent, mode.id);
         let works = mode.category == Category::Session;
         assert!(!works || !tools.is_empty(), "{}/{} says nothing of its tools", mode.agent, mode.id);
@@ -64,15 +64,19 @@ fn there_are_no_tools_where_none_belong() {
     assert_eq!(names("recipe_maker"), ["read", "list", "grep"]);
     for mode in all_modes(&ModeSet::built_in()) {
         let changes =
-            [Group::Edit, Group::Run, Group::Delegate, Group::Mcp].into_iter().any(|group| mode.offers(group));
+            [Group::Edit, Group::Run, Group::Delegate, Group::Mcp].into_iter().any(|group| mode.offers_group(group));
         assert_eq!(changes, mode.category == Category::Session, "{}/{}", mode.agent, mode.id);
     }
     let assistant = mode("gander", "assistant");
-    assert!(assistant.offers(Group::Mcp) && assistant.offers(Group::Memory) && !assistant.offers(Group::Propose));
-    assert!(mode("gander", "planner").offers(Group::Propose));
+    assert!(
+        assistant.offers_group(Group::Mcp)
+            && assistant.offers_group(Group::Memory)
+            && !assistant.offers_group(Group::Propose)
+    );
+    assert!(mode("gander", "planner").offers_group(Group::Propose));
     let makers: Vec<String> = all_modes(&ModeSet::built_in())
         .iter()
-        .filter(|mode| mode.offers(Group::Apps))
+        .filter(|mode| mode.offers_group(Group::Apps))
         .map(|mode| mode.id.clone())
         .collect();
     assert_eq!(makers, ["app_maker", "app_iterator", "frontend"], "apps are made where a mode names them");
@@ -100,7 +104,7 @@ fn files_take_the_place_of_others_and_add_new_ones() {
         page("empty/agent.md", "---\ntitle: Without a mode\n---\n"),
     ]);
     assert_eq!(wrong, []);
-    let manifests: Vec<_> = modes.manifests().collect();
+    let manifests: Vec<_> = modes.agent_manifests().collect();
     let names: Vec<&str> = manifests.iter().map(|agent| agent.name.as_str()).collect();
     assert_eq!(names, ["gander", "coding", "legal", "critic"]);
     assert_eq!((manifests[0].modes[0].name.as_str(), manifests[0].modes.len()), ("Mine", 8));
@@ -137,7 +141,7 @@ fn a_wrong_file_is_named_with_its_reason_and_left_out() {
 fn a_folder_is_read_again_when_it_changes() {
     let folder = tempfile::tempdir().expect("a folder");
     let shelf = AgentCatalog::from_folder(folder.path().join("agents"));
-    assert_eq!(shelf.modes().agents().len(), 2);
+    assert_eq!(shelf.modes().agent_specs().len(), 2);
     std::fs::create_dir_all(folder.path().join("agents/legal")).expect("made");
     let seen = |wanted: &dyn Fn(&ModeSet) -> bool| {
         let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
@@ -148,9 +152,9 @@ fn a_folder_is_read_again_when_it_changes() {
     };
     let file = folder.path().join("agents/legal/contracts.md");
     std::fs::write(&file, "---\ntitle: One\n---\nRead.\n").expect("written");
-    seen(&|modes| modes.agents().last().is_some_and(|agent| agent.modes[0].name == "One"));
+    seen(&|modes| modes.agent_specs().last().is_some_and(|agent| agent.modes[0].name == "One"));
     std::fs::write(&file, "---\ntitle: Second\n---\nRead.\n").expect("written");
-    seen(&|modes| modes.agents().last().is_some_and(|agent| agent.modes[0].name == "Second"));
+    seen(&|modes| modes.agent_specs().last().is_some_and(|agent| agent.modes[0].name == "Second"));
     std::fs::write(&file, "no front matter").expect("written");
-    seen(&|modes| modes.agents().len() == 2);
+    seen(&|modes| modes.agent_specs().len() == 2);
 }

@@ -17,11 +17,11 @@ pub(super) fn check_visible(value: &Value) -> Result<(), Flaw> {
 
 /// The first field of a recipe whose name or text holds characters that no reader sees.
 pub fn hidden_characters(value: &Value) -> Option<String> {
-    fn walk(value: &Value, path: &str) -> Option<String> {
+    fn find_schema_flaw(value: &Value, path: &str) -> Option<String> {
         match value {
             Value::String(text) => sanitize::has_hidden_chars(text).then(|| path.to_owned()),
             Value::Array(items) => {
-                items.iter().enumerate().find_map(|(place, item)| walk(item, &format!("{path}[{place}]")))
+                items.iter().enumerate().find_map(|(place, item)| find_schema_flaw(item, &format!("{path}[{place}]")))
             }
             Value::Object(fields) => fields.iter().find_map(|(name, value)| {
                 let path = if path.is_empty() {
@@ -29,12 +29,12 @@ pub fn hidden_characters(value: &Value) -> Option<String> {
                 } else {
                     format!("{path}.{}", sanitize::visible_line(name))
                 };
-                if sanitize::has_hidden_chars(name) { Some(path) } else { walk(value, &path) }
+                if sanitize::has_hidden_chars(name) { Some(path) } else { find_schema_flaw(value, &path) }
             }),
             Value::Null | Value::Bool(_) | Value::Number(_) => None,
         }
     }
-    walk(value, "").map(|path| if path.is_empty() { "recipe".to_owned() } else { path })
+    find_schema_flaw(value, "").map(|path| if path.is_empty() { "recipe".to_owned() } else { path })
 }
 
 /// Everything that can be said before a value is filled in.

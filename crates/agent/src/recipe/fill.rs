@@ -22,7 +22,7 @@ pub struct FillSources<'a> {
 }
 
 /// Fills in, or says which value is wrong or missing.
-pub fn fill(recipe: &Recipe, given: &Values, ways: &FillSources<'_>) -> Result<Recipe, Flaw> {
+pub fn fill_recipe_parameters(recipe: &Recipe, given: &Values, ways: &FillSources<'_>) -> Result<Recipe, Flaw> {
     if let Some(unknown) = given.keys().find(|key| recipe.parameters.iter().all(|known| known.key != **key)) {
         let known: Vec<&str> = recipe.parameters.iter().map(|known| known.key.as_str()).collect();
         let reason = format!("unknown parameter, available: {}", known.join(", "));
@@ -90,7 +90,7 @@ fn parse_value(parameter: &Parameter, text: &str, ways: &FillSources<'_>) -> Res
 
 fn render_recipe(recipe: &Recipe, values: &BTreeMap<String, minijinja::Value>, raw: &Values) -> Result<Recipe, Flaw> {
     let texts = template::template_texts(recipe).len();
-    let text = |field: &str, text: &str| template::render(field, text, values, texts);
+    let text = |field: &str, text: &str| template::render_template(field, text, values, texts);
     let maybe = |field: &str, given: &Option<String>| given.as_deref().map(|given| text(field, given)).transpose();
     let mut ready = recipe.clone();
     ready.title = text("title", &recipe.title)?;
@@ -136,5 +136,5 @@ fn command_line(
             return Err(Flaw::new(field, reason));
         }
     }
-    template::render(field, command, values, texts)
+    template::render_template(field, command, values, texts)
 }

@@ -26,7 +26,7 @@ fn check_statement(statement: &Stmt<'_>) -> Result<(), String> {
         Stmt::Template(template) => check_statements(&template.children),
         Stmt::EmitRaw(_) => Ok(()),
         Stmt::EmitExpr(emit) => check_expression(&emit.expr),
-        Stmt::ForLoop(each) if each.recursive => Err(unsupported("recursive loops")),
+        Stmt::ForLoop(each) if each.recursive => Err(unsupported_in_templates("recursive loops")),
         Stmt::ForLoop(each) => {
             check_expression(&each.iter)?;
             each.filter_expr.as_ref().map_or(Ok(()), check_expression)?;
@@ -39,15 +39,15 @@ fn check_statement(statement: &Stmt<'_>) -> Result<(), String> {
             check_statements(&cond.false_body)
         }
         Stmt::Set(set) if is_name(&set.target) && is_plain(&set.expr) => Ok(()),
-        Stmt::Set(_) => Err(unsupported("{% set %} to anything but a value or a name")),
+        Stmt::Set(_) => Err(unsupported_in_templates("{% set %} to anything but a value or a name")),
         Stmt::WithBlock(with) if with.assignments.iter().all(|(name, value)| is_name(name) && is_plain(value)) => {
             check_statements(&with.body)
         }
-        Stmt::WithBlock(_) => Err(unsupported("{% with %} to anything but a value or a name")),
+        Stmt::WithBlock(_) => Err(unsupported_in_templates("{% with %} to anything but a value or a name")),
         Stmt::AutoEscape(block) => check_statements(&block.body),
-        Stmt::SetBlock(_) => Err(unsupported("{% set %} with a block")),
-        Stmt::FilterBlock(_) => Err(unsupported("{% filter %}")),
-        _ => Err(unsupported("this kind of block")),
+        Stmt::SetBlock(_) => Err(unsupported_in_templates("{% set %} with a block")),
+        Stmt::FilterBlock(_) => Err(unsupported_in_templates("{% filter %}")),
+        _ => Err(unsupported_in_templates("this kind of block")),
     }
 }
 
@@ -74,7 +74,7 @@ fn walk_expression(expr: &Expr<'_>, joined: &mut usize) -> Result<(), String> {
         Expr::UnaryOp(unary) => walk_expression(&unary.expr, joined),
         Expr::BinOp(binary) => {
             match binary.op {
-                BinOpKind::Mul | BinOpKind::Pow => return Err(unsupported("products")),
+                BinOpKind::Mul | BinOpKind::Pow => return Err(unsupported_in_templates("products")),
                 BinOpKind::Add | BinOpKind::Concat => *joined += 1,
                 BinOpKind::Eq
                 | BinOpKind::Ne
@@ -102,7 +102,7 @@ fn walk_expression(expr: &Expr<'_>, joined: &mut usize) -> Result<(), String> {
         }
         Expr::GetAttr(get) => walk_expression(&get.expr, joined),
         Expr::GetItem(get) => walk_all([&get.expr, &get.subscript_expr], joined),
-        Expr::Call(_) => Err(unsupported("calls")),
+        Expr::Call(_) => Err(unsupported_in_templates("calls")),
         Expr::List(list) => walk_items(&list.items, joined),
         Expr::Tuple(tuple) => walk_items(&tuple.items, joined),
         Expr::Map(map) => walk_items(&map.values, joined),
@@ -149,7 +149,7 @@ fn is_plain(expr: &Expr<'_>) -> bool {
     }
 }
 
-fn unsupported(what: &str) -> String {
+fn unsupported_in_templates(what: &str) -> String {
     format!("templates of recipes have no {what}")
 }
 

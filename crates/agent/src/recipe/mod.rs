@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use check::hidden_characters;
-pub use fill::{FillSources, Values, fill};
+pub use fill::{FillSources, Values, fill_recipe_parameters};
 pub use link::{decode, encode};
-pub use read::{from_value, parse, parse_whole, yaml};
+pub use read::{from_value, parse, parse_whole, recipe_to_yaml};
 
 /// A recipe, read and found to be in order. Texts may hold `{{ parameter }}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ pub struct Parameter {
     #[serde(default)]
     pub description: String,
     /// What holds if nobody gives it.
-    #[serde(default, deserialize_with = "read::scalar", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "read::deserialize_scalar_as_text", skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// What can be chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +113,7 @@ pub struct Extension {
     /// Its name.
     pub name: String,
     /// How it is reached.
-    #[serde(rename = "type", default = "builtin")]
+    #[serde(rename = "type", default = "default_extension_type")]
     pub kind: String,
     /// The program, for `stdio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -246,6 +246,6 @@ impl Recipe {
     }
 }
 
-fn builtin() -> String {
+fn default_extension_type() -> String {
     "builtin".to_owned()
 }

@@ -17,7 +17,7 @@ pub fn parse(text: &str) -> Result<Recipe, Flaw> {
 }
 
 /// A recipe as the text of a file.
-pub fn yaml(value: &Value) -> Result<String, Flaw> {
+pub fn recipe_to_yaml(value: &Value) -> Result<String, Flaw> {
     serde_saphyr::to_string(value).map_err(|error| Flaw::new("recipe", error.to_string()))
 }
 
@@ -29,8 +29,8 @@ pub fn parse_whole(text: &str) -> Result<(Value, Recipe), Flaw> {
     let json = text.trim_start().starts_with('{').then(|| serde_json::from_str(text).ok()).flatten();
     let value: Value = match json {
         Some(value) => value,
-        None => serde_saphyr::from_str_with_options(text, plain())
-            .map_err(|error| Flaw::new("recipe", unreadable(&error.to_string())))?,
+        None => serde_saphyr::from_str_with_options(text, yaml_options())
+            .map_err(|error| Flaw::new("recipe", unreadable_recipe_message(&error.to_string())))?,
     };
     let recipe = from_value(Value::clone(&value))?;
     Ok((value, recipe))
@@ -48,19 +48,19 @@ pub fn from_value(value: Value) -> Result<Recipe, Flaw> {
     let Value::Object(fields) = value else { return Err(Flaw::new("recipe", "it is not a mapping of fields")) };
     let fields = Fields(fields);
     let recipe = Recipe {
-        version: fields.maybe("version")?.unwrap_or_else(|| "1.0.0".to_owned()),
-        title: fields.text("title")?,
-        description: fields.text("description")?,
-        instructions: fields.maybe("instructions")?,
-        prompt: fields.maybe("prompt")?,
-        parameters: fields.list("parameters")?,
-        extensions: fields.list("extensions")?,
-        settings: fields.maybe("settings")?,
-        response: fields.maybe("response")?,
-        retry: fields.maybe("retry")?,
-        sub_recipes: fields.list("sub_recipes")?,
-        activities: fields.list("activities")?,
-        author: fields.maybe("author")?,
+        version: fields.optional_field("version")?.unwrap_or_else(|| "1.0.0".to_owned()),
+        title: fields.text_field("title")?,
+        description: fields.text_field("description")?,
+        instructions: fields.optional_field("instructions")?,
+        prompt: fields.optional_field("prompt")?,
+        parameters: fields.list_field("parameters")?,
+        extensions: fields.list_field("extensions")?,
+        settings: fields.optional_field("settings")?,
+        response: fields.optional_field("response")?,
+        retry: fields.optional_field("retry")?,
+        sub_recipes: fields.list_field("sub_recipes")?,
+        activities: fields.list_field("activities")?,
+        author: fields.optional_field("author")?,
     };
     check::check_recipe(&recipe)?;
     Ok(recipe)
@@ -74,18 +74,18 @@ impl Fields {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    fn maybe<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Flaw> {
+    fn optional_field<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Flaw> {
         self.get(name)
             .map(|value| T::deserialize(value).map_err(|error| Flaw::new(name, error.to_string())))
             .transpose()
     }
 
-    fn text(&self, name: &str) -> Result<String, Flaw> {
-        let text: Option<String> = self.maybe(name)?;
+    fn text_field(&self, name: &str) -> Result<String, Flaw> {
+        let text: Option<String> = self.optional_field(name)?;
         text.filter(|text| !text.trim().is_empty()).ok_or_else(|| Flaw::new(name, "it is missing"))
     }
 
-    fn list<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, Flaw> {
+    fn list_field<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, Flaw> {
         let Some(value) = self.get(name) else { return Ok(Vec::new()) };
         let items = value.as_array().ok_or_else(|| Flaw::new(name, "it is not a list"))?;
         if items.len() > MOST {
@@ -99,7 +99,9 @@ impl Fields {
 }
 
 /// A text, or a number or a truth in place of one: `default: 3` is written as often as `default: "3"`.
-pub(super) fn scalar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(super) fn deserialize_scalar_as_text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
     match Option::<Value>::deserialize(deserializer)? {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -109,12 +111,12 @@ pub(super) fn scalar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 }
 
 /// Words such as `yes` and `no` are texts, as in goose.
-fn plain() -> serde_saphyr::Options {
+fn yaml_options() -> serde_saphyr::Options {
     serde_saphyr::options! { strict_booleans: true }
 }
 
 /// The first line says what and where; a `{{` that is not quoted is the usual reason.
-fn unreadable(error: &str) -> String {
+fn unreadable_recipe_message(error: &str) -> String {
     let line = error.lines().next().unwrap_or_default();
     format!("it is neither YAML nor JSON (a text that begins with {{{{ needs quotes): {line}")
 }

@@ -61,7 +61,7 @@ pub(super) fn placeholder_names(text: &str) -> HashSet<String> {
 }
 
 /// Fills values in. `texts` is how many texts the recipe has: each may do its share of the work.
-pub(super) fn render(
+pub(super) fn render_template(
     field: &str,
     text: &str,
     values: &BTreeMap<String, minijinja::Value>,

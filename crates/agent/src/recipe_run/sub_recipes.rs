@@ -9,7 +9,7 @@ use gander_tools::{Group, Tool, ToolContext, ToolEffect, ToolError, ToolPreview,
 use serde_json::{Map, Value, json};
 
 use crate::delegate::{Parent, SubEnd, SubTask, SubagentRunner, UserPrompter};
-use crate::recipe::{FillSources, Flaw, InputType, Parameter, Recipe, Values, fill};
+use crate::recipe::{FillSources, Flaw, InputType, Parameter, Recipe, Values, fill_recipe_parameters};
 
 /// The tools' names begin like this.
 const PREFIX: &str = "recipe_";
@@ -66,7 +66,7 @@ impl SubRecipeTool {
         let given = arguments.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), text(value)));
         let values: Values = given.chain(source.values.clone()).collect();
         let sources = FillSources { folder: source.folder.as_deref(), read: &*self.env.read };
-        let recipe = fill(&source.recipe, &values, &sources)?;
+        let recipe = fill_recipe_parameters(&source.recipe, &values, &sources)?;
         let settings = recipe.settings.clone().unwrap_or_default();
         let model = settings.goose_provider.zip(settings.goose_model);
         Ok(SubTask {

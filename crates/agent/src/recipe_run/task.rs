@@ -20,12 +20,15 @@ impl Recipe {
                 .iter()
                 .flat_map(|retry| {
                     let seconds = retry.timeout_seconds;
-                    retry.checks.iter().map(move |Check::Shell { command }| Goal::command(command, seconds))
+                    retry
+                        .checks
+                        .iter()
+                        .map(move |Check::Shell { command }| Goal::check_command_arguments(command, seconds))
                 })
                 .collect(),
             on_failure: self.retry.as_ref().and_then(|retry| {
                 let seconds = retry.on_failure_timeout_seconds.or(retry.timeout_seconds);
-                retry.on_failure.as_deref().map(|command| Goal::command(command, seconds))
+                retry.on_failure.as_deref().map(|command| Goal::check_command_arguments(command, seconds))
             }),
             retries: self.retry.as_ref().map_or(0, |retry| retry.max_retries),
         };

@@ -21,7 +21,7 @@ const NAMED_MODE_SCORE: f64 = 3.0;
 /// Where a prompt goes in a session with these settings. The reasons are for people.
 pub fn route_by_words(modes: &ModeSet, settings: &Settings, prompt: &str) -> Route {
     let said: BTreeSet<String> = split_words(prompt).take(MAX_WORDS).collect();
-    let modes: Vec<&ModeSpec> = modes.agents().iter().flat_map(|agent| &agent.modes).map(|mode| &**mode).collect();
+    let modes: Vec<&ModeSpec> = modes.agent_specs().iter().flat_map(|agent| &agent.modes).map(|mode| &**mode).collect();
     let mut scored: Vec<(f64, Vec<&str>, &ModeSpec)> = modes
         .iter()
         .map(|mode| {
@@ -33,17 +33,17 @@ pub fn route_by_words(modes: &ModeSet, settings: &Settings, prompt: &str) -> Rou
     scored.sort_by(|one, other| other.0.total_cmp(&one.0));
     let (first, second) = (scored.first(), scored.get(1).map_or(0.0, |second| second.0));
     match first {
-        Some((score, words, mode)) if *score > 0.0 && confidence(*score, second) >= MIN_CONFIDENCE => Route {
+        Some((score, words, mode)) if *score > 0.0 && route_confidence(*score, second) >= MIN_CONFIDENCE => Route {
             agent: mode.agent.clone(),
             mode: mode.id.clone(),
-            confidence: confidence(*score, second),
+            confidence: route_confidence(*score, second),
             reasons: vec![format!("{} fits these words: {}", mode.name, words.join(", "))],
             by: Routing::Rules,
         },
         Some(_) | None => Route {
             agent: settings.agent.clone(),
             mode: settings.mode.clone(),
-            confidence: first.map_or(0, |(score, ..)| confidence(*score, second)),
+            confidence: first.map_or(0, |(score, ..)| route_confidence(*score, second)),
             reasons: vec!["no mode fits clearly better than the others".to_owned()],
             by: Routing::Rules,
         },
@@ -63,7 +63,7 @@ fn word_hits<'a>(modes: &[&ModeSpec], mode: &'a ModeSpec, said: &BTreeSet<String
 }
 
 /// Of a hundred: how far ahead of the next one, and how much there was to go by.
-fn confidence(score: f64, second: f64) -> u8 {
+fn route_confidence(score: f64, second: f64) -> u8 {
     let ahead = score / (score + second).max(f64::MIN_POSITIVE);
     let much = score / (score + 0.5);
     // Both are from 0 to 1.

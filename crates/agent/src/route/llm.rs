@@ -42,7 +42,7 @@ async fn ask_for_route(adviser: &mut ModelQuery<'_>, modes: &ModeSet, prompt: &s
 
 /// The roles there are, one per line.
 pub(crate) fn list_roles(modes: &ModeSet) -> String {
-    let modes = modes.agents().iter().flat_map(|agent| &agent.modes);
+    let modes = modes.agent_specs().iter().flat_map(|agent| &agent.modes);
     let roles: Vec<String> = modes.map(|mode| format!("- {}/{}: {}", mode.agent, mode.id, mode.description)).collect();
     roles.join("\n")
 }
@@ -50,7 +50,7 @@ pub(crate) fn list_roles(modes: &ModeSet) -> String {
 fn to_route(modes: &ModeSet, verdict: Verdict) -> Result<Route, String> {
     let Verdict { role, confidence, reason } = verdict;
     let named = |agent: &str, id: &str| role == format!("{agent}/{id}") || role == id;
-    let mut modes = modes.agents().iter().flat_map(|agent| &agent.modes);
+    let mut modes = modes.agent_specs().iter().flat_map(|agent| &agent.modes);
     let mode = modes.find(|mode| named(&mode.agent, &mode.id)).ok_or_else(|| format!("no such role: {role}"))?;
     let reasons = if reason.trim().is_empty() { Vec::new() } else { vec![reason] };
     let (agent, mode) = (mode.agent.clone(), mode.id.clone());

@@ -29,7 +29,7 @@ impl<'a> ModelQuery<'a> {
     fn add_usage(&mut self, finish: &Finish) {
         // Nothing: the provider does not say.
         if finish.usage != Tokens::default() {
-            self.used.push(self.model.info().usage(&finish.usage));
+            self.used.push(self.model.info().priced_usage(&finish.usage));
         }
     }
 }
@@ -53,7 +53,7 @@ pub(crate) async fn ask_model_as_json<T: DeserializeOwned>(
 ) -> Result<T, String> {
     let mut stream = adviser.model.stream(query_request(asked)).await.map_err(|error| error.to_string())?;
     let mut text = String::new();
-    while let Some(events) = stream.next().await {
+    while let Some(events) = stream.next_batch().await {
         for event in events.map_err(|error| error.to_string())? {
             if let ModelEvent::Delta(Delta { growth: DeltaKind::Text, text: more }) = &event {
                 text.push_str(more);

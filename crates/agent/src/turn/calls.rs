@@ -61,7 +61,7 @@ impl Turn {
 
     /// The same before the model was asked at all: it is no turn of its, also not after a crash.
     pub(super) fn call_without_model(&mut self, name: &str, arguments: Value, ids: &mut dyn IdGenerator) {
-        self.call_with_payload(Some(ProviderPayload::synthetic()), name, arguments, ids);
+        self.call_with_payload(Some(ProviderPayload::made_by_server()), name, arguments, ids);
     }
 
     fn call_with_payload(
@@ -155,7 +155,7 @@ impl Turn {
         if let Some(call) = &pending.call {
             self.setup.evaluator.record_answer(call, question, answer);
         }
-        if !answer.reply.allows() {
+        if !answer.reply.is_allowed() {
             return self.reject_call(pending.id, &answer.reply);
         }
         if let Some(plan) = question.approved_plan(&answer.reply) {
@@ -191,7 +191,7 @@ impl Turn {
     }
 
     fn reject_call(&mut self, call: ToolCallId, reply: &Reply) {
-        let result = ToolResult::text(ToolEnd::Rejected, rejection(reply));
+        let result = ToolResult::text(ToolEnd::Rejected, rejection_message(reply));
         self.push_report(Report::ToolDone { call, result: result.clone() });
         self.apply_event(Event::ToolDone { call, result });
     }
@@ -268,7 +268,7 @@ fn bad_call_mark() -> Option<serde_json::Value> {
 
 /// What the model is told about a call that nobody allowed. Only a person's no is called one: a model that is told
 /// otherwise gives up what it may well try again once somebody is there.
-fn rejection(reply: &Reply) -> String {
+fn rejection_message(reply: &Reply) -> String {
     match reply {
         Reply::Rejected { reason: RejectReason::Said(why) } => {
             format!("the user said no: it did not run. They say: {why}")

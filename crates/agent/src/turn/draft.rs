@@ -56,7 +56,7 @@ impl Draft {
     }
 
     /// The answer, with an id for each tool call. A refusal calls no tools.
-    pub(super) fn finish(self, stop: ModelStop, ids: &mut dyn IdGenerator) -> FinishedDraft {
+    pub(super) fn finish_draft(self, stop: ModelStop, ids: &mut dyn IdGenerator) -> FinishedDraft {
         let Self { grown, mut whole, tools, .. } = self;
         let mut half = None;
         whole.retain(|part| !matches!(part, Part::ToolUse { .. } | Part::ToolResult { .. }));

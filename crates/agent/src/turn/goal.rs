@@ -53,7 +53,7 @@ enum OwnCall {
 
 impl Goal {
     /// A command as it is called.
-    pub fn command(line: &str, seconds: Option<u64>) -> Value {
+    pub fn check_command_arguments(line: &str, seconds: Option<u64>) -> Value {
         match seconds {
             Some(seconds) => json!({ "command": line, "timeout_seconds": seconds }),
             None => json!({ "command": line }),
@@ -61,7 +61,7 @@ impl Goal {
     }
 
     /// The next step of a run with these messages.
-    pub(super) fn step(&self, run: &[Arc<Message>]) -> GoalStep {
+    pub(super) fn next_goal_step(&self, run: &[Arc<Message>]) -> GoalStep {
         let Some(last) = run.last().filter(|last| last.role != Role::User) else { return GoalStep::Model };
         let spoken =
             run.iter().rposition(|message| message.role != Role::Tool && self.find_own_call(message).is_none());
@@ -199,13 +199,13 @@ mod tests {
     }
 
     fn checks(on_failure: Option<&str>) -> Goal {
-        let checks = ["one", "two"].map(|line| Goal::command(line, None)).to_vec();
-        let on_failure = on_failure.map(|line| Goal::command(line, None));
+        let checks = ["one", "two"].map(|line| Goal::check_command_arguments(line, None)).to_vec();
+        let on_failure = on_failure.map(|line| Goal::check_command_arguments(line, None));
         Goal { output: false, checks, on_failure, retries: 1 }
     }
 
     fn shell(line: &str) -> GoalStep {
-        GoalStep::Call(SHELL_TOOL, Goal::command(line, None))
+        GoalStep::Call(SHELL_TOOL, Goal::check_command_arguments(line, None))
     }
 
     #[test]
@@ -223,15 +223,15 @@ mod tests {
             (&["> go", "done", bad, "again"], shell("one")),
         ];
         for (lines, expected) in cases {
-            assert_eq!(goal.step(&run(lines)), expected, "{lines:?}");
+            assert_eq!(goal.next_goal_step(&run(lines)), expected, "{lines:?}");
         }
-        let still = goal.step(&run(&["> go", "done", bad, "again", bad]));
+        let still = goal.next_goal_step(&run(&["> go", "done", bad, "again", bad]));
         assert_eq!(still, GoalStep::Fail("checks", "check still failing after 1 retries: one".to_owned()));
-        let refused = goal.step(&run(&["> go", "done", r#"shell {"command":"one"} no"#]));
+        let refused = goal.next_goal_step(&run(&["> go", "done", r#"shell {"command":"one"} no"#]));
         assert_eq!(refused, GoalStep::Fail("checks", "a check was not allowed to run: one".to_owned()));
         let tidied = r#"shell {"command":"tidy"} ok"#;
-        assert_eq!(checks(Some("tidy")).step(&run(&["> go", "done", bad])), shell("tidy"));
-        assert_eq!(checks(Some("tidy")).step(&run(&["> go", "done", bad, tidied])), GoalStep::Model);
+        assert_eq!(checks(Some("tidy")).next_goal_step(&run(&["> go", "done", bad])), shell("tidy"));
+        assert_eq!(checks(Some("tidy")).next_goal_step(&run(&["> go", "done", bad, tidied])), GoalStep::Model);
     }
 
     #[test]
@@ -240,14 +240,14 @@ mod tests {
         let (empty, wrong, right) =
             ("final_output {} bad", r#"final_output {"n":"x"} bad"#, r#"final_output {"n":1} ok"#);
         let remind = || GoalStep::Call(OUTPUT, json!({}));
-        assert_eq!(goal.step(&run(&["> go", "done"])), remind());
-        assert_eq!(goal.step(&run(&["> go", "done", empty])), GoalStep::Model);
-        assert_eq!(goal.step(&run(&["> go", "done", empty, wrong])), GoalStep::Model);
-        assert_eq!(goal.step(&run(&["> go", "done", empty, wrong, right])), GoalStep::End);
-        assert_eq!(goal.step(&run(&["> go", right])), GoalStep::End);
+        assert_eq!(goal.next_goal_step(&run(&["> go", "done"])), remind());
+        assert_eq!(goal.next_goal_step(&run(&["> go", "done", empty])), GoalStep::Model);
+        assert_eq!(goal.next_goal_step(&run(&["> go", "done", empty, wrong])), GoalStep::Model);
+        assert_eq!(goal.next_goal_step(&run(&["> go", "done", empty, wrong, right])), GoalStep::End);
+        assert_eq!(goal.next_goal_step(&run(&["> go", right])), GoalStep::End);
         let stubborn = ["> go", "done", empty, "done", empty, "done", empty, "done"];
-        assert!(matches!(goal.step(&run(&stubborn)), GoalStep::Fail("response", _)));
+        assert!(matches!(goal.next_goal_step(&run(&stubborn)), GoalStep::Fail("response", _)));
         let both = Goal { output: true, ..checks(None) };
-        assert_eq!(both.step(&run(&["> go", right])), shell("one"));
+        assert_eq!(both.next_goal_step(&run(&["> go", right])), shell("one"));
     }
 }

@@ -296,7 +296,7 @@ impl Turn {
     /// The next step towards the goal; without one it is the model's turn.
     fn go_on_to_goal(&mut self, ids: &mut dyn IdGenerator) {
         let Some(goal) = &self.setup.goal else { return self.call_model_or_end() };
-        match goal.step(&self.context.messages[self.context.run_start_index()..]) {
+        match goal.next_goal_step(&self.context.messages[self.context.run_start_index()..]) {
             GoalStep::Model => self.call_model_or_end(),
             GoalStep::Call(name, arguments) => self.call_for_goal(name, arguments, ids),
             GoalStep::End => self.end_run(Outcome::Completed { stop: StopReason::EndTurn }),
@@ -410,7 +410,7 @@ impl Turn {
     }
 
     fn add_usage(&mut self, usage: Usage) {
-        self.setup.spent.add(&usage);
+        self.setup.spent.add_usage(&usage);
         self.push_report(Report::UsageAdded(usage));
     }
 

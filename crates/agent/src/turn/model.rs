@@ -57,7 +57,7 @@ impl Turn {
         let Phase::Calling(draft) = std::mem::replace(&mut self.phase, Phase::Tools) else { return };
         let Finish { stop, usage, native } = finish;
         let open = draft.message;
-        let said = draft.finish(stop, ids);
+        let said = draft.finish_draft(stop, ids);
         let empty = said.parts.is_empty();
         if !empty {
             let id = open.unwrap_or_else(|| self.start_message(ids));
@@ -111,7 +111,7 @@ impl Turn {
         if *tokens == Tokens::default() {
             return; // the provider does not say
         }
-        let usage = self.setup.model.usage(tokens);
+        let usage = self.setup.model.priced_usage(tokens);
         self.add_usage(usage.clone());
         self.apply_event(Event::UsageAdded { usage });
     }
@@ -156,12 +156,12 @@ impl Turn {
     /// How long to wait before the next try; `None` if there is none.
     pub(super) fn next_retry_delay(&mut self, now: Timestamp, error: &ModelError) -> Option<Duration> {
         let settings = &self.setup.settings;
-        if !error.retryable() || self.failures >= settings.retries {
+        if !error.is_retryable() || self.failures >= settings.retries {
             return None;
         }
         let grown = settings.retry_after_ms.saturating_mul(1 << self.failures.min(16));
         // Many sessions fail together: the odd microseconds spread their next tries.
-        let spread = grown / 4 * (now.micros().unsigned_abs() % 256) / 256;
+        let spread = grown / 4 * (now.as_micros().unsigned_abs() % 256) / 256;
         let own = Duration::from_millis(grown + spread).min(settings.max_total_wait());
         let pause = error.retry_after().unwrap_or(own);
         self.failures += 1;

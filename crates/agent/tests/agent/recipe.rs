@@ -42,7 +42,7 @@ fn fill(recipe: &Recipe, given: &[(&str, &str)]) -> Result<Recipe, Flaw> {
         "notes.txt" => Ok("no planes {{ days }}".to_owned()),
         other => Err(format!("path is outside the workspace: {other}")),
     };
-    recipe::fill(recipe, &values, &FillSources { folder: Some("/recipes"), read: &read })
+    recipe::fill_recipe_parameters(recipe, &values, &FillSources { folder: Some("/recipes"), read: &read })
 }
 
 #[test]

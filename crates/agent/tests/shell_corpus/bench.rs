@@ -41,11 +41,11 @@ impl Bench {
         let sandbox = Sandbox::new(std::env::current_exe().unwrap(), move || bounds, bubblewrap);
         let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").unwrap_or_default());
         let kept = [("PATH", path), ("HOME", tree.at("home").to_string_lossy().into_owned())];
-        let environment = Environment::pick(kept.map(|(name, value)| (name.into(), value.into())));
+        let environment = Environment::harmless_variables_of(kept.map(|(name, value)| (name.into(), value.into())));
         let surroundings = ToolEnv { environment, sandbox: sandbox.clone(), ..ToolEnv::default() };
         let limits = Limits { output: 8 << 20, ..Limits::default() };
         let workspace = Arc::new(FileAccess::default().open(folder, &[]).unwrap());
-        let modes = ModeSet::built_in().agents()[0].modes.clone();
+        let modes = ModeSet::built_in().agent_specs()[0].modes.clone();
         let workbench = SessionTools {
             mode: Mutex::new(modes.into_iter().find(|mode| mode.id == "assistant").unwrap()),
             servers: Arc::default(),

@@ -105,12 +105,12 @@ fn on_every_core(checks: Vec<(&str, Check)>) -> Vec<Vec<String>> {
 fn helper(words: &[OsString]) -> ExitCode {
     let plan = words[0].to_string_lossy();
     if words.get(1).is_some_and(|word| word == "--probe") {
-        println!("{}", sandbox::probe(&plan, Path::new(&words[2])).unwrap());
+        println!("{}", sandbox::probe_sandbox(&plan, Path::new(&words[2])).unwrap());
         return ExitCode::SUCCESS;
     }
     let error = match plan == "--supervise" {
-        true => sandbox::supervise(&words[2..]),
-        false => sandbox::enter(&plan, &words[2..]),
+        true => sandbox::supervise_command(&words[2..]),
+        false => sandbox::enter_sandbox_and_exec(&plan, &words[2..]),
     };
     println!("{error}");
     ExitCode::FAILURE
@@ -226,7 +226,7 @@ fn ordinary(tree: &Tree) -> PathBuf {
 
 /// True if there is a sandbox. Lines then really run: a corpus whose lines do nothing would find nothing.
 pub fn in_force(bench: &Bench) -> bool {
-    let in_force = matches!(bench.sandbox.layers(), Layers::Some(_));
+    let in_force = matches!(bench.sandbox.available_layers(), Layers::Some(_));
     if in_force {
         let call = bench.unasked("echo corpus | tr a-z A-Z").unwrap();
         let said = bench.run(&call);
@@ -266,7 +266,8 @@ impl Tried {
     /// Runs what runs unasked, many at once where they can be joined.
     pub fn in_tree(tree: &Tree, bubblewrap: Bubblewrap, lines: impl Iterator<Item = impl AsRef<str>>) -> Self {
         let bench = Bench::new(tree, &tree.at("ws"), bubblewrap);
-        let mut tried = Self { layers: bench.sandbox.layers().to_string(), lines: 0, unasked: 0, faults: Vec::new() };
+        let mut tried =
+            Self { layers: bench.sandbox.available_layers().to_string(), lines: 0, unasked: 0, faults: Vec::new() };
         if !in_force(&bench) {
             tried.faults = no_sandbox();
             return tried;

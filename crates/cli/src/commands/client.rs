@@ -21,9 +21,9 @@ pub(super) struct Standalone {
 impl Standalone {
     /// Takes the data directory for this process.
     pub(super) async fn start(config: &Config) -> anyhow::Result<Self> {
-        config.paths.create()?;
+        config.paths.create_folders()?;
         let lock = Lock::try_take(&config.paths.server_lock())?;
-        let taken = || ServerError::Taken(config.paths.data().to_owned());
+        let taken = || ServerError::Taken(config.paths.data_directory().to_owned());
         let lock = lock.ok_or_else(taken).context("--standalone needs the data directory for itself")?;
         Ok(Self { app: App::start(config.clone()).await?, _lock: lock })
     }
@@ -53,7 +53,7 @@ pub(super) fn hello(config: &Config, cwd: &Path) -> Hello {
 /// To the server of the data directory, which is started if none runs.
 pub(super) async fn connect(config: &Config, cwd: &Path) -> anyhow::Result<AgentConnection> {
     let Attached { reader, writer, .. } = attach(config, &hello(config, cwd)).await?;
-    introduce(Link::lines(reader, writer)).await
+    introduce(Link::from_line_streams(reader, writer)).await
 }
 
 /// To an application in this process.
@@ -65,7 +65,7 @@ pub(super) async fn within(standalone: &Standalone, config: &Config, cwd: &Path)
         app.serve_acp(reader, writer, peer).await;
     });
     let (reader, writer) = tokio::io::split(ours);
-    introduce(Link::lines(reader, writer)).await
+    introduce(Link::from_line_streams(reader, writer)).await
 }
 
 /// Over any link.

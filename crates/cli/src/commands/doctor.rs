@@ -40,13 +40,13 @@ pub(super) async fn run(context: Context, rebuild: bool) -> anyhow::Result<Exit>
 /// Makes what can be made from the log again. Nobody else may use it meanwhile.
 async fn rebuild_log(context: &Context) -> anyhow::Result<Exit> {
     let paths = &context.config.paths;
-    paths.create()?;
+    paths.create_folders()?;
     let lock = Lock::try_take(&paths.server_lock())?;
-    ensure!(lock.is_some(), "{}", ServerError::Taken(paths.data().to_owned()));
-    let store = SqliteStore::open(StoreOptions::new(paths.data())).await?;
+    ensure!(lock.is_some(), "{}", ServerError::Taken(paths.data_directory().to_owned()));
+    let store = SqliteStore::open(StoreOptions::new(paths.data_directory())).await?;
     let sessions = store.rebuild_folds().await?;
     store.close().await?;
-    gander_store::sqlite::rewrite_file(paths.data()).await?;
+    gander_store::sqlite::rewrite_file(paths.data_directory()).await?;
     context.output.line(&format!("rebuilt the indexes of {sessions} sessions"))?;
     Ok(Exit::Done)
 }
@@ -69,14 +69,14 @@ impl Doctor {
 
     fn paths(&self) -> io::Result<()> {
         let config = &self.context.config;
-        let data = config.paths.data();
+        let data = config.paths.data_directory();
         self.head("\npaths")?;
         self.row("data", &data.display().to_string(), &config.origin("data").to_string())?;
         self.disk_use()?;
         let file = if config.file.exists() { "read" } else { "not there: gander config init writes one" };
         self.row("settings file", &config.file.display().to_string(), file)?;
-        self.row("socket", &config.paths.socket().display().to_string(), "")?;
-        let token = config.paths.token();
+        self.row("socket", &config.paths.socket_file().display().to_string(), "")?;
+        let token = config.paths.token_file();
         let state = match std::fs::metadata(&token) {
             Ok(file) if file.mode() & 0o077 == 0 => "for its owner alone",
             Ok(_) => "WARNING: others can read it, chmod 600 it",
@@ -92,13 +92,13 @@ impl Doctor {
     /// How big the data directory is, and each part of it.
     fn disk_use(&self) -> io::Result<()> {
         let paths = &self.context.config.paths;
-        let total = disk_use(paths.data());
+        let total = disk_use(paths.data_directory());
         self.row("disk use", &size_text(total), "")?;
-        let log = ["log.db", "log.db-wal", "log.db-shm"].map(|name| disk_use(&paths.data().join(name)));
+        let log = ["log.db", "log.db-wal", "log.db-shm"].map(|name| disk_use(&paths.data_directory().join(name)));
         let parts = [
             ("sessions", log.iter().sum(), "log.db: gander sessions prune deletes old ones"),
-            ("private folders", disk_use(&paths.scratch()), "workspaces of sessions that named none"),
-            ("temporary files", disk_use(&paths.temporary()), "of commands, removed when the server starts"),
+            ("private folders", disk_use(&paths.scratch_folder()), "workspaces of sessions that named none"),
+            ("temporary files", disk_use(&paths.temporary_folder()), "of commands, removed when the server starts"),
             ("server log", disk_use(&paths.server_log()), "server.log"),
         ];
         let others = total.saturating_sub(parts.iter().map(|(_, bytes, _)| bytes).sum());
@@ -119,7 +119,7 @@ impl Doctor {
                 let listens: Vec<String> = welcome.listens.iter().map(|address| format!("http://{address}")).collect();
                 let listens = if listens.is_empty() { "the socket only".to_owned() } else { listens.join(", ") };
                 self.row("listens on", &listens, "")?;
-                let mut connection = client::introduce(Link::lines(reader, writer)).await?;
+                let mut connection = client::introduce(Link::from_line_streams(reader, writer)).await?;
                 // A server of another build may not know the question.
                 let status = connection.call_method("_gander/status", &json!({})).await.unwrap_or_default();
                 for (name, value) in status.as_object().into_iter().flatten() {
@@ -188,7 +188,7 @@ impl Doctor {
                 }
             }
         }
-        let names: Vec<&str> = config.keys.names().collect();
+        let names: Vec<&str> = config.keys.key_names().collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         self.row("keys and addresses found", &names, "")?;
         Ok(())
@@ -199,7 +199,7 @@ impl Doctor {
         if !extensions.is_empty() {
             self.head("\nMCP servers of every session")?;
         }
-        extensions.iter().try_for_each(|spec| self.row(&spec.name, &spec.place(), ""))
+        extensions.iter().try_for_each(|spec| self.row(&spec.name, &spec.command_or_url(), ""))
     }
 
     fn safety(&self) -> io::Result<()> {
@@ -209,7 +209,7 @@ impl Doctor {
         let rules = config.sections.permissions.rules.len();
         self.row("permissions", policy.as_str().unwrap_or("?"), &config.origin("permissions.policy").to_string())?;
         self.row("rules", &rules.to_string(), "")?;
-        let sandbox = gander::sandbox::configured_sandbox(config).layers();
+        let sandbox = gander::sandbox::configured_sandbox(config).available_layers();
         let reason = match &sandbox {
             Layers::None(reason) => format!("{reason}: every command asks, and then runs with your rights"),
             Layers::Some(_) => "around shell commands and programs of MCP servers".to_owned(),
@@ -218,7 +218,7 @@ impl Doctor {
         if let Layers::Some(_) = &sandbox {
             self.row("limits of a command", &limits(gander::sandbox::sandbox_limits(&config.sections.sandbox)), "")?;
         }
-        for shortfall in sandbox.shortfalls() {
+        for shortfall in sandbox.missing_layers() {
             self.row("", shortfall, "")?;
         }
         let style = self.context.output.style();

@@ -8,12 +8,12 @@ use crate::output::Output;
 
 pub(super) fn run(options: &FenceOptions, output: Output) -> Exit {
     let failure = match &options.probe {
-        Some(hidden) => match sandbox::probe(&options.plan, hidden).and_then(|found| output.line(&found)) {
+        Some(hidden) => match sandbox::probe_sandbox(&options.plan, hidden).and_then(|found| output.line(&found)) {
             Ok(()) => return Exit::Done,
             Err(error) => error,
         },
-        None if options.supervise => sandbox::supervise(&options.command),
-        None => sandbox::enter(&options.plan, &options.command),
+        None if options.supervise => sandbox::supervise_command(&options.command),
+        None => sandbox::enter_sandbox_and_exec(&options.plan, &options.command),
     };
     output.failure(&format!("the command cannot be started in its sandbox: {failure}"));
     Exit::Failed

@@ -281,7 +281,7 @@ pub(super) struct MannerOptions {
 /// Scopes by name, each with its line of help.
 fn scopes() -> impl TypedValueParser<Value = Scope> {
     let known = Scope::ALL.map(|scope| PossibleValue::new(scope.name()).help(scope.purpose()));
-    PossibleValuesParser::new(known).try_map(|name| Scope::named(&name).ok_or("no such scope"))
+    PossibleValuesParser::new(known).try_map(|name| Scope::from_name(&name).ok_or("no such scope"))
 }
 
 #[derive(Debug, Subcommand)]

@@ -21,7 +21,7 @@ pub(super) fn configure(
     let ProxyCommand::Adk(options) = command;
     if config.origin("data") == Origin::Default {
         let runtime = environment.get("XDG_RUNTIME_DIR").map(Path::new);
-        config.paths = Paths::new(config.paths.data().join("proxy-adk"), runtime);
+        config.paths = Paths::new(config.paths.data_directory().join("proxy-adk"), runtime);
     }
     refuse_keys(options)?;
     let AdkProxyOptions {

@@ -68,7 +68,8 @@ pub(super) async fn run(context: Context, command: RecipesCommand) -> anyhow::Re
         RecipesCommand::List => list(&context, &here).await?,
         RecipesCommand::Show { recipe, json } => {
             let found = find(&context.config, &here, &recipe).await?;
-            let text = if json { serde_json::to_string_pretty(&found.value)? } else { recipe::yaml(&found.value)? };
+            let text =
+                if json { serde_json::to_string_pretty(&found.value)? } else { recipe::recipe_to_yaml(&found.value)? };
             context.output.line(clean(&text).trim_end())?;
         }
         RecipesCommand::Validate { recipes } => return validate(&context, &here, &recipes).await,

@@ -46,7 +46,7 @@ pub(super) async fn foreground(context: Context) -> anyhow::Result<Exit> {
         }
         tokio::time::sleep(PAUSE).await;
     }
-    Err(ServerError::Taken(context.config.paths.data().to_owned()).into())
+    Err(ServerError::Taken(context.config.paths.data_directory().to_owned()).into())
 }
 
 /// For clients: away from any terminal, on the Unix socket alone.
@@ -118,7 +118,7 @@ fn announce(context: &Context, listens: &[SocketAddr], fingerprint: Option<&str>
     let (out, err) = (output.style(), output.error_style());
     let row =
         |name: &str, value: &str| output.note(&format!("  {}{value}", err.paint(Tone::Dim, &format!("{name:<8}"))));
-    row("data", &config.paths.data().display().to_string());
+    row("data", &config.paths.data_directory().display().to_string());
     row("token", "printed by: gander token");
     if fingerprint.is_none() && listens.iter().any(|address| !address.ip().is_loopback()) {
         row("warning", &err.paint(Tone::Warn, "not encrypted: whoever can read the network reads the token"));

@@ -53,7 +53,7 @@ pub(super) async fn run(context: Context, command: ServerCommand) -> anyhow::Res
 pub(super) async fn describe(context: &Context) -> anyhow::Result<Option<Value>> {
     let Some(attached) = connect(&context.config.paths, &Hello::new(Want::Acp)).await? else { return Ok(None) };
     let Attached { reader, writer, welcome } = attached;
-    let mut connection = client::introduce(Link::lines(reader, writer)).await?;
+    let mut connection = client::introduce(Link::from_line_streams(reader, writer)).await?;
     let known = json!({ "pid": welcome.pid, "version": welcome.version, "background": welcome.background });
     // A server of an older build does not know the question.
     Ok(Some(connection.call_method("_gander/server", &json!({})).await.unwrap_or(known)))
@@ -85,7 +85,7 @@ async fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
     output.line(&format!("listening   {urls}"))?;
     output.line(&format!("sessions    {} running", server["runningSessions"].as_u64().unwrap_or_default()))?;
     output.line(&format!("clients     {} attached", server["clients"].as_u64().unwrap_or_default()))?;
-    output.line(&format!("data        {}", context.config.paths.data().display()))?;
+    output.line(&format!("data        {}", context.config.paths.data_directory().display()))?;
     Ok(Exit::Done)
 }
 
@@ -114,7 +114,7 @@ async fn restart(context: &Context) -> anyhow::Result<Exit> {
     stop_running_server(&context.config.paths).await?;
     let cwd = std::env::current_dir()?;
     let Attached { reader, writer, welcome } = attach(&context.config, &client::hello(&context.config, &cwd)).await?;
-    let mut connection = client::introduce(Link::lines(reader, writer)).await?;
+    let mut connection = client::introduce(Link::from_line_streams(reader, writer)).await?;
     for open in before.iter().flat_map(|server| server["listening"].as_array()).flatten() {
         let security = if open["fingerprint"].is_string() { "tls" } else { "plain" };
         let params = json!({ "listen": open["address"], "security": security });

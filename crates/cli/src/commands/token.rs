@@ -8,7 +8,7 @@ use crate::commands::{Context, Exit};
 
 pub(super) fn run(context: &Context, command: Option<TokenCommand>) -> anyhow::Result<Exit> {
     let (paths, output) = (&context.config.paths, context.output);
-    paths.create()?;
+    paths.create_folders()?;
     match command.unwrap_or(TokenCommand::Show) {
         TokenCommand::Show => output.line(token::owner_token(paths)?.expose_secret())?,
         TokenCommand::Add { name, scopes, adk_user } => {

@@ -125,8 +125,8 @@ impl SandboxFixture {
 
     fn fenced(&self, sandbox: &Sandbox, attempt: &Try, network: Network) -> String {
         let fence = sandbox.policy_for(&[self.at("ws")], network).expect("a layer is in force");
-        let wrap = sandbox.wrap(&fence.reading([tool()])).expect("the fence can be put up");
-        let mut command = wrap.command("/bin/bash".as_ref());
+        let wrap = sandbox.wrap_command(&fence.with_readable_paths([tool()])).expect("the fence can be put up");
+        let mut command = wrap.wrapped_command("/bin/bash".as_ref());
         command.envs(wrap.environment());
         // As for every command: what it leaves behind for programs outside is undone unless somebody says yes.
         let runtime =
@@ -135,7 +135,7 @@ impl SandboxFixture {
             let watched =
                 self.protected.watch_command(&[self.at("ws")]).await.expect("the workspace can be looked through");
             let said = self.said(command, attempt);
-            drop(watched.finish(OnChange::SetAside).await.expect("the workspace can be looked through"));
+            drop(watched.finish_command(OnChange::SetAside).await.expect("the workspace can be looked through"));
             said
         })
     }

@@ -80,10 +80,10 @@ fn is_reachable(folder: &Path) -> bool {
 fn suite(bubblewrap: Bubblewrap) {
     let mut fixture = SandboxFixture::new();
     let sandbox = fixture.sandbox(bubblewrap);
-    let layers = sandbox.layers();
+    let layers = sandbox.available_layers();
     let who = if rustix::process::geteuid().is_root() { "root" } else { "somebody else" };
     println!("layers in force: {layers}, for {who}");
-    for shortfall in layers.shortfalls() {
+    for shortfall in layers.missing_layers() {
         println!("  {shortfall}");
     }
     let Layers::Some(standing) = &layers else {
@@ -141,7 +141,7 @@ fn ordinary_work_goes_on_inside() {
             ~/.cargo/bin/tool; \"$TOOL\" --exact tool --nocapture | grep -o CALLED; chmod +x deep/er/moved; sh -c 'kill -0 $$'; rm -r deep; sleep 0.01 & wait; echo WORKED";
         let attempt = Try { name: "ordinary work", script: work, proof: tries::Proof::Said, wants: Wants::Kernel };
         let said = fixture.inside(&sandbox, &attempt);
-        assert_eq!(said, "one\nmoved\nb\nx\ntool\nCALLED\nWORKED\n", "{}", sandbox.layers());
+        assert_eq!(said, "one\nmoved\nb\nx\ntool\nCALLED\nWORKED\n", "{}", sandbox.available_layers());
     }
 }
 
@@ -155,7 +155,7 @@ fn the_network_is_there_once_it_is_granted() {
         } else {
             let attempt = TRIES.iter().find(|attempt| attempt.name == "connect over TCP").expect("it is in the table");
             let said = fixture.granted(&sandbox, attempt);
-            assert!(fixture.proves(attempt, &said), "{}: {said}", sandbox.layers());
+            assert!(fixture.proves(attempt, &said), "{}: {said}", sandbox.available_layers());
         }
     }
 }
@@ -178,10 +178,10 @@ fn a_command_has_no_more_memory_and_processes_than_it_may() {
         let said = fixture.inside(&free, &greedy);
         assert!(said.contains("300000000") && said.contains("FORKED"), "without limits it comes through: {said}");
         let said = fixture.inside(&fixture.sandbox_with(bubblewrap, caps), &greedy);
-        assert!(!said.contains("300000000"), "{}: memory has a limit: {said}", free.layers());
+        assert!(!said.contains("300000000"), "{}: memory has a limit: {said}", free.available_layers());
         // The kernel holds nobody to it whose user outside is root.
         let root = rustix::process::geteuid().is_root();
-        assert_eq!(said.contains("FORKED"), root, "{}: processes have a limit: {said}", free.layers());
-        assert!(!root || said.contains("\n40\n"), "{}: it is set all the same: {said}", free.layers());
+        assert_eq!(said.contains("FORKED"), root, "{}: processes have a limit: {said}", free.available_layers());
+        assert!(!root || said.contains("\n40\n"), "{}: it is set all the same: {said}", free.available_layers());
     }
 }

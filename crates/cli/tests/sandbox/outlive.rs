@@ -126,8 +126,9 @@ async fn run(tools: Arc<Toolbox>, folder: String, line: String, number: u128) {
     let (cancel, protected_changes) = (CancellationToken::new(), ProtectedChanges::Allowed);
     let context = ToolContext { workspace, host, signals, cancel, protected_changes };
     let id = ToolCallId::new(Uuid::from_u128(number));
-    let call = tools.describe(id, "shell", &json!({ "command": line }), &context.workspace).expect("it is a command");
-    tools.run(&call, &context).await;
+    let call =
+        tools.describe_call(id, "shell", &json!({ "command": line }), &context.workspace).expect("it is a command");
+    tools.run_tool(&call, &context).await;
 }
 
 fn sandbox(folder: &Path, bubblewrap: Bubblewrap) -> Sandbox {

@@ -26,8 +26,8 @@ struct Named(&'static str);
 #[async_trait]
 impl Handler for Named {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.say(self.0).await?;
-        turn.finish(Vec::new()).await
+        turn.send_text(self.0).await?;
+        turn.finish_message(Vec::new()).await
     }
 }
 
@@ -37,14 +37,23 @@ struct Asking;
 #[async_trait]
 impl Handler for Asking {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send(vec![Part::text("one moment")]).await?;
+        turn.send_message(vec![Part::text("one moment")]).await?;
         let ask = QuestionKind::Form { schema: json!({ "type": "object" }) };
         let (id, title, origin) = (build::question_id(99), "which?".to_owned(), QuestionOrigin::Parked);
         let reply = turn
-            .ask(Question { id, call: None, title, ask, origin, fingerprint: None, plan: None, subagent: None })
+            .ask_question(Question {
+                id,
+                call: None,
+                title,
+                ask,
+                origin,
+                fingerprint: None,
+                plan: None,
+                subagent: None,
+            })
             .await?;
         let Reply::Filled { content } = reply else { return Err(Stop::Failed("reply".into(), "no content".into())) };
-        turn.send(vec![Part::text(content.to_string())]).await
+        turn.send_message(vec![Part::text(content.to_string())]).await
     }
 }
 
@@ -62,20 +71,20 @@ fn agents() -> Agents {
 async fn session(hub: &Hub, agent: &str) -> SessionId {
     let mut birth: SessionInit = build::birth(build::session(1));
     birth.settings.agent = agent.to_owned();
-    hub.create(&Caller::local_owner(), birth, Vec::new()).await.unwrap().session
+    hub.create_session(&Caller::local_owner(), birth, Vec::new()).await.unwrap().session
 }
 
 async fn prompt(hub: &Hub, session: SessionId) {
     let (run, origin, parts) = (build::run(1), build::origin(), vec![Part::text("hello")]);
     let command = Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta: None };
-    hub.command(&Caller::local_owner(), session, command, Ack::Committed).await.unwrap();
+    hub.execute_command(&Caller::local_owner(), session, command, Ack::Committed).await.unwrap();
 }
 
 /// What is in the log up to the first entry of this kind.
 async fn until(hub: &Hub, session: SessionId, last: fn(&Event) -> bool) -> Vec<Event> {
-    let (mut follower, mut events) = (hub.follow(session, Seq::ZERO, DeltaForm::Exact), Vec::new());
+    let (mut follower, mut events) = (hub.follow_session(session, Seq::ZERO, DeltaForm::Exact), Vec::new());
     loop {
-        for entry in follower.next().await.unwrap().unwrap().iter() {
+        for entry in follower.next_batch().await.unwrap().unwrap().iter() {
             events.push(entry.event.clone());
             if last(&entry.event) {
                 return events;
@@ -123,12 +132,12 @@ async fn a_handler_that_asked_goes_on_after_a_restart_and_repeats_nothing() {
     let session = session(&first, "asking").await;
     prompt(&first, session).await;
     until(&first, session, |event| matches!(event, Event::QuestionAsked { .. })).await;
-    first.drain(std::time::Duration::from_secs(5)).await;
+    first.drain_sessions(std::time::Duration::from_secs(5)).await;
     let second = Hub::new(store, Arc::new(agents()), Recovery::default());
     let reply = Reply::Filled { content: json!("this") };
     let question = build::question_id(99);
     let answer = Command::Answer { question, reply, origin: build::origin(), meta: None };
-    second.command(&Caller::local_owner(), session, answer, Ack::Committed).await.unwrap();
+    second.execute_command(&Caller::local_owner(), session, answer, Ack::Committed).await.unwrap();
     let events = until(&second, session, ends).await;
     assert_eq!(said(&events), ["one moment", "\"this\""]);
     let outcome = Outcome::Completed { stop: StopReason::EndTurn };
@@ -163,7 +172,7 @@ async fn a_log_is_read_as_events_and_a_reader_goes_on_after_any_of_them() {
     prompt(&hub, session).await;
     until(&hub, session, ends).await;
     let read = async |seen: StreamPosition| {
-        let (follower, stop) = (hub.follow(session, Seq::ZERO, DeltaForm::Exact), CancellationToken::new());
+        let (follower, stop) = (hub.follow_session(session, Seq::ZERO, DeltaForm::Exact), CancellationToken::new());
         let follow = SseStream { follower, projection: Kinds::default(), seen, incarnation: 7, stop };
         let pieces: Vec<_> = follow.into_events().map(|piece| piece.unwrap()).collect().await;
         String::from_utf8(pieces.concat()).unwrap()

@@ -87,8 +87,8 @@ impl TestServer {
     async fn link(&self, way: Way, address: impl std::fmt::Display) -> anyhow::Result<Link> {
         let endpoint = Endpoint::new(format!("http://{address}/acp")).with_bearer(&self.token)?;
         Ok(match way {
-            Way::Socket => Link::websocket(&endpoint).await?,
-            Way::Http => Link::http(&endpoint)?,
+            Way::Socket => Link::connect_websocket(&endpoint).await?,
+            Way::Http => Link::connect_http(&endpoint)?,
         })
     }
 }
@@ -128,7 +128,7 @@ async fn converse(
     again.load_session(session, folder).await?;
     assert_eq!(second.said(), editor.said());
     let unknown = client.request::<Value>("_no_such", &json!({})).await.unwrap_err();
-    assert_eq!(unknown.code(), -32601);
+    assert_eq!(unknown.json_rpc_code(), -32601);
     Ok(())
 }
 
@@ -161,9 +161,9 @@ async fn a_program_is_found_checked_started_and_talked_to() -> anyhow::Result<()
     let (first, second) = (Editor::new(), Editor::new());
     let mut agent = Agent::start(start(), me(), first.clone()).await?;
     let again = Agent::start(start(), me(), second.clone()).await?;
-    converse(agent.client()?, &first, again.client()?, &second, &test_server.folder).await?;
-    agent.restart().await?;
-    agent.client()?.new_session(&test_server.folder).await?;
+    converse(agent.running_client()?, &first, again.running_client()?, &second, &test_server.folder).await?;
+    agent.restart_process().await?;
+    agent.running_client()?.new_session(&test_server.folder).await?;
     agent.stop().await;
     again.stop().await;
     Ok(())
@@ -223,6 +223,6 @@ async fn a_wrong_token_and_a_closed_port_say_so() -> anyhow::Result<()> {
     ensure!(matches!(refused.downcast_ref(), Some(LinkError::Refused { status: 401, .. })), "{refused}");
     let closed = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let nobody = Client::connect(test_server.link(Way::Http, closed).await?, me(), Arc::new(())).await.unwrap_err();
-    assert_eq!(nobody.code(), -32000);
+    assert_eq!(nobody.json_rpc_code(), -32000);
     Ok(())
 }

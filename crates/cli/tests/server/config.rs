@@ -97,7 +97,7 @@ fn an_own_provider_brings_its_variables() {
     let test_directory = TestDirectory::new();
     test_directory.write("[providers.work]\nengine = \"openai_chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_variables = [\"WORK_API_KEY\"]\n");
     let config = test_directory.load(&[("WORK_API_KEY", "k"), ("OTHER_SECRET", "s")], vec![]).unwrap();
-    assert_eq!(config.keys.names().collect::<Vec<_>>(), ["WORK_API_KEY"]);
+    assert_eq!(config.keys.key_names().collect::<Vec<_>>(), ["WORK_API_KEY"]);
     assert!(config.catalogue().unwrap().vendor("work").is_some());
 }
 

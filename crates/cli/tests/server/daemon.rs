@@ -304,7 +304,7 @@ fn standalone_opens_no_socket_and_keeps_what_was_said() {
 fn another_build_is_asked_to_end_and_replaced() {
     let test_directory = TestDirectory::new();
     let paths = Paths::new(test_directory.data(), None);
-    paths.create().unwrap();
+    paths.create_folders().unwrap();
     let old = std::thread::spawn({
         let lock = Lock::try_take(&paths.server_lock()).unwrap().unwrap();
         let listener = UnixListener::bind(paths.socket_to_bind()).unwrap();

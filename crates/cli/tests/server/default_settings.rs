@@ -127,8 +127,8 @@ async fn acp() -> anyhow::Result<()> {
     let endpoint =
         Endpoint::new(format!("http://{}/acp", test_server.server.address)).with_bearer(&test_server.token)?;
     for (word, ran) in ANSWERS {
-        edits(&test_server, Link::http(&endpoint)?, &format!("http-{word}"), ran).await?;
-        edits(&test_server, Link::websocket(&endpoint).await?, &format!("websocket-{word}"), ran).await?;
+        edits(&test_server, Link::connect_http(&endpoint)?, &format!("http-{word}"), ran).await?;
+        edits(&test_server, Link::connect_websocket(&endpoint).await?, &format!("websocket-{word}"), ran).await?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ async fn whoever_pins_the_certificate_is_served() {
     let port = listener.local_addr().unwrap().port();
     let (routes, stop) = (router(&gateway), CancellationToken::new());
     tokio::spawn(serve_http_with_tls(listener, Some(tls.acceptor.clone()), gateway.http.clone(), routes, stop.clone()));
-    let certificate = std::fs::read(config.paths.data().join("tls.cert.der")).unwrap();
+    let certificate = std::fs::read(config.paths.data_directory().join("tls.cert.der")).unwrap();
     let pinned = reqwest::Certificate::from_der(&certificate).unwrap();
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([pinned]).build().unwrap();
     let answer = client.get(format!("https://localhost:{port}/status")).send().await.unwrap();
@@ -49,6 +49,6 @@ fn the_certificate_is_made_once() {
     let first = SelfSigned::load_or_create(&config.paths).unwrap().fingerprint;
     assert_eq!(SelfSigned::load_or_create(&config.paths).unwrap().fingerprint, first);
     assert_eq!((first.len(), first.matches(':').count()), (95, 31), "{first}");
-    let key = std::fs::metadata(config.paths.data().join("tls.key.der")).unwrap();
+    let key = std::fs::metadata(config.paths.data_directory().join("tls.key.der")).unwrap();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o077, 0);
 }

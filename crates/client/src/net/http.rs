@@ -97,7 +97,7 @@ async fn send_initialize(
     if let Some(cookies) = cookie_header(response.headers()) {
         headers.insert(header::COOKIE, cookies);
     }
-    let answer = response.bytes().await.map_err(|error| super::unreachable(&error))?;
+    let answer = response.bytes().await.map_err(|error| super::unreachable_server_error(&error))?;
     let exchange =
         HttpConnection { client, url, headers, incoming: incoming.clone(), end: end.clone(), routes: Mutex::default() };
     incoming.send(Ok(answer.to_vec())).await.ok();
@@ -136,7 +136,7 @@ impl HttpConnection {
     pub(super) async fn listen_to_session(self: &Arc<Self>, session: Option<&str>) -> Result<(), LinkError> {
         // The connection's own has a name that no session can have.
         let name = session.unwrap_or_default().to_owned();
-        if !self.routes().streams.insert(name.clone()) {
+        if !self.lock_routes().streams.insert(name.clone()) {
             return Ok(());
         }
         match stream::request_stream(self, session, None).await {
@@ -146,7 +146,7 @@ impl HttpConnection {
                 Ok(())
             }
             Err(error) => {
-                self.routes().streams.remove(&name);
+                self.lock_routes().streams.remove(&name);
                 Err(error)
             }
         }
@@ -156,7 +156,7 @@ impl HttpConnection {
     pub(super) fn note_arriving(&self, stream: Option<&str>, message: &[u8]) -> Option<String> {
         let envelope: MessageEnvelope = serde_json::from_slice(message).unwrap_or_default();
         let id = envelope.id?;
-        let mut routes = self.routes();
+        let mut routes = self.lock_routes();
         match (envelope.method, stream) {
             (Some(_), Some(session)) => {
                 routes.requests.insert(id, session.to_owned());
@@ -170,7 +170,7 @@ impl HttpConnection {
 
     /// The session that a message about to leave belongs to.
     fn note_leaving(&self, envelope: &MessageEnvelope) -> Option<String> {
-        let mut routes = self.routes();
+        let mut routes = self.lock_routes();
         match (&envelope.method, &envelope.id) {
             (Some(method), id) => {
                 if let (Some(id), "session/new" | "session/fork") = (id, method.as_str()) {
@@ -192,7 +192,7 @@ impl HttpConnection {
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn routes(&self) -> MutexGuard<'_, SessionRoutes> {
+    fn lock_routes(&self) -> MutexGuard<'_, SessionRoutes> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -80,13 +80,13 @@ impl Endpoint {
             }
             None => builder,
         };
-        builder.build().map_err(|error| unreachable(&error))
+        builder.build().map_err(|error| unreachable_server_error(&error))
     }
 }
 
 impl Link {
     /// By streamable HTTP. A stream that breaks is resumed from its last event, if the server numbers them.
-    pub fn http(endpoint: &Endpoint) -> Result<Self, LinkError> {
+    pub fn connect_http(endpoint: &Endpoint) -> Result<Self, LinkError> {
         let client = endpoint.http_client(|builder| builder)?;
         let (link, far) = Self::link_pair();
         tokio::spawn(http::run_http(client, endpoint.url.clone(), far));
@@ -94,7 +94,7 @@ impl Link {
     }
 
     /// By WebSocket. `ws://` and `wss://` are as good as `http://` and `https://`.
-    pub async fn websocket(endpoint: &Endpoint) -> Result<Self, LinkError> {
+    pub async fn connect_websocket(endpoint: &Endpoint) -> Result<Self, LinkError> {
         let url = match endpoint.url.strip_prefix("ws") {
             Some(rest) => format!("http{rest}"),
             None => endpoint.url.clone(),
@@ -109,7 +109,7 @@ impl Link {
 
 /// Sends a request; whatever is not wanted is a refusal.
 async fn send_expecting(request: RequestBuilder, wanted: &[u16]) -> Result<Response, LinkError> {
-    let response = request.send().await.map_err(|error| unreachable(&error))?;
+    let response = request.send().await.map_err(|error| unreachable_server_error(&error))?;
     let status = response.status().as_u16();
     if wanted.contains(&status) {
         return Ok(response);
@@ -120,7 +120,7 @@ async fn send_expecting(request: RequestBuilder, wanted: &[u16]) -> Result<Respo
 }
 
 /// An error and what it came from.
-fn unreachable(error: &reqwest::Error) -> LinkError {
+fn unreachable_server_error(error: &reqwest::Error) -> LinkError {
     let mut texts = vec![error.to_string()];
     let mut source = error.source();
     while let Some(cause) = source {

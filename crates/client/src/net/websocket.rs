@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::handshake::{client::generate_key, derive_acc
 use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, error::CapacityError};
 
-use super::{MAX_MESSAGE, send_expecting, unreachable};
+use super::{MAX_MESSAGE, send_expecting, unreachable_server_error};
 use crate::LinkError;
 use crate::link::LinkPeer;
 
@@ -34,7 +34,7 @@ pub(super) async fn open_websocket(client: &reqwest::Client, url: &str) -> Resul
     if accepted.is_none_or(|accepted| accepted.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes()) {
         return Err(LinkError::Unreachable("the server speaks no WebSocket".to_owned()));
     }
-    let upgraded = response.upgrade().await.map_err(|error| unreachable(&error))?;
+    let upgraded = response.upgrade().await.map_err(|error| unreachable_server_error(&error))?;
     let config = WebSocketConfig::default()
         .read_buffer_size(WRITE_BUFFER_SIZE)
         .max_message_size(Some(MAX_MESSAGE))

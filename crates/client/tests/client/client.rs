@@ -165,13 +165,13 @@ async fn disposal_fails_every_open_call_with_32000() {
         .into();
     agent.receive().await;
     agent.receive().await;
-    client.dispose();
+    client.close_connection();
     for call in calls {
         let error = call.await.unwrap().unwrap_err();
-        assert_eq!((error.code(), error.to_string().as_str()), (-32000, "client disposed"));
+        assert_eq!((error.json_rpc_code(), error.to_string().as_str()), (-32000, "client disposed"));
     }
     let after = client.request::<Value>("session/list", &json!({})).await.unwrap_err();
-    assert_eq!(after.code(), -32000);
+    assert_eq!(after.json_rpc_code(), -32000);
     agent.hung_up().await;
 }
 
@@ -183,7 +183,7 @@ async fn an_agent_that_leaves_fails_every_open_call_with_32000() {
     drop(agent);
     let error = turn.await.unwrap().unwrap_err();
     assert!(matches!(&error, CallError::Gone(why) if matches!(**why, LinkError::Closed)), "{error:?}");
-    assert_eq!(error.code(), -32000);
+    assert_eq!(error.json_rpc_code(), -32000);
     assert!(matches!(*client.wait_gone().await, LinkError::Closed));
 }
 
@@ -192,7 +192,7 @@ async fn a_failed_write_fails_the_call_at_once() {
     // The agent's side of the write is closed, its side of the read is not.
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (writer, refused) = tokio::io::duplex(1 << 16);
-    let link = Link::lines(ours, writer);
+    let link = Link::from_line_streams(ours, writer);
     let mut agent = Scripted::over(tokio::io::empty(), theirs);
     agent.send(&json!({ "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": 1 } })).await;
     let client = Client::connect(link, Implementation::new("test", "0"), Arc::new(())).await.unwrap();
@@ -207,7 +207,8 @@ async fn another_version_of_the_protocol_is_refused() {
     let (reader, writer) = tokio::io::split(ours);
     let mut agent = Scripted::over(tokio::io::empty(), theirs);
     agent.send(&json!({ "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": 2 } })).await;
-    let refused = Client::connect(Link::lines(reader, writer), Implementation::new("test", "0"), Arc::new(())).await;
+    let refused =
+        Client::connect(Link::from_line_streams(reader, writer), Implementation::new("test", "0"), Arc::new(())).await;
     assert_eq!(refused.unwrap_err().to_string(), "the agent speaks another version of the protocol: 2");
 }
 

@@ -54,7 +54,7 @@ async fn start(launch: AgentLaunch) -> Result<Agent, Arc<StartError>> {
 }
 
 async fn pid(agent: &Agent) -> Process {
-    let answer: Value = agent.client().unwrap().request("_pid", &json!({})).await.unwrap();
+    let answer: Value = agent.running_client().unwrap().request("_pid", &json!({})).await.unwrap();
     Process(answer["pid"].as_u64().unwrap().try_into().unwrap())
 }
 
@@ -64,20 +64,20 @@ async fn a_crash_fails_open_calls_and_a_restart_mends_it() {
     let launch =
         AgentLaunch::from_search(program(folder.path(), "agent", AGENT)).with_minimum_version(Version(1, 16, 0));
     let mut agent = start(launch).await.unwrap();
-    let mut status = agent.status();
+    let mut status = agent.status_changes();
     assert!(matches!(*status.borrow_and_update(), AgentStatus::Running));
-    let client = agent.client().unwrap().clone();
+    let client = agent.running_client().unwrap().clone();
     let hanging = tokio::spawn({
         let client = client.clone();
         async move { client.prompt("hang", vec![]).await }
     });
     client.notify("_crash", &json!({})).await.unwrap();
-    assert_eq!(hanging.await.unwrap().unwrap_err().code(), -32000);
+    assert_eq!(hanging.await.unwrap().unwrap_err().json_rpc_code(), -32000);
     status.changed().await.unwrap();
     let AgentStatus::Crashed(ended) = status.borrow_and_update().clone() else { panic!("no crash") };
     assert_eq!((ended.status.unwrap().code(), ended.stderr.trim()), (Some(3), "it hurts"));
-    assert_eq!(client.request::<Value>("_pid", &json!({})).await.unwrap_err().code(), -32000);
-    agent.restart().await.unwrap();
+    assert_eq!(client.request::<Value>("_pid", &json!({})).await.unwrap_err().json_rpc_code(), -32000);
+    agent.restart_process().await.unwrap();
     let process = pid(&agent).await;
     assert!(process.is_alive());
     let ended = agent.stop().await.unwrap();

@@ -154,7 +154,7 @@ impl Session {
         meta: Option<Box<Value>>,
     ) -> Result<Accepted, CommandError> {
         let run = self.view.run.as_ref().ok_or(CommandError::NoSuchQuestion(id))?;
-        let question = run.question(id).ok_or(CommandError::NoSuchQuestion(id))?;
+        let question = run.find_question(id).ok_or(CommandError::NoSuchQuestion(id))?;
         let reply = validate_reply(question, reply)?;
         let approved = question.approved_plan(&reply).zip(question.plan.as_ref().map(|proposal| proposal.then.clone()));
         // Whoever holds a child does not park before it is answered: only others can miss what crosses their last report.
@@ -180,7 +180,7 @@ impl Session {
 
     fn handle_configure(&mut self, context: &mut MachineContext<'_>, patch: SettingsPatch) -> Accepted {
         let mut settings = self.view.settings.clone();
-        settings.apply(&patch);
+        settings.apply_patch(&patch);
         if settings != self.view.settings {
             self.append(context.at, None, Event::SettingsChanged { patch });
             if self.has_backend {

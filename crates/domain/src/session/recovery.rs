@@ -29,7 +29,7 @@ impl Session {
         let Some(run) = &self.view.run else {
             return self.start_stranded(context);
         };
-        let (id, times, age) = (run.id, run.recovered, context.at.micros() - run.last_at.micros());
+        let (id, times, age) = (run.id, run.recovered, context.at.as_micros() - run.last_at.as_micros());
         if run.cancelling {
             return self.end_run(context, Outcome::Cancelled);
         }

@@ -130,7 +130,7 @@ impl Session {
 
     /// The back-end runs the tool when the order comes, and that is after the commit.
     fn start_tool(&mut self, context: &mut MachineContext<'_>, run: RunId, call: ToolCallId) {
-        let Some(tool) = self.view.run.as_ref().and_then(|active| active.tool(call)) else { return };
+        let Some(tool) = self.view.run.as_ref().and_then(|active| active.find_tool_call(call)) else { return };
         if tool.stage != ToolStage::Allowed && !cfg!(bug = "start_unasked") {
             return;
         }
@@ -181,15 +181,15 @@ impl Session {
 
     fn ask_question(&mut self, context: &mut MachineContext<'_>, run: RunId, question: Question) {
         let Some(active) = &self.view.run else { return };
-        let about_nothing = question.call.is_some_and(|call| active.tool(call).is_none());
-        if active.question(question.id).is_some() || about_nothing {
+        let about_nothing = question.call.is_some_and(|call| active.find_tool_call(call).is_none());
+        if active.find_question(question.id).is_some() || about_nothing {
             return;
         }
         self.append_durable(context, run, Event::QuestionAsked { question });
     }
 
     fn withdraw_question(&mut self, context: &mut MachineContext<'_>, run: RunId, question: QuestionId) {
-        if self.view.run.as_ref().is_some_and(|active| active.question(question).is_some()) {
+        if self.view.run.as_ref().is_some_and(|active| active.find_question(question).is_some()) {
             let answer = Answer { by: None, reply: Reply::Interrupted };
             self.append_durable(context, run, Event::QuestionAnswered { question, answer });
         }
@@ -210,7 +210,7 @@ impl Session {
     }
 
     fn tool_stage(&self, call: ToolCallId) -> Option<ToolStage> {
-        self.view.run.as_ref()?.tool(call).map(|tool| tool.stage)
+        self.view.run.as_ref()?.find_tool_call(call).map(|tool| tool.stage)
     }
 }
 

@@ -91,7 +91,7 @@ fn cancel_while_asked_ends_cancelled() {
         run_ended
     "#]],
     );
-    assert_eq!(script.session.view().outcome(build::run(1)), Some(&Outcome::Cancelled));
+    assert_eq!(script.session.view().run_outcome(build::run(1)), Some(&Outcome::Cancelled));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn an_idempotent_tool_stays_open_for_the_back_end_that_resumes() {
     script.report(build::run(1), Report::ToolWanted { call: build::read(build::call_id(1)), gate: ToolGate::Open });
     script.crash(&Recovery::default());
     assert_eq!(last_order(&script), (OrderTiming::AfterCommit, Order::Resume { run: build::run(1) }));
-    assert!(script.session.view().run.as_ref().unwrap().tool(build::call_id(1)).is_some());
+    assert!(script.session.view().run.as_ref().unwrap().find_tool_call(build::call_id(1)).is_some());
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_run_goes_on_without_the_answer_to_what_is_asked_aside() {
 fn a_run_is_not_picked_up_for_ever() {
     let mut script = running();
     (0..4).for_each(|_| script.crash(&Recovery::default()));
-    let outcome = script.session.view().outcome(build::run(1)).cloned();
+    let outcome = script.session.view().run_outcome(build::run(1)).cloned();
     assert!(matches!(outcome, Some(Outcome::Failed { reason, .. }) if reason == "interrupted"));
 }
 

@@ -62,7 +62,7 @@ pub(super) fn build_agents(
 ) -> anyhow::Result<Agents> {
     let mut remote = config.agents.iter();
     let mut agents = match config.native {
-        true => Agents::native(Arc::clone(&native.agent_catalog), Arc::new(native)),
+        true => Agents::with_native_agents(Arc::clone(&native.agent_catalog), Arc::new(native)),
         false => Agents::answering_every_name(build_remote_agent(remote.next().context("there is no agent")?, store)?),
     };
     for agent in remote {
@@ -78,7 +78,7 @@ fn build_remote_agent(agent: &RemoteAgent, store: &Arc<dyn Store>) -> anyhow::Re
     let (mut manifest, backend) = match kind {
         RemoteKind::Goosed(remote) => {
             let goosed = Goosed::new(name, remote.clone(), Arc::clone(store));
-            (remote.manifest(name), goosed.with_context(|| format!("the agent cannot be spoken to: {name}"))?)
+            (remote.agent_manifest(name), goosed.with_context(|| format!("the agent cannot be spoken to: {name}"))?)
         }
     };
     manifest.title = title.clone().unwrap_or(manifest.title);
@@ -146,14 +146,14 @@ pub(super) fn build_extensions_config(
 /// Fences of this server. They are tried out beside: nobody waits for that but the first command.
 pub(super) fn build_sandbox(config: &Config) -> Sandbox {
     let sandbox = sandbox::configured_sandbox(config);
-    let (tried, old) = (sandbox.clone(), config.paths.temporary());
+    let (tried, old) = (sandbox.clone(), config.paths.temporary_folder());
     std::thread::spawn(move || {
         if let Err(error) = std::fs::remove_dir_all(&old)
             && error.kind() != std::io::ErrorKind::NotFound
         {
             tracing::warn!(%error, "temporary files of commands stay");
         }
-        tracing::info!(layers = %tried.layers(), "the sandbox");
+        tracing::info!(layers = %tried.available_layers(), "the sandbox");
     });
     sandbox
 }
@@ -172,7 +172,7 @@ pub(super) fn build_run_settings(
                 redactor: Redactor::new(secrets_to_redact(config)),
                 sandbox: sandbox.clone(),
                 network: sandbox::network_access(config.sections.sandbox.network),
-                protected: ProtectedFiles::with_store(config.paths.protected()),
+                protected: ProtectedFiles::with_store(config.paths.protected_files_folder()),
                 ..ToolEnv::default()
             };
             let rules = Arc::clone(&live);
@@ -256,16 +256,17 @@ pub(super) fn on_session_deleted(stored: &StoredServices) -> OnDeleted {
 
 /// How files are read for sessions: never those of the server itself.
 pub(super) fn build_file_access(config: &Config) -> FileAccess {
-    FileAccess::new(Redactor::new(secrets_to_redact(config))).hiding(config.paths.data().to_owned(), Paths::SCRATCH)
+    FileAccess::new(Redactor::new(secrets_to_redact(config)))
+        .with_hidden_folder(config.paths.data_directory().to_owned(), Paths::SCRATCH)
 }
 
 fn build_workspaces(config: &Config, files: &FileAccess) -> Workspaces {
-    Workspaces::new(config.paths.scratch(), config.sections.server.roots.clone(), files.clone())
+    Workspaces::new(config.paths.scratch_folder(), config.sections.server.roots.clone(), files.clone())
 }
 
 /// What no tool may show: the keys of providers, and the token of this server.
 fn secrets_to_redact(config: &Config) -> Vec<String> {
-    let keys = config.keys.names().filter_map(|name| config.keys.get(name)).map(str::to_owned);
+    let keys = config.keys.key_names().filter_map(|name| config.keys.get(name)).map(str::to_owned);
     let token = owner_token(&config.paths).ok();
     let tokens = token.iter().chain(&config.secret).map(|token| token.expose_secret().to_owned());
     keys.filter(|key| !key.starts_with("http")).chain(tokens).collect()
@@ -325,7 +326,7 @@ pub(super) fn build_services(
         tools,
         reply_grace: config.sections.server.reply_grace.0,
         models,
-        catalog: Arc::new(move |folder| known.catalog(roster.roster_in_folder(folder))),
+        catalog: Arc::new(move |folder| known.session_catalog(roster.roster_in_folder(folder))),
         status: Arc::new(status),
         control: Arc::new(move |control| forward_control(controls.clone(), control).boxed()),
     }

@@ -33,6 +33,6 @@ impl Extension {
 
     /// As it is started; none if it is switched off, or starts nothing.
     pub(super) fn spec(&self, keys: &Keys) -> Option<Spec> {
-        self.entry.spec(&self.name, keys, Reach::Anywhere)
+        self.entry.to_mcp_spec(&self.name, keys, Reach::Anywhere)
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn read_settings_file(path: &Path) -> Result<FileSettings, ConfigErro
         Err(error) => return Err(ConfigError::Unreadable { path: path.to_owned(), reason: error.to_string() }),
     };
     let settings = parse_settings(path, &text)?;
-    let secret = settings.keys.names().next().is_some()
+    let secret = settings.keys.key_names().next().is_some()
         || settings.extensions.iter().any(Extension::is_secret)
         || settings.agents.iter().any(FileAgent::is_secret);
     if secret && is_accessible_by_others(path) {
@@ -106,7 +106,7 @@ fn read_keys(
             let reason = format!("a key must be a text: keys.{name}");
             return Err(ConfigError::BadFile { path: path.to_owned(), line, reason });
         };
-        keys.set(name, value.to_string());
+        keys.set_key(name, value.to_string());
     }
     Ok(())
 }

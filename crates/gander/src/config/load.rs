@@ -220,7 +220,7 @@ fn keys_from_environment(environment: &Environment, providers: &Table) -> Keys {
     let mut keys = Keys::default();
     for name in PROVIDER_VARIABLES.iter().copied().chain(named) {
         if let Some(value) = environment.get(name) {
-            keys.set(name, value);
+            keys.set_key(name, value);
         }
     }
     keys

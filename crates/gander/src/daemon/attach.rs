@@ -73,7 +73,7 @@ pub struct Attached {
 
 /// Connects to the running server, if there is one.
 pub async fn connect(paths: &Paths, hello: &Hello) -> Result<Option<Attached>, AttachError> {
-    let path = paths.socket();
+    let path = paths.socket_file();
     let stream = match UnixStream::connect(&path).await {
         Ok(stream) => stream,
         Err(error) if is_nobody_listening(&error) => return Ok(None),
@@ -99,7 +99,7 @@ pub async fn connect(paths: &Paths, hello: &Hello) -> Result<Option<Attached>, A
 /// that was started in the background by another build.
 pub async fn attach(config: &Config, hello: &Hello) -> Result<Attached, AttachError> {
     let paths = &config.paths;
-    paths.create()?;
+    paths.create_folders()?;
     let mut deadline = Instant::now() + START;
     while Instant::now() < deadline {
         if let Some(attached) = connect(paths, hello).await? {
@@ -136,7 +136,7 @@ async fn start_and_connect(config: &Config, hello: &Hello, deadline: Instant) ->
         if let Some(status) = spawned.exit_status().map_err(failed)? {
             return Err(AttachError::Died {
                 status: status.to_string(),
-                tail: gander_services::paths::tail(&log, 12),
+                tail: gander_services::paths::last_lines_of_file(&log, 12),
                 log,
             });
         }
@@ -149,7 +149,7 @@ async fn start_and_connect(config: &Config, hello: &Hello, deadline: Instant) ->
 ///
 /// One that does not answer is sent a signal, by the process that it noted in its lock: an answer is not what ends it.
 pub async fn stop_running_server(paths: &Paths) -> Result<Option<u32>, AttachError> {
-    let holder = || Lock::holder(&paths.server_lock());
+    let holder = || Lock::holder_pid(&paths.server_lock());
     let failed = |reason| AttachError::File { path: paths.server_lock(), reason };
     if !paths.server_lock().exists() || try_lock_file(&paths.server_lock())?.is_some() {
         return Ok(None);
@@ -180,7 +180,7 @@ fn try_lock_file(path: &Path) -> Result<Option<Lock>, AttachError> {
 
 fn timeout_error(paths: &Paths) -> AttachError {
     let log = paths.server_log();
-    AttachError::TimedOut { tail: gander_services::paths::tail(&log, 12), log }
+    AttachError::TimedOut { tail: gander_services::paths::last_lines_of_file(&log, 12), log }
 }
 
 fn is_nobody_listening(error: &io::Error) -> bool {

@@ -139,13 +139,13 @@ impl Server {
             Start::Background => None,
         };
         let paths = config.paths.clone();
-        paths.create()?;
+        paths.create_folders()?;
         let lock = take_server_lock(&paths)?;
         // An address that is taken is found before anything is touched.
         let tcp = address.map(bind_tcp).transpose()?;
         let tls = config.tls.then(|| SelfSigned::load_or_create(&paths)).transpose()?;
         let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
-        let tokens = Tokens::open(&paths)?.accepting(config.secret.as_ref());
+        let tokens = Tokens::open(&paths)?.with_chosen_token(config.secret.as_ref());
         let app = app.start().await.map_err(ServerError::App)?;
         let gateway = app.gateway(&config, tokens);
         let (socket, unix) = bind_unix_socket(&paths)?;
@@ -308,7 +308,8 @@ impl Signals {
 fn take_server_lock(paths: &Paths) -> Result<Lock, ServerError> {
     let path = paths.server_lock();
     let failed = |reason| ServerError::File { path: path.clone(), reason };
-    let mut lock = Lock::try_take(&path).map_err(failed)?.ok_or_else(|| ServerError::Taken(paths.data().to_owned()))?;
+    let mut lock =
+        Lock::try_take(&path).map_err(failed)?.ok_or_else(|| ServerError::Taken(paths.data_directory().to_owned()))?;
     lock.note_holder().map_err(failed)?;
     Ok(lock)
 }

@@ -22,7 +22,7 @@ impl Spawned {
     pub(super) fn start(config: &Config) -> io::Result<Self> {
         let log = open_server_log(&config.paths.server_log())?;
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["serve", "--background", "--data"]).arg(config.paths.data());
+        command.args(["serve", "--background", "--data"]).arg(config.paths.data_directory());
         if config.file.exists() {
             command.arg("--config").arg(std::path::absolute(&config.file)?);
         }

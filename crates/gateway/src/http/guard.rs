@@ -156,7 +156,9 @@ fn identify_caller(
 ) -> Result<(Caller, Option<CancellationToken>), Box<Response>> {
     let now = Instant::now();
     let identified = match presents_token(request.headers()) {
-        true => request_token(request.headers()).and_then(|token| state.tokens.identify(token)).map(|who| (who, None)),
+        true => {
+            request_token(request.headers()).and_then(|token| state.tokens.identify_token(token)).map(|who| (who, None))
+        }
         false => browser::browser_credential(state, request).map(|known| (known.identity, Some(known.revoked))),
     };
     let Some((identity, revoked)) = identified else {

@@ -44,7 +44,8 @@ impl std::fmt::Debug for SelfSigned {
 impl SelfSigned {
     /// The certificate of a data directory. It is made once: whoever pinned it can go on.
     pub fn load_or_create(paths: &Paths) -> Result<Self, TlsError> {
-        let (certificate, key) = (paths.data().join("tls.cert.der"), paths.data().join("tls.key.der"));
+        let (certificate, key) =
+            (paths.data_directory().join("tls.cert.der"), paths.data_directory().join("tls.key.der"));
         if !certificate.exists() || !key.exists() {
             let made = rcgen::generate_simple_self_signed(CERTIFICATE_NAMES.map(str::to_owned))?;
             write_private(&key, made.signing_key.serialized_der())?;

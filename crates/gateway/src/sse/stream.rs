@@ -185,7 +185,7 @@ impl<R: Projection> EventSource for LogEvents<R> {
     }
 
     fn next_input(&mut self) -> impl Future<Output = Self::Input> + Send {
-        self.follower.next()
+        self.follower.next_batch()
     }
 
     async fn write_input(&mut self, batch: Self::Input, bytes: &mut Vec<u8>) {
@@ -214,7 +214,7 @@ struct ListStream<R> {
 impl<R: Projection> ListStream<R> {
     async fn next_piece(&mut self) -> Result<Option<Bytes>, StoreError> {
         while !self.over {
-            let batch = if self.follower.position() < self.end { self.follower.next_stored().await? } else { None };
+            let batch = if self.follower.last_seq() < self.end { self.follower.next_stored().await? } else { None };
             match &batch {
                 Some(batch) => {
                     for entry in batch.iter().take_while(|entry| entry.seq <= self.end) {

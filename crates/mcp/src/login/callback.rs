@@ -34,19 +34,19 @@ impl Callback {
     }
 
     /// Where browsers are to be sent.
-    pub(super) fn address(&self) -> &str {
+    pub(super) fn redirect_address(&self) -> &str {
         &self.address
     }
 
     /// The next browser that brings this state. Others learn that they are wrong here.
-    pub(super) async fn visitor(&self, state: &str) -> io::Result<Visitor> {
+    pub(super) async fn wait_for_redirect(&self, state: &str) -> io::Result<Visitor> {
         loop {
             let (mut stream, _) = self.listener.accept().await?;
             let asked = tokio::time::timeout(REQUEST_TIMEOUT, read_request(&mut stream)).await;
             let asked = asked.ok().and_then(Result::ok).and_then(|head| self.parse_redirect(&head));
             match asked.filter(|url| url.query_pairs().any(|(name, value)| name == "state" && value == state)) {
                 Some(url) => return Ok(Visitor { url, stream }),
-                None => respond(&mut stream, "404 Not Found", "There is no login for this address.").await,
+                None => write_http_response(&mut stream, "404 Not Found", "There is no login for this address.").await,
             }
         }
     }
@@ -60,10 +60,14 @@ impl Callback {
 
 impl Visitor {
     /// Tells the person how it went.
-    pub(super) async fn answer(mut self, end: &Result<(), String>) {
+    pub(super) async fn answer_browser(mut self, end: &Result<(), String>) {
         match end {
-            Ok(()) => respond(&mut self.stream, "200 OK", "You are logged in. This page can be closed.").await,
-            Err(_) => respond(&mut self.stream, "400 Bad Request", "The login failed. gander says why.").await,
+            Ok(()) => {
+                write_http_response(&mut self.stream, "200 OK", "You are logged in. This page can be closed.").await
+            }
+            Err(_) => {
+                write_http_response(&mut self.stream, "400 Bad Request", "The login failed. gander says why.").await
+            }
         }
     }
 }
@@ -78,7 +82,7 @@ async fn read_request(stream: &mut TcpStream) -> io::Result<String> {
     String::from_utf8(head).map_err(io::Error::other)
 }
 
-async fn respond(stream: &mut TcpStream, status: &str, text: &str) {
+async fn write_http_response(stream: &mut TcpStream, status: &str, text: &str) {
     let page = format!("<!doctype html><meta charset=utf-8><title>gander</title><p>{text}</p>");
     let answer = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{page}",
@@ -107,16 +111,16 @@ mod tests {
     #[tokio::test]
     async fn only_who_brings_the_state_is_heard() {
         let callback = Callback::open().await.unwrap();
-        let address = callback.address().to_owned();
+        let address = callback.redirect_address().to_owned();
         let browser = async {
             assert!(browse(&format!("{address}?code=a&state=other")).await.starts_with("HTTP/1.1 404"));
             assert!(browse(&address.replace("/callback", "/?state=right")).await.starts_with("HTTP/1.1 404"));
             browse(&format!("{address}?code=b&state=right")).await
         };
         let gander = async {
-            let visitor = callback.visitor("right").await.unwrap();
+            let visitor = callback.wait_for_redirect("right").await.unwrap();
             assert!(visitor.url.as_str().contains("code=b"));
-            visitor.answer(&Ok(())).await;
+            visitor.answer_browser(&Ok(())).await;
         };
         let (page, ()) = tokio::join!(browser, gander);
         assert!(page.starts_with("HTTP/1.1 200") && page.contains("You are logged in"), "{page}");

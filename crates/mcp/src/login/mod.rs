@@ -30,12 +30,12 @@ pub struct Login {
 
 impl Login {
     /// Asks the server who may let us in, and makes ourselves known there.
-    pub async fn begin(spec: &Spec, keyring: &Keyring) -> Result<Self, String> {
+    pub async fn begin_login(spec: &Spec, keyring: &Keyring) -> Result<Self, String> {
         let Transport::Http { client_id, .. } = &spec.transport else {
             return Err("a program has no login: give it what it needs in env".to_owned());
         };
         let callback = Callback::open().await.map_err(|error| format!("no address to come back to: {error}"))?;
-        let mut request = AuthorizationRequest::new(callback.address()).with_client_name("gander");
+        let mut request = AuthorizationRequest::new(callback.redirect_address()).with_client_name("gander");
         if let Some(client_id) = client_id {
             request = request.with_preregistered_client(client_id);
         }
@@ -54,9 +54,9 @@ impl Login {
     }
 
     async fn wait_for_visitor(mut self) -> Result<(), String> {
-        let visitor = self.callback.visitor(&self.state).await.map_err(|error| error.to_string())?;
+        let visitor = self.callback.wait_for_redirect(&self.state).await.map_err(|error| error.to_string())?;
         let end = self.exchange_code(&visitor).await;
-        visitor.answer(&end).await;
+        visitor.answer_browser(&end).await;
         end
     }
 
@@ -69,22 +69,22 @@ impl Login {
 }
 
 /// Forgets the tokens for this server.
-pub fn logout(spec: &Spec, keyring: &Keyring) -> Result<(), String> {
-    keyring.slot(&spec.identity()).empty()
+pub fn delete_tokens(spec: &Spec, keyring: &Keyring) -> Result<(), String> {
+    keyring.token_slot(&spec.identity()).delete_tokens()
 }
 
 /// What a login at this server yielded and nobody may see.
-pub(super) fn tokens(spec: &Spec, keyring: &Keyring) -> Vec<String> {
+pub(super) fn stored_tokens(spec: &Spec, keyring: &Keyring) -> Vec<String> {
     match spec.transport {
         Transport::Stdio { .. } => Vec::new(),
-        Transport::Http { .. } => keyring.slot(&spec.identity()).secrets(),
+        Transport::Http { .. } => keyring.token_slot(&spec.identity()).stored_secrets(),
     }
 }
 
 /// Who adds the token to requests and renews it. Without one it adds nothing.
-pub(super) async fn bearer(spec: &Spec, keyring: &Keyring) -> Result<AuthorizationManager, String> {
+pub(super) async fn authorization_from_keyring(spec: &Spec, keyring: &Keyring) -> Result<AuthorizationManager, String> {
     let mut manager = authorization_manager(spec, keyring).await?;
-    if !keyring.slot(&spec.identity()).is_empty() {
+    if !keyring.token_slot(&spec.identity()).is_empty() {
         let known = manager.initialize_from_store().await;
         known.map_err(|error| format!("its login cannot be used now: {error}"))?;
     }
@@ -99,7 +99,7 @@ async fn authorization_manager(spec: &Spec, keyring: &Keyring) -> Result<Authori
     let http = Arc::new(OAuthHttp::new(&address, reach));
     let manager = AuthorizationManager::new_with_oauth_http_client(address, http).await;
     let mut manager = manager.map_err(|error: AuthError| error.to_string())?;
-    manager.set_credential_store(keyring.slot(&spec.identity()));
+    manager.set_credential_store(keyring.token_slot(&spec.identity()));
     Ok(manager)
 }
 

@@ -29,9 +29,9 @@ impl OAuthHttp {
         }
     }
 
-    async fn fetch(&self, request: OAuthHttpRequest) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
+    async fn send_request(&self, request: OAuthHttpRequest) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
         let request = reqwest::Request::try_from(request.request)?;
-        let addresses = self.guard.addresses(request.url()).await?;
+        let addresses = self.guard.allowed_addresses(request.url()).await?;
         let client = Client::builder().redirect(redirect::Policy::none()).timeout(REQUEST_TIMEOUT);
         let client = client.no_proxy().resolve_to_addrs(request.url().host_str().unwrap_or_default(), &addresses);
         let mut response = client.build()?.execute(request).await?;
@@ -52,7 +52,7 @@ impl OAuthHttp {
 
 impl OAuthHttpClient for OAuthHttp {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
-        Box::pin(self.fetch(request))
+        Box::pin(self.send_request(request))
     }
 }
 
@@ -114,11 +114,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_leads_to_us_is_not_asked() {
-        let resolved = |url: &str| for_server(url).guard.resolving(std::sync::Arc::new(Home));
+        let resolved = |url: &str| for_server(url).guard.with_resolver(std::sync::Arc::new(Home));
         let evil = Url::parse("http://evil.example/mcp").unwrap();
-        assert!(resolved(evil.as_str()).addresses(&evil).await.is_err());
+        assert!(resolved(evil.as_str()).allowed_addresses(&evil).await.is_err());
         let home = Url::parse("http://localhost:9/mcp").unwrap();
-        assert!(resolved(home.as_str()).addresses(&home).await.is_ok());
+        assert!(resolved(home.as_str()).allowed_addresses(&home).await.is_ok());
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Keyring {
     }
 
     /// The place for one server's tokens.
-    pub(super) fn slot(&self, server: &str) -> OAuthTokenSlot {
+    pub(super) fn token_slot(&self, server: &str) -> OAuthTokenSlot {
         OAuthTokenSlot { name: format!("login/{}/{server}", self.owner), keyring: self.clone() }
     }
 }
@@ -79,14 +79,14 @@ impl OAuthTokenSlot {
     }
 
     /// Every token in it.
-    pub(super) fn secrets(&self) -> Vec<String> {
+    pub(super) fn stored_secrets(&self) -> Vec<String> {
         let kept = self.keyring.store.load(&self.name).unwrap_or_default();
         let fields = kept["token_response"].as_object().into_iter().flatten();
         let tokens = fields.filter(|(name, _)| name.ends_with("_token"));
         tokens.filter_map(|(_, token)| token.as_str().map(str::to_owned)).collect()
     }
 
-    pub(super) fn empty(&self) -> Result<(), String> {
+    pub(super) fn delete_tokens(&self) -> Result<(), String> {
         self.keyring.store.clear(&self.name)
     }
 }
@@ -105,7 +105,7 @@ impl CredentialStore for OAuthTokenSlot {
     }
 
     async fn clear(&self) -> Result<(), AuthError> {
-        self.empty().map_err(AuthError::CredentialStoreError)
+        self.delete_tokens().map_err(AuthError::CredentialStoreError)
     }
 
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
@@ -142,17 +142,20 @@ mod tests {
         let anna = Keyring::default().for_owner("anna");
         let tokens = json!({"access_token": "hush", "refresh_token": "hush too", "token_type": "bearer"});
         anna.store.save("login/anna/web", &json!({"client_id": "us", "token_response": tokens})).unwrap();
-        assert_eq!(anna.slot("web").secrets(), ["hush", "hush too"]);
-        assert!(anna.slot("files").secrets().is_empty() && anna.for_owner("ben").slot("web").secrets().is_empty());
+        assert_eq!(anna.token_slot("web").stored_secrets(), ["hush", "hush too"]);
+        assert!(
+            anna.token_slot("files").stored_secrets().is_empty()
+                && anna.for_owner("ben").token_slot("web").stored_secrets().is_empty()
+        );
     }
 
     #[tokio::test]
     async fn only_who_renews_the_same_token_waits() {
         let keyring = Keyring::default();
         let (anna, ben) = (keyring.for_owner("anna"), keyring.for_owner("ben"));
-        let held = anna.slot("web").acquire_refresh_guard().await;
+        let held = anna.token_slot("web").acquire_refresh_guard().await;
         assert!(held.is_ok());
-        let (same, else_where, other) = (anna.slot("web"), anna.slot("files"), ben.slot("web"));
+        let (same, else_where, other) = (anna.token_slot("web"), anna.token_slot("files"), ben.token_slot("web"));
         assert!(same.acquire_refresh_guard().now_or_never().is_none());
         assert!(else_where.acquire_refresh_guard().now_or_never().is_some());
         assert!(other.acquire_refresh_guard().now_or_never().is_some());

@@ -37,10 +37,10 @@ async fn nothing_starts_before_it_is_wanted() {
         vec![spec("script", "good")],
         circumstances(folder.path(), Arc::new(MemoryToolPinStore::default())),
     );
-    assert_eq!(servers.statuses()[0].state, ServerState::Asleep);
+    assert_eq!(servers.server_statuses()[0].state, ServerState::Asleep);
     assert!(servers.are_asleep() && servers.listed_tools().is_empty());
     servers.wait_until_settled().await;
-    assert_eq!(servers.statuses()[0].state, ServerState::Ready);
+    assert_eq!(servers.server_statuses()[0].state, ServerState::Ready);
 }
 
 #[tokio::test]
@@ -69,15 +69,15 @@ async fn one_that_is_down_costs_a_turn_nothing_and_is_named_once() {
     let (spec, file) = frail(folder.path());
     let servers = Servers::new(vec![spec], circumstances(folder.path(), Arc::new(MemoryToolPinStore::default())));
     servers.wait_until_tried().await;
-    assert!(matches!(servers.statuses()[0].state, ServerState::Failed(_)), "the first try is waited for");
+    assert!(matches!(servers.server_statuses()[0].state, ServerState::Failed(_)), "the first try is waited for");
     let (tell, mut events) = mpsc::channel(64);
     for turn in 0..6 {
         assert!(servers.wait_until_tried().now_or_never().is_some(), "turn {turn} does not wait");
-        let _attendance = servers.listen(audience(tell.clone()));
+        let _attendance = servers.listen_for_run(audience(tell.clone()));
         // The next try of the server ends within a turn or between two: neither is told again.
         tokio::task::yield_now().await;
     }
-    let _attendance = servers.listen(audience(tell));
+    let _attendance = servers.listen_for_run(audience(tell));
     let titles = |events: &mut mpsc::Receiver<ServerEvent>| {
         let mut titles = Vec::new();
         while let Ok(heard) = events.try_recv() {
@@ -90,7 +90,7 @@ async fn one_that_is_down_costs_a_turn_nothing_and_is_named_once() {
     // It comes back by itself, and the run under way hears of its tools.
     std::fs::write(&file, "").unwrap();
     servers.start_all();
-    until("it is back", || servers.statuses()[0].state == ServerState::Ready).await;
+    until("it is back", || servers.server_statuses()[0].state == ServerState::Ready).await;
     while !matches!(events.recv().await.expect("the servers live"), ServerEvent::Tools) {}
     assert_eq!(servers.listed_tools().len(), 22);
 }
@@ -104,7 +104,7 @@ async fn one_that_does_not_greet_is_given_up_in_time() {
     };
     let servers = Servers::new(vec![spec("mute", "mute"), spec("wrong", "wrong_id")], hasty);
     servers.wait_until_settled().await;
-    let conditions: Vec<ServerState> = servers.statuses().into_iter().map(|standing| standing.state).collect();
+    let conditions: Vec<ServerState> = servers.server_statuses().into_iter().map(|standing| standing.state).collect();
     assert_eq!(conditions[0], ServerState::Failed("it did not start in 0 s".to_owned()));
     assert!(
         matches!(&conditions[1], ServerState::Failed(reason) if reason.contains("it did not")),
@@ -196,15 +196,15 @@ async fn one_that_nobody_needs_goes_to_sleep() {
     until("it sleeps", || servers.are_asleep()).await;
     assert_eq!(servers.listed_tools().len(), 22, "its tools stay on offer");
     servers.wait_until_settled().await;
-    assert_eq!(servers.statuses()[0].state, ServerState::Ready);
+    assert_eq!(servers.server_statuses()[0].state, ServerState::Ready);
 }
 
 #[tokio::test]
 async fn the_same_server_goes_on_when_the_set_changes() {
     let server = TestServer::good().await;
     let grandchild = server.text("script__spawn", json!({})).await;
-    server.servers.set(vec![spec("other", "good"), spec("script", "good")]);
+    server.servers.set_specs(vec![spec("other", "good"), spec("script", "good")]);
     assert!(alive(&grandchild));
-    server.servers.set(vec![spec("other", "good")]);
+    server.servers.set_specs(vec![spec("other", "good")]);
     until("it is ended", || !alive(&grandchild)).await;
 }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use gander_mcp::{Keyring, Login, MemoryToolPinStore, Reach, ServerState, ServersConfig, Spec, Transport, logout};
+use gander_mcp::{
+    Keyring, Login, MemoryToolPinStore, Reach, ServerState, ServersConfig, Spec, Transport, delete_tokens,
+};
 use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -148,7 +150,7 @@ fn mcp(message: &Value, client: &str) -> (&'static str, String, String) {
 
 /// A person says yes in a browser.
 async fn log_in(spec: &Spec, keyring: &Keyring) {
-    let login = Login::begin(spec, keyring).await.unwrap();
+    let login = Login::begin_login(spec, keyring).await.unwrap();
     let browser = reqwest::Client::builder().no_proxy().build().unwrap();
     let page = browser.get(&login.url).send();
     let (end, page) = tokio::join!(login.wait_until_done(), page);
@@ -184,13 +186,13 @@ async fn a_login_is_one_person_s_and_so_is_its_end() {
     let hers = session(spec.clone(), &anna).await;
     assert_eq!(hers.text("web__who", json!({})).await, "registered-1");
     let his = session(spec.clone(), &ben).await;
-    assert_eq!(his.servers.statuses()[0].state, ServerState::Locked, "he did not log in");
+    assert_eq!(his.servers.server_statuses()[0].state, ServerState::Locked, "he did not log in");
     log_in(&spec, &ben).await;
     his.servers.resume_after_login(&spec);
     his.servers.wait_until_settled().await;
     let who = his.text("web__who", json!({})).await;
     assert!(who.starts_with("registered-") && who != "registered-1", "he is let in as himself: {who}");
-    logout(&spec, &ben).unwrap();
-    assert_eq!(session(spec.clone(), &ben).await.servers.statuses()[0].state, ServerState::Locked);
-    assert_eq!(session(spec, &anna).await.servers.statuses()[0].state, ServerState::Ready, "hers holds");
+    delete_tokens(&spec, &ben).unwrap();
+    assert_eq!(session(spec.clone(), &ben).await.servers.server_statuses()[0].state, ServerState::Locked);
+    assert_eq!(session(spec, &anna).await.servers.server_statuses()[0].state, ServerState::Ready, "hers holds");
 }

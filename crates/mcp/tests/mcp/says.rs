@@ -22,7 +22,7 @@ async fn a_form_is_filled_in_by_a_person() {
         assert_eq!(ask, QuestionKind::Form { schema });
         reply.send(Reply::Filled { content: json!({"age": 42}) }).unwrap();
     };
-    let (result, ()) = tokio::join!(server.servers.run(&call, signals, Default::default()), answer);
+    let (result, ()) = tokio::join!(server.servers.call_tool(&call, signals, Default::default()), answer);
     let said: Value = serde_json::from_str(&crate::test_server::text(&result.unwrap())).unwrap();
     assert_eq!(said, json!({"action": "accept", "content": {"age": 42}}));
 }
@@ -32,9 +32,9 @@ async fn with_nobody_there_a_form_is_cancelled() {
     let server = TestServer::good().await;
     let TestServer { servers, events, _attendance: attendance, .. } = server;
     drop((events, attendance));
-    let call = servers.describe(gander_domain::ToolCallId::new(uuid::Uuid::nil()), "script__ask", &json!({}));
+    let call = servers.describe_call(gander_domain::ToolCallId::new(uuid::Uuid::nil()), "script__ask", &json!({}));
     let (signals, _heard) = tokio::sync::mpsc::channel(8);
-    let result = servers.run(&call.unwrap().unwrap(), signals, Default::default()).await.unwrap();
+    let result = servers.call_tool(&call.unwrap().unwrap(), signals, Default::default()).await.unwrap();
     assert_eq!(crate::test_server::text(&result), r#"{"action":"cancel"}"#);
 }
 
@@ -51,7 +51,7 @@ async fn a_model_is_asked_only_after_a_person_said_yes() {
             assert_eq!(title, "script wants to ask the model: Say a word");
             reply.send(Reply::Chosen { choice: "x".into(), kind }).unwrap();
         };
-        let (result, ()) = tokio::join!(server.servers.run(&call, signals, Default::default()), answer);
+        let (result, ()) = tokio::join!(server.servers.call_tool(&call, signals, Default::default()), answer);
         let said = crate::test_server::text(&result.unwrap());
         assert!(said.contains(expected), "{said}");
         if kind == ChoiceKind::AllowOnce {
@@ -95,7 +95,7 @@ async fn a_changed_tool_is_off_until_a_person_approves() {
     server.text("script__mutate", json!({})).await;
     server.tools_changed().await;
     assert!(!server.tools().contains(&"script__echo".to_owned()));
-    assert_eq!(server.servers.statuses()[0].changed, ["echo"]);
+    assert_eq!(server.servers.server_statuses()[0].changed, ["echo"]);
     server.servers.ask_pending_reviews();
     let ServerEvent::Asked { title, origin, reply, .. } = server.said().await else { panic!("a question") };
     assert_eq!(origin, QuestionOrigin::NonBlocking, "the run goes on without it");
@@ -109,7 +109,7 @@ async fn a_changed_tool_is_off_until_a_person_approves() {
 async fn a_prompt_is_a_command() {
     use gander_domain::Part;
     let server = TestServer::good().await;
-    assert_eq!(server.servers.prompts()[0].command(), "script:greet");
+    assert_eq!(server.servers.prompt_specs()[0].slash_command_name(), "script:greet");
     let said = |text: &str| server.servers.expand_prompt(vec![Part::text(text)]);
     assert_eq!(said("/script:greet Ada").await, Ok(vec![Part::text("Greet Ada warmly.")]));
     assert_eq!(said("/script:greet").await, Err("the prompt script:greet wants to know: who".to_owned()));

@@ -37,7 +37,7 @@ fn alive(process: u32) -> bool {
 /// A call to its end, without borrowing the events.
 async fn run(server: &TestServer, call: &ToolCall) -> String {
     let (signals, _heard) = mpsc::channel(8);
-    text(&server.servers.run(call, signals, CancellationToken::new()).await.unwrap())
+    text(&server.servers.call_tool(call, signals, CancellationToken::new()).await.unwrap())
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn it_goes_on_for_those_who_stay_and_ends_a_while_after_the_last() {
     drop(two);
     let three = session(folder.path(), &pool, "ada", shared()).await;
     assert_eq!(pid(&three).await, process, "who comes soon finds it");
-    three.servers.set(Vec::new());
+    three.servers.set_specs(Vec::new());
     let begun = Instant::now();
     while alive(process) {
         assert!(begun.elapsed() < Duration::from_secs(60), "it is still there");
@@ -101,7 +101,7 @@ async fn news_go_to_all_and_questions_to_the_one_that_called() {
         let ServerEvent::Asked { reply, .. } = two.events.recv().await.unwrap() else { panic!("a question") };
         reply.send(Reply::Filled { content: json!({"age": 7}) }).unwrap();
     };
-    let (result, ()) = tokio::join!(two.servers.run(&call, signals, CancellationToken::new()), answer);
+    let (result, ()) = tokio::join!(two.servers.call_tool(&call, signals, CancellationToken::new()), answer);
     let said: Value = serde_json::from_str(&text(&result.unwrap())).unwrap();
     assert_eq!(said["content"], json!({"age": 7}));
     assert!(one.events.try_recv().is_err(), "the other session hears nothing of it");
@@ -115,7 +115,7 @@ async fn a_question_that_could_be_either_ones_is_put_to_nobody() {
     let (hang, ask) = (one.described("script__hang", json!({})), two.described("script__ask", json!({})));
     let (signals, mut heard) = mpsc::channel(8);
     let cancel = CancellationToken::new();
-    let hanging = one.servers.run(&hang, signals, cancel.clone());
+    let hanging = one.servers.call_tool(&hang, signals, cancel.clone());
     let asking = async {
         heard.recv().await.expect("the first call is under way");
         let said = run(&two, &ask).await;

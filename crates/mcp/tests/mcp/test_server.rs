@@ -75,7 +75,7 @@ impl TestServer {
         let servers = Servers::new(specs, circumstances);
         servers.wait_until_settled().await;
         let (tell, events) = mpsc::channel(64);
-        let attendance = servers.listen(audience(tell));
+        let attendance = servers.listen_for_run(audience(tell));
         Self { servers, events, folder, _attendance: attendance }
     }
 
@@ -85,14 +85,15 @@ impl TestServer {
 
     pub fn described(&self, name: &str, arguments: Value) -> ToolCall {
         let id = ToolCallId::new(Uuid::from_u128(1));
-        self.servers.describe(id, name, &arguments).expect("there is such a tool").expect("its arguments fit")
+        self.servers.describe_call(id, name, &arguments).expect("there is such a tool").expect("its arguments fit")
     }
 
     /// Calls a tool, and tells what it showed meanwhile.
     pub async fn call(&self, name: &str, arguments: Value) -> (ToolResult, Vec<ToolEvent>) {
         let call = self.described(name, arguments);
         let (signals, mut heard) = mpsc::channel(64);
-        let result = self.servers.run(&call, signals, CancellationToken::new()).await.expect("there is such a tool");
+        let result =
+            self.servers.call_tool(&call, signals, CancellationToken::new()).await.expect("there is such a tool");
         let mut shown = Vec::new();
         while let Ok(signal) = heard.try_recv() {
             shown.push(signal);

@@ -19,7 +19,7 @@ async fn they_are_offered_under_the_servers_name() {
     let echo = &server.servers.listed_tools()[0].spec;
     assert_eq!(echo.description, "Says it again\n(A tool of the MCP server my_script.)");
     assert_eq!(echo.schema, json!({"type": "object", "properties": {}}));
-    let told = server.servers.instructions();
+    let told = server.servers.server_instructions();
     assert_eq!(told[0], ("my_script".to_owned(), "Call echo first.".to_owned()));
 }
 
@@ -38,8 +38,8 @@ async fn a_call_shows_what_will_run_and_no_hint_of_a_server_opens_a_door() {
     };
     assert_eq!(server.described("script__echo", arguments), expected);
     let id = ToolCallId::new(Uuid::from_u128(1));
-    assert!(server.servers.describe(id, "echo", &json!({})).is_none());
-    assert!(server.servers.describe(id, "script__echo", &json!("text")).unwrap().is_err());
+    assert!(server.servers.describe_call(id, "echo", &json!({})).is_none());
+    assert!(server.servers.describe_call(id, "script__echo", &json!("text")).unwrap().is_err());
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_cancelled_call_is_cancelled_at_the_server_too() {
         heard.recv().await.expect("it shows that it hangs");
         cancel.cancel();
     };
-    let (result, ()) = tokio::join!(server.servers.run(&call, signals, cancel.clone()), stop);
+    let (result, ()) = tokio::join!(server.servers.call_tool(&call, signals, cancel.clone()), stop);
     assert_eq!(result.unwrap(), ToolResult::text(ToolEnd::Cancelled, "cancelled"));
     assert_eq!(server.text("script__cancelled", json!({})).await, "1");
 }

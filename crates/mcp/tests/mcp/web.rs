@@ -87,9 +87,9 @@ async fn a_given_authorization_that_is_refused_is_no_login_to_come() {
     let web = Web::serve(false).await;
     let server = TestServer::with(vec![web.spec(&[("Authorization", "Bearer hush-hush-hush")])]).await;
     let refused = ServerState::Failed("the given authorization was refused".to_owned());
-    assert_eq!(server.servers.statuses()[0].state, refused);
+    assert_eq!(server.servers.server_statuses()[0].state, refused);
     let server = TestServer::with(vec![web.spec(&[])]).await;
-    assert_eq!(server.servers.statuses()[0].state, ServerState::Locked);
+    assert_eq!(server.servers.server_statuses()[0].state, ServerState::Locked);
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn an_authorization_that_ends_while_it_works_is_noticed() {
     let (result, _) = server.call("web__echo", json!({})).await;
     assert_eq!(result.end, ToolEnd::Failed, "{}", text(&result));
     let locked = async {
-        while server.servers.statuses()[0].state != ServerState::Locked {
+        while server.servers.server_statuses()[0].state != ServerState::Locked {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };

@@ -23,7 +23,7 @@ const MIN_THINKING_BUDGET: u64 = 1_024;
 pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
     let info = &profile.info;
     let end = &request.messages[stable_prefix_len(&request.messages)..];
-    let turns = history_reader(profile).turns(end);
+    let turns = history_reader(profile).group_into_turns(end);
     let mut tools: Vec<Tool<'_>> = request.tools.iter().map(Tool::from).collect();
     if let Some(last) = tools.last_mut() {
         last.cache_control = Some(CACHE);
@@ -31,7 +31,7 @@ pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
     let system = (!request.system.is_empty())
         .then(|| Block { body: Body::Text { text: &request.system }, cache_control: Some(CACHE) });
     let max_tokens = max_tokens(request, profile);
-    let thinking = thinking(request, profile, max_tokens).filter(|_| !is_tool_loop_without_thinking(&turns));
+    let thinking = thinking_setting(request, profile, max_tokens).filter(|_| !is_tool_loop_without_thinking(&turns));
     let call = Call {
         model: &info.model,
         max_tokens,
@@ -54,7 +54,7 @@ pub fn encode_conversation(
     last: Option<&Arc<domain::Message>>,
     list: &mut Vec<u8>,
 ) {
-    let turns = history_reader(profile).turns(pieces);
+    let turns = history_reader(profile).group_into_turns(pieces);
     let mut messages = encode_turns(&turns);
     if pieces.last().zip(last).is_some_and(|(end, last)| Arc::ptr_eq(end, last)) {
         set_cache_breakpoint(&mut messages);
@@ -246,7 +246,7 @@ fn max_tokens(request: &Request, profile: &Profile) -> u64 {
     }
 }
 
-fn thinking(request: &Request, profile: &Profile, max_tokens: u64) -> Option<Thinking> {
+fn thinking_setting(request: &Request, profile: &Profile, max_tokens: u64) -> Option<Thinking> {
     let effort = request.effort.filter(|_| profile.info.thinking)?;
     let budget = match (profile.quirks.effort, effort) {
         (EffortStyle::None | EffortStyle::Word | EffortStyle::Object, _) | (EffortStyle::Budget, Effort::Off) => {

@@ -30,7 +30,7 @@ impl Demo {
             let message = format!("the conversation does not fit into the demo's window, tokens: {input} of {window}");
             return Err(ModelError::ContextTooLong(message));
         }
-        Ok(play::schedule_events(&self.next_call(request)?, input, &results(request)))
+        Ok(play::schedule_events(&self.next_call(request)?, input, &tool_results_text(request)))
     }
 
     /// The steps of this call: the script for what was asked last, as far as it has come.
@@ -64,7 +64,7 @@ fn last_request(request: &Request) -> (String, &[Arc<Message>]) {
 }
 
 fn find_scene(asked: &str) -> Vec<ScriptedCall> {
-    let scenes = script::scenes();
+    let scenes = script::demo_scenes();
     let words: Vec<String> = asked.split(|letter: char| !letter.is_alphanumeric()).map(str::to_lowercase).collect();
     let wanted = words.iter().find_map(|word| scenes.iter().position(|scene| scene.word == *word));
     let is_help = words.iter().any(|word| word == "help");
@@ -72,12 +72,12 @@ fn find_scene(asked: &str) -> Vec<ScriptedCall> {
         Some(at) if !is_help => scenes.into_iter().nth(at).map(|scene| scene.calls).unwrap_or_default(),
         Some(_) | None => {
             let known = scenes.iter().map(|scene| format!("- `{}`: {}\n", scene.word, scene.about)).collect();
-            vec![vec![Step { text: Some(introduction(known)), chunks: Some(8), ..Step::default() }]]
+            vec![vec![Step { text: Some(demo_introduction(known)), chunks: Some(8), ..Step::default() }]]
         }
     }
 }
 
-fn introduction(known: String) -> String {
+fn demo_introduction(known: String) -> String {
     format!(
         "Hello! I am gander's scripted demo, not a language model: I cannot understand you, but I can show what \
          this server does. Send one of these words:\n\n{known}- `help`: this list\n\nTo talk to a real model, set a \
@@ -87,7 +87,7 @@ fn introduction(known: String) -> String {
 }
 
 /// What the tools gave since the last message of a person.
-fn results(request: &Request) -> String {
+fn tool_results_text(request: &Request) -> String {
     let (_, since) = last_request(request);
     let results = history::tool_results(since);
     let calls = since.iter().flat_map(|message| tool_uses(&message.parts));

@@ -32,7 +32,7 @@ pub fn schedule_events(call: &ScriptedCall, input: u64, results: &str) -> Vec<Ti
     for step in call {
         timeline.push_step(step, results);
     }
-    timeline.finish(input);
+    timeline.push_usage_and_end(input);
     timeline.batches
 }
 
@@ -80,7 +80,7 @@ impl EventTimeline {
         }
         if step.image {
             let data = BASE64_STANDARD.encode(PICTURE);
-            self.push(step, ModelEvent::Part(Part::Image { mime: "image/png".into(), data, uri: None }));
+            self.push_event(step, ModelEvent::Part(Part::Image { mime: "image/png".into(), data, uri: None }));
         }
         self.spent = step.usage.or(self.spent);
         self.stop = step.stop.map(ModelStop::from).or(self.stop);
@@ -94,7 +94,7 @@ impl EventTimeline {
         for _ in 0..step.repeat.unwrap_or(1) {
             for piece in split_evenly(text, step.chunks.unwrap_or(1)) {
                 self.said += piece.len();
-                self.push(step, ModelEvent::Delta(Delta { growth, text: piece.to_owned() }));
+                self.push_event(step, ModelEvent::Delta(Delta { growth, text: piece.to_owned() }));
             }
         }
     }
@@ -102,15 +102,15 @@ impl EventTimeline {
     fn push_call(&mut self, step: &Step, name: &str) {
         let index = self.calls;
         self.calls += 1;
-        self.push(step, ModelEvent::ToolStarted { index, name: name.to_owned() });
+        self.push_event(step, ModelEvent::ToolStarted { index, name: name.to_owned() });
         let arguments = step.args.as_ref().map_or("{}".into(), ToString::to_string);
         for piece in split_evenly(&arguments, step.chunks.unwrap_or(1)) {
             self.said += piece.len();
-            self.push(step, ModelEvent::ToolArguments { index, text: piece.to_owned() });
+            self.push_event(step, ModelEvent::ToolArguments { index, text: piece.to_owned() });
         }
     }
 
-    fn finish(&mut self, input: u64) {
+    fn push_usage_and_end(&mut self, input: u64) {
         let tokens = |bytes: usize| bytes as u64 / 4 + 1;
         let usage = match self.spent {
             Some(ScriptedUsage { input, output, cached, thinking }) => {
@@ -125,11 +125,11 @@ impl EventTimeline {
         };
         let natural = if self.calls > 0 { ModelStop::ToolUse } else { ModelStop::EndTurn };
         let stop = self.stop.unwrap_or(natural);
-        self.push(&Step::default(), ModelEvent::Done(Finish { stop, usage, native: None }));
+        self.push_event(&Step::default(), ModelEvent::Done(Finish { stop, usage, native: None }));
     }
 
     /// What needs no wait joins the batch before it; nothing follows a failure.
-    fn push(&mut self, step: &Step, event: ModelEvent) {
+    fn push_event(&mut self, step: &Step, event: ModelEvent) {
         if self.failed {
             return;
         }

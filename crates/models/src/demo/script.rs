@@ -94,7 +94,7 @@ pub enum ScriptedFailure {
 }
 
 /// Everything there is to try.
-pub fn scenes() -> Vec<Scene> {
+pub fn demo_scenes() -> Vec<Scene> {
     serde_json::from_str(SCENES).expect("a test reads the built-in scenes")
 }
 

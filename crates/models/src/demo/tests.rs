@@ -27,7 +27,7 @@ fn request(messages: Vec<Arc<Message>>) -> Request {
 }
 
 fn demo(name: &str) -> Demo {
-    Demo::new(Catalogue::built_in().vendor("demo").unwrap().info("demo", name))
+    Demo::new(Catalogue::built_in().vendor("demo").unwrap().model_info("demo", name))
 }
 
 /// One line per event, without waiting for any.
@@ -97,10 +97,10 @@ fn what_has_no_delay_comes_together_and_what_has_one_waits() {
 #[tokio::test]
 async fn it_streams_like_any_other_model() {
     let demo = demo("demo");
-    assert_eq!((demo.info().name().as_str(), demo.info().scripted), ("demo/demo", true));
+    assert_eq!((demo.info().qualified_name().as_str(), demo.info().scripted), ("demo/demo", true));
     let mut stream = demo.stream(request(vec![user(r#"[[script:[{"text":"x","repeat":100}]]]"#)])).await.unwrap();
     let mut sizes = Vec::new();
-    while let Some(batch) = stream.next().await {
+    while let Some(batch) = stream.next_batch().await {
         sizes.push(batch.unwrap().len());
     }
     assert_eq!(sizes, [64, 37]);
@@ -111,7 +111,7 @@ async fn it_streams_like_any_other_model() {
 
 #[test]
 fn every_word_has_its_scene() {
-    for scene in script::scenes() {
+    for scene in script::demo_scenes() {
         let shown = scheduled_lines(vec![user(&format!("Show me {}!", scene.word.to_uppercase()))]);
         let is_right = match scene.word.as_str() {
             "text" => shown.contains("scripted") && shown.ends_with("done EndTurn 4/41"),

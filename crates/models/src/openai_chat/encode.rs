@@ -39,7 +39,7 @@ pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
 pub fn encode_conversation(messages: &[Arc<domain::Message>], profile: &Profile, list: &mut Vec<u8>) {
     let Profile { info, quirks } = profile;
     let make_id = if quirks.short_tool_ids { short_id } else { provider_call_id };
-    let turns = HistoryReader { wire: WIRE, info, native_ids, make_id }.turns(messages);
+    let turns = HistoryReader { wire: WIRE, info, native_ids, make_id }.group_into_turns(messages);
     let mut messages = Vec::with_capacity(turns.len() + 1);
     for turn in &turns {
         match turn {

@@ -23,7 +23,7 @@ pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
         stream: true,
         store: false,
         include: if info.thinking { &["reasoning.encrypted_content"] } else { &[] },
-        reasoning: reasoning(request, profile),
+        reasoning: reasoning_setting(request, profile),
         temperature: request.temperature,
         max_output_tokens: request.max_output,
         input: [],
@@ -33,8 +33,8 @@ pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
 
 /// The items of a piece of the conversation.
 pub fn encode_conversation(messages: &[Arc<Message>], profile: &Profile, list: &mut Vec<u8>) {
-    let turns =
-        HistoryReader { wire: WIRE, info: &profile.info, native_ids, make_id: provider_call_id }.turns(messages);
+    let turns = HistoryReader { wire: WIRE, info: &profile.info, native_ids, make_id: provider_call_id }
+        .group_into_turns(messages);
     let mut input = Vec::with_capacity(turns.len());
     for turn in &turns {
         match turn {
@@ -169,7 +169,7 @@ fn encode_pieces<'a>(pieces: &'a [ContentPiece<'a>]) -> Vec<Content<'a>> {
     content.collect()
 }
 
-fn reasoning<'a>(request: &Request, profile: &'a Profile) -> Option<Reasoning<'a>> {
+fn reasoning_setting<'a>(request: &Request, profile: &'a Profile) -> Option<Reasoning<'a>> {
     let effort = match request.effort.filter(|_| profile.quirks.effort == EffortStyle::Word) {
         None => None,
         Some(Effort::Off) => profile.quirks.effort_off.as_deref(),

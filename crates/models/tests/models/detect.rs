@@ -1,14 +1,14 @@
 //! Which model is chosen when nobody chose one.
 #![allow(clippy::unwrap_used)]
 
-use gander_models::{Catalogue, DetectedModel, Probe, detect, probes};
+use gander_models::{Catalogue, DetectedModel, Probe, detect_model, probes_to_try};
 
 use crate::server::{Server, hanging, status};
 
 async fn choose(variables: &[(&str, &str)], probes: &[Probe]) -> DetectedModel {
     rustls::crypto::ring::default_provider().install_default().ok();
     let lookup = |key: &str| variables.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned());
-    detect(&Catalogue::built_in(), &lookup, probes).await
+    detect_model(&Catalogue::built_in(), &lookup, probes).await
 }
 
 fn probe(provider: &str, server: &Server, path: &str) -> Probe {
@@ -67,7 +67,7 @@ async fn with_nothing_found_it_is_plainly_the_demo() {
 #[test]
 fn local_servers_are_looked_for_where_they_usually_are() {
     let lookup = |name: &str| (name == "OLLAMA_HOST").then(|| "box:9".to_owned());
-    let urls: Vec<String> = probes(&Catalogue::built_in(), &lookup).into_iter().map(|probe| probe.url).collect();
+    let urls: Vec<String> = probes_to_try(&Catalogue::built_in(), &lookup).into_iter().map(|probe| probe.url).collect();
     let wanted = [
         "http://box:9/api/tags",
         "http://127.0.0.1:1234/v1/models",

@@ -55,7 +55,7 @@ async fn answer(model: &dyn Model) -> (String, Option<ModelStop>, Option<ModelEr
         Err(error) => return (String::new(), None, Some(error)),
     };
     let (mut text, mut stop) = (String::new(), None);
-    while let Some(batch) = stream.next().await {
+    while let Some(batch) = stream.next_batch().await {
         let events = match batch {
             Ok(events) => events,
             Err(error) => return (text, stop, Some(error)),
@@ -234,7 +234,7 @@ async fn dropping_the_stream_closes_the_connection_at_once() {
     let first = TEXT.split_inclusive("\n\n").next().unwrap();
     let mut server = Server::start(vec![hanging(ok(first))]).await;
     let mut stream = model(&server).stream(request()).await.unwrap();
-    assert!(stream.next().await.unwrap().is_ok());
+    assert!(stream.next_batch().await.unwrap().is_ok());
     drop(stream);
     server.hung_up().await;
 }

@@ -33,13 +33,13 @@ fn info() -> ModelInfo {
 
 /// All events, and the error that ended them.
 fn decode(wire: Wire, pieces: &[&[u8]]) -> (Vec<ModelEvent>, Option<ModelError>) {
-    let (mut decoder, mut events) = (wire.decoder(&info()), Vec::new());
+    let (mut decoder, mut events) = (wire.new_decoder(&info()), Vec::new());
     for piece in pieces {
-        if let Err(error) = decoder.feed(piece, &mut events) {
+        if let Err(error) = decoder.feed_bytes(piece, &mut events) {
             return (events, Some(error));
         }
     }
-    let error = decoder.finish(&mut events).err();
+    let error = decoder.finish_stream(&mut events).err();
     (events, error)
 }
 

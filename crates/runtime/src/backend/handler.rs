@@ -89,38 +89,38 @@ impl Turn {
     }
 
     /// What is asked.
-    pub fn prompt(&self) -> &[Part] {
+    pub fn prompt_parts(&self) -> &[Part] {
         &self.prompt
     }
 
     /// What was said before, by anybody.
-    pub fn history(&self) -> &[Arc<Message>] {
+    pub fn earlier_messages(&self) -> &[Arc<Message>] {
         &self.history
     }
 
     /// Says something: the open message grows.
-    pub async fn say(&self, text: impl Into<String>) -> Result<(), Stop> {
-        self.report(Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: text.into() }])).await
+    pub async fn send_text(&self, text: impl Into<String>) -> Result<(), Stop> {
+        self.send_report(Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: text.into() }])).await
     }
 
     /// Thinks aloud: the open message grows.
-    pub async fn think(&self, text: impl Into<String>) -> Result<(), Stop> {
-        self.report(Report::Deltas(vec![Delta { growth: DeltaKind::Thought, text: text.into() }])).await
+    pub async fn send_thought(&self, text: impl Into<String>) -> Result<(), Stop> {
+        self.send_report(Report::Deltas(vec![Delta { growth: DeltaKind::Thought, text: text.into() }])).await
     }
 
     /// Closes the open message, with parts that do not grow.
-    pub async fn finish(&self, tail: Vec<Part>) -> Result<(), Stop> {
-        self.report(Report::MessageDone { tail, native: None, interrupted: false }).await
+    pub async fn finish_message(&self, tail: Vec<Part>) -> Result<(), Stop> {
+        self.send_report(Report::MessageDone { tail, native: None, interrupted: false }).await
     }
 
     /// Says a whole message.
-    pub async fn send(&self, parts: Vec<Part>) -> Result<(), Stop> {
-        self.report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
-        self.finish(parts).await
+    pub async fn send_message(&self, parts: Vec<Part>) -> Result<(), Stop> {
+        self.send_report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
+        self.finish_message(parts).await
     }
 
     /// Tells anything else, unless it was told before an answer.
-    pub async fn report(&self, report: Report) -> Result<(), Stop> {
+    pub async fn send_report(&self, report: Report) -> Result<(), Stop> {
         if self.given < self.answers.len() {
             return Ok(());
         }
@@ -128,17 +128,17 @@ impl Turn {
     }
 
     /// Asks a person. The answer may come much later: until then the run costs nothing.
-    pub async fn ask(&mut self, question: Question) -> Result<Reply, Stop> {
+    pub async fn ask_question(&mut self, question: Question) -> Result<Reply, Stop> {
         if let Some(reply) = self.answers.get(self.given).cloned() {
             self.given += 1;
             return Ok(reply);
         }
-        self.report(Report::Asked(question)).await?;
+        self.send_report(Report::Asked(question)).await?;
         Err(Stop::Asked)
     }
 
     /// Waits. A cancelled run does not wait on.
-    pub async fn pause(&self, time: Duration) {
+    pub async fn pause_for(&self, time: Duration) {
         if self.given >= self.answers.len() {
             tokio::time::sleep(time).await;
         }

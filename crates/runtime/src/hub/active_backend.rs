@@ -13,7 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::commit_queue::OnCommitted;
 use super::session_task::LiveSession;
-use super::{lock, rebuild};
+use super::{lock_mutex, rebuild};
 use crate::backend::{BackendRun, RunStart};
 
 /// Reports in flight from a back-end. Each may hold many deltas.
@@ -96,7 +96,7 @@ impl ActiveBackend {
     }
 
     /// When a cancelled back-end has had its time.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(super) fn cancel_deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
@@ -147,7 +147,7 @@ impl LiveSession {
             return Ok(());
         }
         let context = self.load_context().await?;
-        let client_resources = lock(&self.hub.client_resources).get(&run).cloned().unwrap_or_default();
+        let client_resources = lock_mutex(&self.hub.client_resources).get(&run).cloned().unwrap_or_default();
         let (orders, orders_in) = mpsc::channel(ORDER_CAPACITY);
         let (reports_out, reports) = mpsc::channel(REPORT_CAPACITY);
         let stop = CancellationToken::new();
@@ -178,7 +178,7 @@ impl LiveSession {
         if cancelled {
             self.active_backend.deadline = None;
             self.machine.handle_backend_exit(
-                &mut MachineContext { at: clock::now(), ids: &mut SystemIds },
+                &mut MachineContext { at: clock::current_time(), ids: &mut SystemIds },
                 run,
                 "cancelled",
             );
@@ -202,9 +202,9 @@ impl LiveSession {
 
     /// What waited for a commit may go now.
     pub(super) async fn on_committed(&mut self, mut after: OnCommitted) -> Result<(), StoreError> {
-        after.acknowledge();
+        after.acknowledge_all();
         for run in after.ended.drain(..) {
-            lock(&self.hub.client_resources).remove(&run);
+            lock_mutex(&self.hub.client_resources).remove(&run);
         }
         for order in after.orders.drain(..) {
             self.dispatch_order(order).await?;
@@ -213,7 +213,7 @@ impl LiveSession {
     }
 
     pub(super) async fn handle_backend_event(&mut self, heard: BackendEvent) {
-        let (at, mut ids) = (clock::now(), SystemIds);
+        let (at, mut ids) = (clock::current_time(), SystemIds);
         match heard {
             BackendEvent::Reports(run, reports) => {
                 for report in reports {

@@ -57,7 +57,7 @@ impl CommitQueue {
     }
 
     /// Of a session whose first append makes it, with these names.
-    pub(super) fn unsaved(session: SessionId, aliases: Vec<Alias>) -> Self {
+    pub(super) fn for_new_session(session: SessionId, aliases: Vec<Alias>) -> Self {
         Self { unsaved: Some(aliases), ..Self::new(session, Epoch::FIRST, Seq::ZERO) }
     }
 
@@ -74,7 +74,7 @@ impl CommitQueue {
                     if let Some(context) = context {
                         context.apply(&entry);
                     }
-                    self.next.push(entry);
+                    self.next.push_entry(entry);
                 }
                 Effect::Order { when: OrderTiming::Immediately, order } => at_once.push(order),
                 Effect::Order { when, order } => self.next.push_order(when, order),
@@ -84,7 +84,7 @@ impl CommitQueue {
     }
 
     /// Tells the caller once everything that was taken in so far is stored.
-    pub(super) fn acknowledge(&mut self, ack: Ack, accepted: Accepted, reply: Reply<Accepted>) {
+    pub(super) fn acknowledge_command(&mut self, ack: Ack, accepted: Accepted, reply: Reply<Accepted>) {
         if ack == Ack::Synced {
             self.next.sync = Durability::Barrier;
         }
@@ -98,7 +98,7 @@ impl CommitQueue {
         }
         let NextAppend { entries, sync, after } = std::mem::take(&mut self.next);
         let mut append = Append::new(self.session, self.epoch, entries, sync);
-        append.snapshot = self.snapshot(view, &append.entries);
+        append.snapshot = self.snapshot_if_due(view, &append.entries);
         if after.acks.is_empty() {
             append.busy_timeout = BusyTimeout::Long;
         }
@@ -135,7 +135,7 @@ impl CommitQueue {
                 Ok(after)
             }
             Err(error) => {
-                after.refuse(&error);
+                after.refuse_all(&error);
                 Err(error)
             }
         }
@@ -156,7 +156,7 @@ impl CommitQueue {
         &self.next.entries
     }
 
-    fn snapshot(&mut self, view: &SessionView, entries: &[Entry]) -> Option<Snapshot> {
+    fn snapshot_if_due(&mut self, view: &SessionView, entries: &[Entry]) -> Option<Snapshot> {
         let last = entries.last()?.seq;
         if last.0 - self.snapshot_at.0 < SNAPSHOT_EVERY || last != view.head {
             return None;
@@ -168,7 +168,7 @@ impl CommitQueue {
 }
 
 impl NextAppend {
-    fn push(&mut self, entry: Entry) {
+    fn push_entry(&mut self, entry: Entry) {
         if let (Event::RunEnded { .. }, Some(run)) = (&entry.event, entry.run) {
             // The end of a run is what a prompt's answer acknowledges.
             self.sync = Durability::Barrier;
@@ -197,13 +197,13 @@ impl Default for NextAppend {
 
 impl OnCommitted {
     /// A caller that has left does not mind.
-    pub(super) fn acknowledge(&mut self) {
+    pub(super) fn acknowledge_all(&mut self) {
         for (accepted, reply) in self.acks.drain(..) {
             drop(reply.send(Ok(accepted)));
         }
     }
 
-    fn refuse(self, error: &StoreError) {
+    fn refuse_all(self, error: &StoreError) {
         for (_, reply) in self.acks {
             drop(reply.send(Err(HubError::Store(error.clone()))));
         }

@@ -44,7 +44,7 @@ impl Follower {
     }
 
     /// What is added after this place.
-    pub(super) fn live(store: Arc<dyn Store>, session: SessionId, after: Seq) -> Self {
+    pub(super) fn starting_after(store: Arc<dyn Store>, session: SessionId, after: Seq) -> Self {
         Self { caught_up: true, ..Self::new(store, session, after, DeltaForm::Exact) }
     }
 
@@ -54,7 +54,7 @@ impl Follower {
     }
 
     /// The last entry given.
-    pub fn position(&self) -> Seq {
+    pub fn last_seq(&self) -> Seq {
         self.at
     }
 
@@ -70,7 +70,7 @@ impl Follower {
     ///
     /// A store that is busy is waited for: whoever follows is not told of errors that pass, and would never hear of the
     /// session again if it let go of it because of one.
-    pub async fn next(&mut self) -> Result<Option<Batch>, StoreError> {
+    pub async fn next_batch(&mut self) -> Result<Option<Batch>, StoreError> {
         while !self.caught_up {
             match self.next_stored_patiently().await? {
                 Some(batch) => return Ok(Some(batch)),
@@ -80,7 +80,7 @@ impl Follower {
         loop {
             match self.tail.next(self.at).await {
                 TailEvent::Live(fresh) => {
-                    self.at = fresh.last();
+                    self.at = fresh.last_seq();
                     return Ok(Some(Batch::Live(fresh)));
                 }
                 TailEvent::Behind => {
@@ -117,10 +117,10 @@ fn wait_before_retry<T>(read: &Result<T, StoreError>, retry: &mut Duration) -> O
 
 impl Batch {
     /// The entries in order, in pieces. The first piece may begin with entries that were given before.
-    pub fn slices(&self) -> Box<dyn Iterator<Item = &[Entry]> + Send + '_> {
+    pub fn entry_slices(&self) -> Box<dyn Iterator<Item = &[Entry]> + Send + '_> {
         match self {
             Self::Stored(entries) => Box::new(std::iter::once(entries.as_slice())),
-            Self::Live(fresh) => Box::new(fresh.batches()),
+            Self::Live(fresh) => Box::new(fresh.entry_batches()),
         }
     }
 

@@ -34,7 +34,7 @@ impl IdleSession {
         Self { session, epoch, context }
     }
 
-    fn bytes(&self) -> usize {
+    fn size_in_bytes(&self) -> usize {
         let context = self.context.as_ref().map_or(0, Context::message_bytes);
         size_of::<Self>() + ENTRY_BYTES + self.session.view().approximate_bytes() + context
     }
@@ -63,36 +63,36 @@ impl IdleCache {
     /// Keeps a session, and returns what has to go for it: the caller drops that without the lock, since dropping a
     /// long conversation takes a while.
     #[must_use]
-    pub(super) fn put(&mut self, mut idle: IdleSession) -> Vec<IdleSession> {
-        let mut gone: Vec<IdleSession> = self.take(idle.id()).into_iter().collect();
-        if idle.bytes() > self.max_bytes {
+    pub(super) fn put_session(&mut self, mut idle: IdleSession) -> Vec<IdleSession> {
+        let mut gone: Vec<IdleSession> = self.take_session(idle.id()).into_iter().collect();
+        if idle.size_in_bytes() > self.max_bytes {
             // Its view, which clients ask for, is small: only the conversation is read again.
             idle.context = None;
         }
         self.inserted += 1;
-        let (id, bytes) = (idle.id(), idle.bytes());
+        let (id, bytes) = (idle.id(), idle.size_in_bytes());
         self.bytes += bytes;
         self.order.insert(self.inserted, id);
         self.idle.insert(id, (self.inserted, bytes, idle));
         while self.idle.len() > MAX_SESSIONS || self.bytes > self.max_bytes {
             let Some(coldest) = self.order.first_key_value().map(|(_, id)| *id) else { break };
-            gone.extend(self.take(coldest));
+            gone.extend(self.take_session(coldest));
         }
         gone
     }
 
-    pub(super) fn take(&mut self, session: SessionId) -> Option<IdleSession> {
+    pub(super) fn take_session(&mut self, session: SessionId) -> Option<IdleSession> {
         let (inserted, bytes, idle) = self.idle.remove(&session)?;
         self.order.remove(&inserted);
         self.bytes -= bytes;
         Some(idle)
     }
 
-    pub(super) fn view(&self, session: SessionId) -> Option<SessionView> {
+    pub(super) fn cached_view(&self, session: SessionId) -> Option<SessionView> {
         self.idle.get(&session).map(|(_, _, idle)| idle.session.view().clone())
     }
 
-    pub(super) fn stats(&self) -> CacheStats {
+    pub(super) fn cache_stats(&self) -> CacheStats {
         CacheStats { sessions: self.idle.len(), bytes: self.bytes, limit: self.max_bytes }
     }
 }

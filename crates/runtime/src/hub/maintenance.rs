@@ -27,7 +27,7 @@ impl Hub {
             let Some(last) = page.last() else { return Ok(woken) };
             after = Some((last.run, last.session));
             for row in page.iter().filter(|row| row.state != RunState::Awaiting) {
-                self.inner.deliver(row.session, SessionRequest::Wake).await;
+                self.inner.deliver_request(row.session, SessionRequest::Wake).await;
                 woken += 1;
             }
         }
@@ -54,7 +54,7 @@ impl Hub {
     }
 
     /// Lets runs come to an end for so long, then leaves the rest to the next start.
-    pub async fn drain(&self, grace: Duration) {
+    pub async fn drain_sessions(&self, grace: Duration) {
         self.refuse_new_work();
         self.inner.tracker.close();
         if tokio::time::timeout(grace, self.inner.tracker.wait()).await.is_err() {
@@ -73,7 +73,7 @@ impl Hub {
 /// In small pieces, so that nobody waits long for the writer.
 async fn maintain_store(store: &dyn Store) {
     loop {
-        match store.maintain(clock::now()).await {
+        match store.maintain(clock::current_time()).await {
             Ok(done) if done.more => tokio::task::yield_now().await,
             Ok(_) | Err(StoreError::Closed) => return,
             Err(error) => return tracing::warn!(%error, "the log was not tidied"),

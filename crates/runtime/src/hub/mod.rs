@@ -154,7 +154,7 @@ impl Hub {
     }
 
     /// For those whom it keeps itself.
-    pub fn weak(&self) -> WeakHub {
+    pub fn downgrade(&self) -> WeakHub {
         WeakHub(Arc::downgrade(&self.inner))
     }
 
@@ -169,7 +169,7 @@ impl Hub {
     }
 
     /// Begins a session; it is stored when this returns.
-    pub async fn create(
+    pub async fn create_session(
         &self,
         caller: &Caller,
         birth: SessionInit,
@@ -178,15 +178,18 @@ impl Hub {
         authorize::authorize_creation(caller, &birth, (self.inner.default_policy)())?;
         self.inner.check_not_draining()?;
         let id = birth.session;
-        let mut session = Session::create(clock::now(), birth);
+        let mut session = Session::create(clock::current_time(), birth);
         let Some(Effect::Append(entry)) = session.poll_effect() else { return Err(HubError::Gone(id)) };
         let mut context = rebuild::empty_context(session.view());
         context.apply(&entry);
         let append = Append::new(id, Epoch::FIRST, vec![entry], Durability::Barrier);
         self.inner.store.create(append, aliases).await?;
         let view = session.view().clone();
-        let evicted =
-            lock(&self.inner.idle_cache).put(idle_cache::IdleSession::new(session, Epoch::FIRST, Some(context)));
+        let evicted = lock_mutex(&self.inner.idle_cache).put_session(idle_cache::IdleSession::new(
+            session,
+            Epoch::FIRST,
+            Some(context),
+        ));
         drop(evicted);
         self.inner.backend.session_opened(&view).await;
         Ok(view)
@@ -204,7 +207,7 @@ impl Hub {
     ) -> StartedSession {
         let id = birth.session;
         let allowed = authorize::authorize_creation(caller, &birth, (self.inner.default_policy)());
-        let session = Session::create(clock::now(), birth);
+        let session = Session::create(clock::current_time(), birth);
         let view = session.view().clone();
         let follower = Follower::for_unsaved(Arc::clone(&self.inner.store), id);
         let (reply, answer) = oneshot::channel();
@@ -214,7 +217,12 @@ impl Hub {
         {
             Ok(()) => {
                 let first = SessionRequest::Command { caller: Box::new(caller.clone()), command: prompt, ack, reply };
-                self.inner.start_task(&mut lock(&self.inner.tasks), id, Some((Box::new(session), aliases)), first);
+                self.inner.start_task(
+                    &mut lock_mutex(&self.inner.tasks),
+                    id,
+                    Some((Box::new(session), aliases)),
+                    first,
+                );
             }
             Err(refused) => drop(reply.send(Err(refused))),
         }
@@ -223,14 +231,14 @@ impl Hub {
     }
 
     /// Carries out a command; it is stored when this returns.
-    pub async fn command(
+    pub async fn execute_command(
         &self,
         caller: &Caller,
         session: SessionId,
         command: Command,
         ack: Ack,
     ) -> Result<Accepted, HubError> {
-        self.submit(caller, session, command, ack, ClientResources::default()).await.await
+        self.submit_command(caller, session, command, ack, ClientResources::default()).await.await
     }
 
     /// Hands a command to its session, with what the caller lends to the run that it begins.
@@ -238,7 +246,7 @@ impl Hub {
     /// Commands of one caller reach the session in the order in which these calls return; what became of each is
     /// told by the future that is given back. Whether the caller may is decided by the session's task, which has the
     /// settings that the command changes: nobody can change them in between.
-    pub async fn submit(
+    pub async fn submit_command(
         &self,
         caller: &Caller,
         session: SessionId,
@@ -250,7 +258,10 @@ impl Hub {
         match self.attach_client_resources(caller, &command, client_resources) {
             Ok(()) => {
                 self.inner
-                    .deliver(session, SessionRequest::Command { caller: Box::new(caller.clone()), command, ack, reply })
+                    .deliver_request(
+                        session,
+                        SessionRequest::Command { caller: Box::new(caller.clone()), command, ack, reply },
+                    )
                     .await
             }
             Err(refused) => drop(reply.send(Err(refused))),
@@ -270,27 +281,27 @@ impl Hub {
         self.inner.check_not_draining()?;
         if client_resources.host.is_some() || client_resources.keys.is_some() {
             // Who sends the same run again does not take it over.
-            lock(&self.inner.client_resources).entry(*run).or_insert(client_resources);
+            lock_mutex(&self.inner.client_resources).entry(*run).or_insert(client_resources);
         }
         Ok(())
     }
 
     /// What the session is now.
-    pub async fn view(&self, session: SessionId) -> Result<SessionView, HubError> {
-        if let Some(view) = lock(&self.inner.idle_cache).view(session) {
+    pub async fn session_view(&self, session: SessionId) -> Result<SessionView, HubError> {
+        if let Some(view) = lock_mutex(&self.inner.idle_cache).cached_view(session) {
             return Ok(view);
         }
-        if !lock(&self.inner.tasks).contains_key(&session) {
+        if !lock_mutex(&self.inner.tasks).contains_key(&session) {
             return Ok(rebuild::rebuild_view(&*self.inner.store, session, Seq(u64::MAX)).await?);
         }
         let (reply, answer) = oneshot::channel();
-        self.inner.deliver(session, SessionRequest::View(reply)).await;
+        self.inner.deliver_request(session, SessionRequest::View(reply)).await;
         answer.await.unwrap_or(Err(HubError::Gone(session)))
     }
 
     /// What the session's log says: nothing that waits for its commit is in it, so that live begins at its head.
     pub async fn stored_view(&self, session: SessionId) -> Result<SessionView, HubError> {
-        if let Some(view) = lock(&self.inner.idle_cache).view(session) {
+        if let Some(view) = lock_mutex(&self.inner.idle_cache).cached_view(session) {
             return Ok(view);
         }
         let head = self.inner.store.head(session).await?;
@@ -300,7 +311,7 @@ impl Hub {
     /// The session, if this principal may see it. Another's is as unknown as none, also after it was deleted.
     pub async fn view_for(&self, session: SessionId, principal: &Principal) -> Result<SessionView, HubError> {
         let unknown = HubError::from(StoreError::NotFound(session));
-        match self.view(session).await {
+        match self.session_view(session).await {
             Ok(view) if view.owner == *principal => Ok(view),
             Ok(_) => Err(unknown),
             Err(deleted @ HubError::Store(StoreError::Deleted(_))) => {
@@ -312,14 +323,14 @@ impl Hub {
     }
 
     /// Follows a session's log after a place.
-    pub fn follow(&self, session: SessionId, after: Seq, form: DeltaForm) -> Follower {
+    pub fn follow_session(&self, session: SessionId, after: Seq, form: DeltaForm) -> Follower {
         Follower::new(Arc::clone(&self.inner.store), session, after, form)
     }
 
     /// Follows what is added to a session's log after a place that its view has reached. Nothing is read before
     /// something is added.
     pub fn follow_live(&self, session: SessionId, after: Seq) -> Follower {
-        Follower::live(Arc::clone(&self.inner.store), session, after)
+        Follower::starting_after(Arc::clone(&self.inner.store), session, after)
     }
 
     /// The view right after a place, for a reader who begins there.
@@ -328,12 +339,12 @@ impl Hub {
     }
 
     /// Cancels what runs, then removes the session.
-    pub async fn delete(&self, caller: &Caller, session: SessionId) -> Result<(), HubError> {
+    pub async fn delete_session(&self, caller: &Caller, session: SessionId) -> Result<(), HubError> {
         caller.may_prompt()?;
         let view = self.view_for(session, &caller.principal).await?;
         self.inner.backend.session_closing(&view).await;
         let (reply, answer) = oneshot::channel();
-        self.inner.deliver(session, SessionRequest::Delete(reply)).await;
+        self.inner.deliver_request(session, SessionRequest::Delete(reply)).await;
         answer.await.unwrap_or(Err(HubError::Gone(session)))?;
         (self.inner.on_deleted)(session).await;
         self.inner.deleted.notify_one();
@@ -347,12 +358,12 @@ impl Hub {
 
     /// How many sessions have a task: those that run, and those that were just spoken to.
     pub fn active_sessions(&self) -> usize {
-        lock(&self.inner.tasks).len()
+        lock_mutex(&self.inner.tasks).len()
     }
 
     /// How full the cache of idle sessions is.
     pub fn cache_stats(&self) -> CacheStats {
-        lock(&self.inner.idle_cache).stats()
+        lock_mutex(&self.inner.idle_cache).cache_stats()
     }
 
     /// True if this run was accepted before, however long ago. For ids that callers choose.
@@ -368,7 +379,7 @@ impl Inner {
     }
 
     /// Hands something to the session's task, which is started if there is none.
-    async fn deliver(self: &Arc<Self>, session: SessionId, mut request: SessionRequest) {
+    async fn deliver_request(self: &Arc<Self>, session: SessionId, mut request: SessionRequest) {
         while let Some((back, full)) = self.try_deliver(session, request) {
             request = back;
             drop(full.reserve().await); // there is room, or the task is over: either way it is worth another try
@@ -383,7 +394,7 @@ impl Inner {
         session: SessionId,
         request: SessionRequest,
     ) -> Option<(SessionRequest, mpsc::Sender<SessionRequest>)> {
-        let mut tasks = lock(&self.tasks);
+        let mut tasks = lock_mutex(&self.tasks);
         let Some(inbox) = tasks.get(&session).filter(|inbox| !inbox.is_closed()) else {
             self.start_task(&mut tasks, session, None, request);
             return None;
@@ -404,20 +415,20 @@ impl Inner {
         let sent = sender.try_send(first);
         debug_assert!(sent.is_ok(), "a new inbox has room");
         tasks.insert(session, sender);
-        self.tracker.spawn(SessionTask::new(Arc::clone(self), session, unsaved, inbox).run());
+        self.tracker.spawn(SessionTask::new(Arc::clone(self), session, unsaved, inbox).run_until_idle());
     }
 
     /// Takes the task off the list and keeps its session warm, unless something waits for it.
     ///
     /// Both under one lock: whoever starts the next task finds either this one or its warm session.
     fn retire_task(&self, live: LiveSession, inbox: &mut mpsc::Receiver<SessionRequest>) -> Option<LiveSession> {
-        let mut tasks = lock(&self.tasks);
+        let mut tasks = lock_mutex(&self.tasks);
         if !inbox.is_empty() {
             return Some(live);
         }
         inbox.close();
         tasks.remove(&live.id());
-        let evicted = lock(&self.idle_cache).put(live.into_idle());
+        let evicted = lock_mutex(&self.idle_cache).put_session(live.into_idle());
         drop(tasks);
         drop(evicted);
         None
@@ -425,6 +436,6 @@ impl Inner {
 }
 
 /// A panic while the lock was held leaves nothing half done here.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

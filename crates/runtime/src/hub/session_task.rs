@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::active_backend::{ActiveBackend, Running, wait_until};
 use super::commit_queue::CommitQueue;
 use super::idle_cache::IdleSession;
-use super::{Ack, HubError, Inner, lock, rebuild};
+use super::{Ack, HubError, Inner, lock_mutex, rebuild};
 
 /// How long to wait before a session whose commit failed is picked up again.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -60,29 +60,29 @@ impl SessionTask {
         Self { hub, id, unsaved, inbox }
     }
 
-    pub(super) async fn run(mut self) {
+    pub(super) async fn run_until_idle(mut self) {
         let live = match self.unsaved.take() {
             Some((session, aliases)) => Ok(LiveSession::from_unsaved(&self.hub, *session, aliases)),
             None => LiveSession::open(&self.hub, self.id).await,
         };
         let result = match live {
-            Ok(live) => live.run(&mut self.inbox).await,
+            Ok(live) => live.handle_requests(&mut self.inbox).await,
             Err(error) => Err(error),
         };
         if let Err(error) = result {
-            self.fail(error).await;
+            self.fail_requests(error).await;
         }
     }
 
     /// Nothing of what failed was stored or shown. Whoever waits is told, and the log is read again.
-    async fn fail(mut self, error: StoreError) {
-        lock(&self.hub.tasks).remove(&self.id);
+    async fn fail_requests(mut self, error: StoreError) {
+        lock_mutex(&self.hub.tasks).remove(&self.id);
         self.inbox.close();
         while let Some(request) = self.inbox.recv().await {
             if let SessionRequest::Command { command: Command::Prompt { run, .. }, .. } = &request {
-                lock(&self.hub.client_resources).remove(run);
+                lock_mutex(&self.hub.client_resources).remove(run);
             }
-            request.refuse(&error);
+            request.refuse_request(&error);
         }
         let lost = matches!(error, StoreError::NotFound(_) | StoreError::Deleted(_) | StoreError::Closed);
         if lost {
@@ -93,7 +93,7 @@ impl SessionTask {
             let (hub, id) = (Arc::clone(&self.hub), self.id);
             self.hub.tracker.spawn(async move {
                 tokio::select! {
-                () = tokio::time::sleep(RETRY_AFTER_FAILURE) => hub.deliver(id, SessionRequest::Wake).await,
+                () = tokio::time::sleep(RETRY_AFTER_FAILURE) => hub.deliver_request(id, SessionRequest::Wake).await,
                 () = hub.stop.cancelled() => {}
                 }
             });
@@ -104,14 +104,14 @@ impl SessionTask {
 impl LiveSession {
     /// From the idle cache, or from the log: then whatever was open there is picked up.
     async fn open(hub: &Arc<Inner>, id: SessionId) -> Result<Self, StoreError> {
-        let idle = lock(&hub.idle_cache).take(id);
+        let idle = lock_mutex(&hub.idle_cache).take_session(id);
         if let Some(IdleSession { session, epoch, context }) = idle {
             return Ok(Self::new(hub, session, epoch, ActiveBackend::new(context)));
         }
         let claim = hub.store.claim(id).await?;
         let view = rebuild::rebuild_view(&*hub.store, id, claim.head).await?;
         let mut session = Session::restore(view);
-        session.recover(&mut MachineContext { at: clock::now(), ids: &mut SystemIds }, &hub.recovery);
+        session.recover(&mut MachineContext { at: clock::current_time(), ids: &mut SystemIds }, &hub.recovery);
         Ok(Self::new(hub, session, claim.epoch, ActiveBackend::new(None)))
     }
 
@@ -122,32 +122,32 @@ impl LiveSession {
 
     /// A session that its first append makes.
     fn from_unsaved(hub: &Arc<Inner>, machine: Session, aliases: Vec<Alias>) -> Self {
-        let commit_queue = CommitQueue::unsaved(machine.view().session, aliases);
+        let commit_queue = CommitQueue::for_new_session(machine.view().session, aliases);
         let active_backend = ActiveBackend::new(Some(rebuild::empty_context(machine.view())));
         Self { hub: Arc::clone(hub), machine, commit_queue, active_backend, deleting: None }
     }
 
-    async fn run(mut self, inbox: &mut mpsc::Receiver<SessionRequest>) -> Result<(), StoreError> {
+    async fn handle_requests(mut self, inbox: &mut mpsc::Receiver<SessionRequest>) -> Result<(), StoreError> {
         let hub = Arc::clone(&self.hub);
         // What is there already goes with the first append.
         while let Ok(request) = inbox.try_recv() {
             self.handle_request(request);
         }
         loop {
-            self.settle().await?;
+            self.apply_effects_and_commit().await?;
             if self.is_idle() {
                 if let Some(reply) = self.deleting.take() {
-                    return self.delete(inbox, reply).await;
+                    return self.delete_session(inbox, reply).await;
                 }
                 match hub.retire_task(self, inbox) {
                     Some(live) => self = live,
                     None => return Ok(()),
                 }
             }
-            let deadline = self.active_backend.deadline();
+            let deadline = self.active_backend.cancel_deadline();
             tokio::select! {
             biased;
-            () = hub.stop.cancelled() => return self.commit_queue.finish_append().await.map(|mut after| after.acknowledge()),
+            () = hub.stop.cancelled() => return self.commit_queue.finish_append().await.map(|mut after| after.acknowledge_all()),
             landed = self.commit_queue.append_done(), if self.commit_queue.is_in_flight() => self.on_committed(landed?).await?,
             Some(request) = inbox.recv() => self.handle_request(request),
             report = self.active_backend.next_event(), if self.commit_queue.has_room() => self.handle_backend_event(report).await,
@@ -161,7 +161,7 @@ impl LiveSession {
     }
 
     /// Takes the machine's effects, sends what may go now, and writes what is new.
-    pub(super) async fn settle(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn apply_effects_and_commit(&mut self) -> Result<(), StoreError> {
         let begun = self.apply_effects().await?;
         if begun && !self.commit_queue.is_in_flight() {
             self.take_ready_reports().await?;
@@ -207,12 +207,12 @@ impl LiveSession {
             SessionRequest::Command { caller, command, ack, reply } => {
                 let run = if let Command::Prompt { run, .. } = &command { Some(*run) } else { None };
                 match self.handle_command(&caller, command) {
-                    Ok(accepted) => self.commit_queue.acknowledge(ack, accepted, reply),
+                    Ok(accepted) => self.commit_queue.acknowledge_command(ack, accepted, reply),
                     Err(refused) => drop(reply.send(Err(refused))),
                 }
                 // A run that was refused, or is over already, has no end at which this would be given back.
                 if let Some(run) = run.filter(|run| !self.machine.view().is_run_open(*run)) {
-                    lock(&self.hub.client_resources).remove(&run);
+                    lock_mutex(&self.hub.client_resources).remove(&run);
                 }
             }
             SessionRequest::View(reply) => drop(reply.send(Ok(self.machine.view().clone()))),
@@ -231,7 +231,9 @@ impl LiveSession {
             return Err(StoreError::NotFound(view.session).into());
         }
         authorize::authorize_command(caller, view, &command)?;
-        Ok(self.machine.handle_command(&mut MachineContext { at: clock::now(), ids: &mut SystemIds }, command)?)
+        Ok(self
+            .machine
+            .handle_command(&mut MachineContext { at: clock::current_time(), ids: &mut SystemIds }, command)?)
     }
 
     fn cancel_all_runs(&mut self) {
@@ -240,18 +242,25 @@ impl LiveSession {
         for run in queued.into_iter().map(Some).chain([None]) {
             let cancel = Command::Cancel { run, origin: by.clone() };
             // A run that ended in the meantime is not there to cancel.
-            drop(self.machine.handle_command(&mut MachineContext { at: clock::now(), ids: &mut SystemIds }, cancel));
+            drop(
+                self.machine
+                    .handle_command(&mut MachineContext { at: clock::current_time(), ids: &mut SystemIds }, cancel),
+            );
         }
     }
 
-    async fn delete(self, inbox: &mut mpsc::Receiver<SessionRequest>, reply: Reply<()>) -> Result<(), StoreError> {
+    async fn delete_session(
+        self,
+        inbox: &mut mpsc::Receiver<SessionRequest>,
+        reply: Reply<()>,
+    ) -> Result<(), StoreError> {
         let id = self.id();
-        let deleted = self.hub.store.delete(id, clock::now()).await;
+        let deleted = self.hub.store.delete(id, clock::current_time()).await;
         drop(reply.send(deleted.clone().map_err(HubError::from)));
-        lock(&self.hub.tasks).remove(&id);
+        lock_mutex(&self.hub.tasks).remove(&id);
         inbox.close();
         while let Some(request) = inbox.recv().await {
-            request.refuse(&StoreError::NotFound(id));
+            request.refuse_request(&StoreError::NotFound(id));
         }
         Ok(())
     }
@@ -261,7 +270,7 @@ impl LiveSession {
         if let Some(Running { run, .. }) = self.active_backend.stop() {
             let mut ids = SystemIds;
             self.machine.handle_backend_exit(
-                &mut MachineContext { at: clock::now(), ids: &mut ids },
+                &mut MachineContext { at: clock::current_time(), ids: &mut ids },
                 run,
                 "it did not stop in time",
             );
@@ -270,7 +279,7 @@ impl LiveSession {
 }
 
 impl SessionRequest {
-    fn refuse(self, error: &StoreError) {
+    fn refuse_request(self, error: &StoreError) {
         let error = HubError::from(error.clone());
         match self {
             Self::Command { reply, .. } => drop(reply.send(Err(error))),

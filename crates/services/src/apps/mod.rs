@@ -130,7 +130,7 @@ impl AppSummary {
         json!({
             "uri": format!("ui://apps/{}", self.name), "name": self.name, "description": self.description,
             "mimeType": "text/html;profile=mcp-app", "mcpServers": ["apps"], "version": self.version,
-            "updatedAt": crate::times::rfc3339(self.at),
+            "updatedAt": crate::times::format_rfc3339(self.at),
         })
     }
 }

@@ -65,7 +65,7 @@ impl FactState for ArtifactIndex {
         self.kept.iter().flat_map(saved).collect()
     }
 
-    fn size(&self) -> usize {
+    fn approximate_fact_count(&self) -> usize {
         self.len()
     }
 }

@@ -98,12 +98,12 @@ impl Artifacts {
         self.store_content(&content, &body).await?;
         let log = self.index_log(scope);
         for _ in 0..MAX_SAVE_ATTEMPTS {
-            let mut index = log.read().await?;
+            let mut index = log.read_folded().await?;
             if index.state.len() >= MAX_VERSIONS {
                 break;
             }
             log.compact_if_long(&mut index).await?;
-            let at = clock::now();
+            let at = clock::current_time();
             let number = index.state.next_version(&name);
             let version =
                 SavedVersion { number, mime: mime.clone(), metadata: metadata.clone(), at, content: content.clone() };
@@ -150,13 +150,13 @@ impl Artifacts {
     /// Takes a name and all its versions away; false if there was none.
     pub async fn delete(&self, scope: &ArtifactScope, name: &str) -> Result<bool, ArtifactError> {
         let log = self.index_log(scope);
-        let mut index = log.read().await?;
+        let mut index = log.read_folded().await?;
         let versions = index.state.versions(name).to_vec();
         if versions.is_empty() {
             return Ok(false);
         }
         log.compact_if_long(&mut index).await?;
-        log.append(&ArtifactFact::Deleted { name: name.to_owned() }).await?;
+        log.append_fact(&ArtifactFact::Deleted { name: name.to_owned() }).await?;
         self.delete_contents(versions.iter()).await?;
         Ok(true)
     }
@@ -189,7 +189,7 @@ impl Artifacts {
     }
 
     async fn read_index(&self, scope: &ArtifactScope) -> Result<ArtifactIndex, StoreError> {
-        Ok(self.index_log(scope).read().await?.state)
+        Ok(self.index_log(scope).read_folded().await?.state)
     }
 
     fn index_log(&self, scope: &ArtifactScope) -> FactLog<ArtifactIndex> {
@@ -199,7 +199,7 @@ impl Artifacts {
     /// A log of one fact. The index that points to it is written behind a barrier, which makes this safe as well.
     async fn store_content(&self, scope: &str, content: &ArtifactContent) -> Result<(), StoreError> {
         let fact = serde_json::to_value(content).map_err(|error| StoreError::Invalid(error.to_string()))?;
-        let append = ScopeAppend { scope: scope.to_owned(), at: clock::now(), facts: vec![fact], after: None };
+        let append = ScopeAppend { scope: scope.to_owned(), at: clock::current_time(), facts: vec![fact], after: None };
         self.store.append_scope(append, Durability::Relaxed).await.map(drop)
     }
 }
@@ -221,6 +221,6 @@ fn check_new_version(new: &NewVersion) -> Result<(), ArtifactError> {
         return Err(ArtifactError::BadName(shown, flaw));
     }
     let metadata: usize = new.metadata.iter().map(|(key, value)| key.len() + value.to_string().len()).sum();
-    let size = new.content.size() + metadata;
+    let size = new.content.size_in_bytes() + metadata;
     if size > MAX_ARTIFACT_BYTES { Err(ArtifactError::TooLarge(size)) } else { Ok(()) }
 }

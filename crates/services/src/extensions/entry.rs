@@ -114,7 +114,7 @@ impl ExtensionEntry {
     }
 
     /// As it is started; none if it is switched off, or starts nothing.
-    pub fn spec(&self, name: &str, keys: &Keys, reach: Reach) -> Option<Spec> {
+    pub fn to_mcp_spec(&self, name: &str, keys: &Keys, reach: Reach) -> Option<Spec> {
         if self.enabled == Some(false) || self.is_built_in() {
             return None;
         }
@@ -154,7 +154,7 @@ impl ExtensionEntry {
                 self.network |= before.confinement == Confinement::Networked;
                 self.sandbox = self.sandbox.or((before.confinement == Confinement::Free).then_some(false));
             }
-            Transport::Http { url, headers, client_id, .. } if self.url.as_ref() == Some(&before.place()) => {
+            Transport::Http { url, headers, client_id, .. } if self.url.as_ref() == Some(&before.command_or_url()) => {
                 self.shared |= before.shared;
                 self.url = Some(url.clone());
                 self.headers = headers.iter().cloned().chain(self.headers).collect();
@@ -225,15 +225,18 @@ mod tests {
     #[test]
     fn a_program_or_an_address() {
         let mut keys = Keys::default();
-        keys.set("TOKEN".to_owned(), "hush".to_owned());
+        keys.set_key("TOKEN".to_owned(), "hush".to_owned());
         let text = "command = \"npx\"\nargs = [\"-y\"]\nenv_keys = [\"TOKEN\", \"NONE\"]\ntimeout = \"5s\"";
-        let spec = entry(text).unwrap().spec("files", &keys, Reach::Anywhere).unwrap();
+        let spec = entry(text).unwrap().to_mcp_spec("files", &keys, Reach::Anywhere).unwrap();
         let Transport::Stdio { env, .. } = &spec.transport else { panic!("a program") };
         assert_eq!(env, &[("TOKEN".to_owned(), "hush".to_owned())]);
-        assert_eq!((spec.place().as_str(), spec.patience.as_secs()), ("npx -y", 5));
-        let web = entry("url = \"https://example.org/mcp\"").unwrap().spec("web", &keys, Reach::Anywhere).unwrap();
-        assert_eq!(web.place(), "https://example.org/mcp");
-        assert!(entry("command = \"npx\"\nenabled = false").unwrap().spec("off", &keys, Reach::Anywhere).is_none());
+        assert_eq!((spec.command_or_url().as_str(), spec.patience.as_secs()), ("npx -y", 5));
+        let web =
+            entry("url = \"https://example.org/mcp\"").unwrap().to_mcp_spec("web", &keys, Reach::Anywhere).unwrap();
+        assert_eq!(web.command_or_url(), "https://example.org/mcp");
+        assert!(
+            entry("command = \"npx\"\nenabled = false").unwrap().to_mcp_spec("off", &keys, Reach::Anywhere).is_none()
+        );
     }
 
     #[test]
@@ -249,7 +252,10 @@ mod tests {
         let named = |name: &str, text: &str| toml::from_str::<ExtensionEntry>(text).unwrap().validated(name);
         assert!(named("memory", "type = \"builtin\"").unwrap().is_built_in());
         assert!(
-            named("todo", "type = \"platform\"").unwrap().spec("todo", &Keys::default(), Reach::Anywhere).is_none()
+            named("todo", "type = \"platform\"")
+                .unwrap()
+                .to_mcp_spec("todo", &Keys::default(), Reach::Anywhere)
+                .is_none()
         );
         assert!(named("tutorial", "type = \"builtin\"").unwrap_err().contains("a skill or a recipe can teach"));
         assert!(named("memory", "type = \"builtin\"\ncommand = \"a\"").is_err());
@@ -260,9 +266,9 @@ mod tests {
     #[test]
     fn what_could_not_be_seen_is_kept_for_the_same_program_or_address_alone() {
         let mut keys = Keys::default();
-        keys.set("SHARED".to_owned(), "of the owner".to_owned());
+        keys.set_key("SHARED".to_owned(), "of the owner".to_owned());
         let text = "command = \"npx\"\nenv = { KEY = \"hush\", OLD = \"x\" }\nenv_keys = [\"SHARED\"]\nnetwork = true";
-        let before = entry(text).unwrap().spec("files", &keys, Reach::Anywhere).unwrap();
+        let before = entry(text).unwrap().to_mcp_spec("files", &keys, Reach::Anywhere).unwrap();
         let given = "command = \"npx\"\nargs = [\"-y\"]\nenv_keys = [\"KEY\", \"SHARED\"]\nenv = { NEW = \"y\" }";
         let kept = entry(given).unwrap().with_hidden_values_kept(&before, &keys);
         let pairs = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
@@ -271,7 +277,7 @@ mod tests {
         let other = entry("command = \"evil\"\nenv_keys = [\"KEY\"]").unwrap().with_hidden_values_kept(&before, &keys);
         assert!(other.env.is_empty() && !other.network);
         let web = "url = \"https://example.org/mcp?key=hush\"\nheaders = { a = \"hush\", b = \"hush\" }";
-        let before = entry(web).unwrap().spec("web", &keys, Reach::Anywhere).unwrap();
+        let before = entry(web).unwrap().to_mcp_spec("web", &keys, Reach::Anywhere).unwrap();
         let given = "url = \"https://example.org/mcp\"\nheaders = { b = \"\", c = \"new\" }\ntimeout = \"9s\"";
         let kept = entry(given).unwrap().with_hidden_values_kept(&before, &keys);
         assert_eq!(kept.url.as_deref(), Some("https://example.org/mcp?key=hush"));

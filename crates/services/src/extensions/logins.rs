@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gander_domain::Principal;
-use gander_mcp::{Keyring, Login, OAuthTokenStore, Spec, logout};
+use gander_mcp::{Keyring, Login, OAuthTokenStore, Spec, delete_tokens};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -24,9 +24,9 @@ type LoginOutcome = watch::Receiver<Option<Result<(), String>>>;
 impl Extensions {
     /// Begins a login; the answer is the address that its person opens. It goes on without whoever asked.
     pub async fn begin_login(self: &Arc<Self>, who: &Principal, spec: &Spec) -> Result<String, ExtensionError> {
-        let login = Login::begin(spec, &self.keyring(who)).await.map_err(ExtensionError::Refused)?;
+        let login = Login::begin_login(spec, &self.keyring_of(who)).await.map_err(ExtensionError::Refused)?;
         let (url, (tell, end)) = (login.url.clone(), watch::channel(None));
-        self.logins.lock().insert((who.clone(), spec.name.clone()), end);
+        self.logins.lock_logins().insert((who.clone(), spec.name.clone()), end);
         let (extensions, who, spec) = (Arc::downgrade(self), who.clone(), spec.clone());
         tokio::spawn(async move {
             let end = login.wait_until_done().await;
@@ -40,7 +40,7 @@ impl Extensions {
 
     /// Until the login is over.
     pub async fn wait_for_login(&self, who: &Principal, name: &str) -> Result<(), ExtensionError> {
-        let known = self.logins.lock().get(&(who.clone(), name.to_owned())).cloned();
+        let known = self.logins.lock_logins().get(&(who.clone(), name.to_owned())).cloned();
         let mut end = known.ok_or_else(|| ExtensionError::Refused(format!("nobody logs in there: {name}")))?;
         let end = end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
         end.unwrap_or_else(|| Err("the login was given up".to_owned())).map_err(ExtensionError::Refused)
@@ -48,17 +48,17 @@ impl Extensions {
 
     /// Forgets the tokens for this server.
     pub fn log_out(&self, who: &Principal, spec: &Spec) -> Result<(), ExtensionError> {
-        logout(spec, &self.keyring(who)).map_err(ExtensionError::Refused)
+        delete_tokens(spec, &self.keyring_of(who)).map_err(ExtensionError::Refused)
     }
 
-    pub(super) fn keyring(&self, who: &Principal) -> Keyring {
+    pub(super) fn keyring_of(&self, who: &Principal) -> Keyring {
         self.config.keyring.for_owner(who.as_str())
     }
 }
 
 impl Logins {
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Principal, String), LoginOutcome>> {
+    fn lock_logins(&self) -> std::sync::MutexGuard<'_, HashMap<(Principal, String), LoginOutcome>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -146,13 +146,13 @@ impl Extensions {
         self.refresh_sessions();
     }
 
-    fn configured(&self) -> Arc<Vec<Spec>> {
+    fn configured_specs(&self) -> Arc<Vec<Spec>> {
         Arc::clone(&self.configured.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A client opens a session and brings these along. They start in the background, and so do the owner's.
-    pub fn attach(&self, view: &SessionView, specs: Vec<Spec>) {
-        let mut sessions = self.lock();
+    pub fn attach_session(&self, view: &SessionView, specs: Vec<Spec>) {
+        let mut sessions = self.lock_sessions();
         let mut client_specs = client_specs_in(&sessions, view.session);
         client_specs.retain(|old| specs.iter().all(|new| new.name != old.name));
         client_specs.extend(specs);
@@ -161,13 +161,13 @@ impl Extensions {
 
     /// The servers of a session, for a run of it.
     pub fn servers_of(&self, view: &SessionView) -> Arc<Servers> {
-        let mut sessions = self.lock();
+        let mut sessions = self.lock_sessions();
         let client_specs = client_specs_in(&sessions, view.session);
         self.update_session(&mut sessions, view, client_specs)
     }
 
     /// Which servers a session has now.
-    pub fn specs(&self, view: &SessionView) -> Vec<Spec> {
+    pub fn specs_for_session(&self, view: &SessionView) -> Vec<Spec> {
         self.resolve_servers(view.session, &view.owner, Path::new(&view.workspace), &self.client_specs(view.session))
             .servers
     }
@@ -180,7 +180,7 @@ impl Extensions {
     /// Which servers are known for every session, and whether each is used.
     pub fn known_with_switch(&self) -> Vec<(Spec, bool)> {
         let known = merge_specs([
-            self.configured().to_vec(),
+            self.configured_specs().to_vec(),
             self.added_specs(ExtensionScope::Everywhere, &Principal::owner()),
         ]);
         let on = |spec: &Spec| !self.config.registry.is_off(ExtensionScope::Everywhere, &spec.name);
@@ -281,7 +281,7 @@ impl Extensions {
         name: &str,
     ) -> Result<(), ExtensionError> {
         let known = || self.known_with_switch().into_iter().map(|(spec, _)| spec).collect();
-        let there: Vec<Spec> = view.map_or_else(known, |view| self.specs(view));
+        let there: Vec<Spec> = view.map_or_else(known, |view| self.specs_for_session(view));
         if let Some(built_in) = self.find_built_in(name, &there) {
             return self.turn_off_built_in(range, built_in).await;
         }
@@ -290,10 +290,10 @@ impl Extensions {
         }
         self.config.registry.remove(range, name).await?;
         if range == ExtensionScope::Everywhere {
-            self.config.networks.forget(name).await?;
+            self.config.networks.forget_server(name).await?;
         }
         if let ExtensionScope::Session(session) = range
-            && let Some(place) = self.lock().get_mut(&session)
+            && let Some(place) = self.lock_sessions().get_mut(&session)
         {
             place.client_specs.retain(|spec| spec.name != name);
         }
@@ -303,11 +303,11 @@ impl Extensions {
 
     /// Sessions follow what has changed: those that are awake at once, those that sleep when they are needed.
     fn refresh_sessions(&self) {
-        for (session, place) in self.lock().iter() {
+        for (session, place) in self.lock_sessions().iter() {
             let awake = !place.servers.are_asleep();
             let SessionServers { servers, built_ins } =
                 self.resolve_servers(*session, &place.owner, &place.workspace, &place.client_specs);
-            place.servers.set(servers);
+            place.servers.set_specs(servers);
             place.servers.set_built_ins(built_ins);
             if awake {
                 place.servers.start_all();
@@ -317,14 +317,14 @@ impl Extensions {
 
     /// Somebody logged in: what waits for that in their sessions goes on.
     fn retry_after_login(&self, who: &Principal, spec: &Spec) {
-        for place in self.lock().values().filter(|place| place.owner == *who) {
+        for place in self.lock_sessions().values().filter(|place| place.owner == *who) {
             place.servers.resume_after_login(spec);
         }
     }
 
     /// True if the owner configured one of this name.
     pub fn is_configured(&self, name: &str) -> bool {
-        self.configured().iter().any(|spec| spec.name == name)
+        self.configured_specs().iter().any(|spec| spec.name == name)
     }
 
     /// True if the session has any servers.
@@ -336,7 +336,7 @@ impl Extensions {
     pub async fn prompts(&self, session: SessionId) -> Vec<PromptSpec> {
         let Some(servers) = self.servers_if_known(session) else { return Vec::new() };
         servers.wait_until_tried().await;
-        servers.prompts()
+        servers.prompt_specs()
     }
 
     /// What a person's prompt becomes: the name of a server's prompt becomes what that prompt says.
@@ -348,21 +348,25 @@ impl Extensions {
 
     /// A session is closed: its servers end.
     pub fn close_session(&self, session: SessionId) {
-        let closed = self.lock().remove(&session);
+        let closed = self.lock_sessions().remove(&session);
         drop(closed);
     }
 
     /// How the servers of a session are; without one, which are configured.
     pub fn list_json(&self, session: Option<SessionId>) -> Value {
         let Some(session) = session else {
-            return self.global_specs().iter().map(|spec| json!({"name": spec.name, "place": spec.place()})).collect();
+            return self
+                .global_specs()
+                .iter()
+                .map(|spec| json!({"name": spec.name, "place": spec.command_or_url()}))
+                .collect();
         };
         self.servers_if_known(session)
-            .map_or_else(|| json!([]), |servers| servers.statuses().into_iter().map(status_json).collect())
+            .map_or_else(|| json!([]), |servers| servers.server_statuses().into_iter().map(status_json).collect())
     }
 
     fn servers_if_known(&self, session: SessionId) -> Option<Arc<Servers>> {
-        self.lock().get(&session).map(|place| Arc::clone(&place.servers))
+        self.lock_sessions().get(&session).map(|place| Arc::clone(&place.servers))
     }
 
     /// The session's place, with the servers that it has by now.
@@ -379,7 +383,7 @@ impl Extensions {
         }
         let place = sessions.entry(view.session).or_insert_with(|| self.new_session(view));
         place.client_specs = client_specs;
-        place.servers.set(servers);
+        place.servers.set_specs(servers);
         place.servers.set_built_ins(built_ins);
         Arc::clone(&place.servers)
     }
@@ -393,7 +397,8 @@ impl Extensions {
         client_specs: &[Spec],
     ) -> SessionServers {
         let project = project::project_entries(&self.config.trust, workspace);
-        let spec = |(name, entry): &(String, ExtensionEntry)| entry.spec(name, &Keys::default(), Reach::Anywhere);
+        let spec =
+            |(name, entry): &(String, ExtensionEntry)| entry.to_mcp_spec(name, &Keys::default(), Reach::Anywhere);
         let theirs: Vec<Spec> = project.iter().filter_map(spec).collect();
         let own = self.added_specs(ExtensionScope::Session(session), owner);
         let all = merge_specs([self.global_specs(), theirs, client_specs.to_vec(), own]);
@@ -404,7 +409,7 @@ impl Extensions {
     }
 
     fn client_specs(&self, session: SessionId) -> Vec<Spec> {
-        client_specs_in(&self.lock(), session)
+        client_specs_in(&self.lock_sessions(), session)
     }
 
     /// `env_keys` names keys of the server's owner: an entry of anybody else gets none of them, whatever it names.
@@ -413,7 +418,7 @@ impl Extensions {
         let keys = if *owner == Principal::owner() { &self.config.keys } else { &none };
         let spec = |(name, added): (String, AddedExtension)| {
             let reach = if added.guarded { Reach::Guarded(Guard::default()) } else { Reach::Anywhere };
-            added.entry.spec(&name, keys, reach)
+            added.entry.to_mcp_spec(&name, keys, reach)
         };
         self.config.registry.list(range).into_iter().filter_map(spec).collect()
     }
@@ -429,7 +434,7 @@ impl Extensions {
             limits: self.config.limits,
             redactor: self.config.redactor.clone(),
             pins: self.config.pins.for_principal(&view.owner),
-            keyring: self.keyring(&view.owner),
+            keyring: self.keyring_of(&view.owner),
             sharing: Sharing { pool: self.pool.clone(), owner: view.owner.to_string(), linger: SHARED_LINGER },
             start: START_TIMEOUT,
             idle: IDLE_TIMEOUT,
@@ -440,7 +445,7 @@ impl Extensions {
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, SessionExtensions>> {
+    fn lock_sessions(&self) -> MutexGuard<'_, HashMap<SessionId, SessionExtensions>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

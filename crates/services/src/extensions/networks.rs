@@ -67,7 +67,7 @@ impl NetworkStore {
     /// What this store holds.
     pub async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
         let log = Arc::new(FactLog::<NetworkState>::new(store, SCOPE));
-        let known = Arc::new(Mutex::new(log.fold().await?));
+        let known = Arc::new(Mutex::new(log.fold_all().await?));
         Ok(Self { log, known })
     }
 
@@ -77,33 +77,33 @@ impl NetworkStore {
     }
 
     /// What was granted to servers of this name is taken back.
-    pub async fn forget(&self, name: &str) -> Result<(), StoreError> {
-        if self.lock().0.values().any(|known| known == name) {
+    pub async fn forget_server(&self, name: &str) -> Result<(), StoreError> {
+        if self.lock_state().0.values().any(|known| known == name) {
             let fact = NetworkFact::Forgotten { name: name.to_owned() };
-            let written = self.log.append(&fact).await?;
-            self.lock().apply(fact, written);
+            let written = self.log.append_fact(&fact).await?;
+            self.lock_state().apply(fact, written);
         }
         Ok(())
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, NetworkState> {
+    fn lock_state(&self) -> MutexGuard<'_, NetworkState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl NetworkGrantStore for PrincipalNetworks {
     fn is_granted(&self, server: &str) -> bool {
-        self.all.lock().0.contains_key(&(self.who.clone(), server.to_owned()))
+        self.all.lock_state().0.contains_key(&(self.who.clone(), server.to_owned()))
     }
 
     /// In force at once, written beside: if that fails a person is asked again another day.
     fn grant(&self, name: &str, server: &str) {
         let (who, name, server) = (self.who.clone(), name.to_owned(), server.to_owned());
-        self.all.lock().0.insert((who.clone(), server.clone()), name.clone());
+        self.all.lock_state().0.insert((who.clone(), server.clone()), name.clone());
         let (log, fact) = (Arc::clone(&self.all.log), NetworkFact::Granted { who, name, server });
         tokio::spawn(async move {
-            if let Err(error) = log.append(&fact).await {
+            if let Err(error) = log.append_fact(&fact).await {
                 tracing::warn!(%error, "a grant of the network could not be stored");
             }
         });
@@ -130,7 +130,7 @@ mod tests {
             }
             tokio::task::yield_now().await;
         };
-        again.forget("search").await.unwrap();
+        again.forget_server("search").await.unwrap();
         assert!(!again.for_principal(&Principal::owner()).is_granted("abc"));
         assert!(!NetworkStore::load(store).await.unwrap().for_principal(&Principal::owner()).is_granted("abc"));
     }

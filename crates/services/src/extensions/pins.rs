@@ -62,7 +62,7 @@ impl PinStore {
     /// Pins in this store.
     pub async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
         let log = Arc::new(FactLog::<PinState>::new(store, SCOPE));
-        let known = Arc::new(Mutex::new(log.fold().await?));
+        let known = Arc::new(Mutex::new(log.fold_all().await?));
         Ok(Self { log, known })
     }
 
@@ -72,24 +72,24 @@ impl PinStore {
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, PinState> {
+    fn lock_state(&self) -> MutexGuard<'_, PinState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ToolPinStore for PrincipalPins {
     fn pinned(&self, server: &str, tool: &str) -> Option<String> {
-        self.all.lock().0.get(&(self.principal.clone(), server.to_owned(), tool.to_owned())).cloned()
+        self.all.lock_state().0.get(&(self.principal.clone(), server.to_owned(), tool.to_owned())).cloned()
     }
 
     /// In force at once, written beside: if that fails the tool counts as seen for the first time another day.
     fn pin(&self, server: &str, tool: &str, definition: &str) {
         let [server, tool, definition] = [server, tool, definition].map(str::to_owned);
         let by = self.principal.clone();
-        self.all.lock().0.insert((by.clone(), server.clone(), tool.clone()), definition.clone());
+        self.all.lock_state().0.insert((by.clone(), server.clone(), tool.clone()), definition.clone());
         let (log, pinned) = (Arc::clone(&self.all.log), Pinned { server, tool, definition, by });
         tokio::spawn(async move {
-            if let Err(error) = log.append(&pinned).await {
+            if let Err(error) = log.append_fact(&pinned).await {
                 tracing::warn!(%error, "a tool's definition could not be stored");
             }
         });

@@ -74,13 +74,13 @@ impl ExtensionRegistry {
     /// What this store and vault hold.
     pub async fn load(store: Arc<dyn Store>, vault: Vault) -> Result<Self, StoreError> {
         let log = FactLog::new(store, SCOPE);
-        let known = log.fold().await?;
+        let known = log.fold_all().await?;
         Ok(Self { log, vault, known: Mutex::new(known) })
     }
 
     /// Those of this range, by name, with their secrets.
     pub(super) fn list(&self, range: ExtensionScope) -> Vec<(String, AddedExtension)> {
-        let known = self.lock();
+        let known = self.lock_state();
         let ours = known.added.iter().filter(|((of, _), _)| *of == range);
         let whole = |name: &str, added: &AddedExtension| {
             let secrets: Secrets = self.vault.get(&vault_key(range, name)).unwrap_or_default();
@@ -91,12 +91,12 @@ impl ExtensionRegistry {
 
     /// True if the server of this name is not used here, whoever else names it.
     pub(super) fn is_off(&self, range: ExtensionScope, name: &str) -> bool {
-        self.lock().off.contains(&(range, name.to_owned()))
+        self.lock_state().off.contains(&(range, name.to_owned()))
     }
 
     /// Whether tools of our own were switched here; none if nobody said.
     pub(super) fn built_in_switch(&self, range: ExtensionScope, name: &str) -> Option<bool> {
-        let (known, place) = (self.lock(), (range, name.to_owned()));
+        let (known, place) = (self.lock_state(), (range, name.to_owned()));
         let on = known.added.get(&place).is_some_and(|added| added.entry.is_built_in());
         if known.off.contains(&place) { Some(false) } else { on.then_some(true) }
     }
@@ -110,31 +110,31 @@ impl ExtensionRegistry {
             false => self.vault.put(&vault_key(range, name), &secrets),
         };
         written.map_err(|error| StoreError::Invalid(format!("secrets could not be kept: {error}")))?;
-        self.write(ExtensionFact::Added { range, name: name.to_owned(), added: AddedExtension { entry, guarded } })
+        self.write_fact(ExtensionFact::Added { range, name: name.to_owned(), added: AddedExtension { entry, guarded } })
             .await
     }
 
     /// Uses again what was switched off here.
     pub(super) async fn restore(&self, range: ExtensionScope, name: &str) -> Result<(), StoreError> {
-        self.write(ExtensionFact::Restored { range, name: name.to_owned() }).await
+        self.write_fact(ExtensionFact::Restored { range, name: name.to_owned() }).await
     }
 
     /// Uses one no longer, and keeps it.
     pub(super) async fn switch_off(&self, range: ExtensionScope, name: &str) -> Result<(), StoreError> {
-        self.write(ExtensionFact::SwitchedOff { range, name: name.to_owned() }).await
+        self.write_fact(ExtensionFact::SwitchedOff { range, name: name.to_owned() }).await
     }
 
     /// Takes one away, or switches off here what others name.
     pub(super) async fn remove(&self, range: ExtensionScope, name: &str) -> Result<(), StoreError> {
         let forgotten = self.vault.remove(&vault_key(range, name));
         forgotten.map_err(|error| StoreError::Invalid(format!("secrets could not be forgotten: {error}")))?;
-        self.write(ExtensionFact::Removed { range, name: name.to_owned() }).await
+        self.write_fact(ExtensionFact::Removed { range, name: name.to_owned() }).await
     }
 
     /// Forgets everything of a range that is gone, also on the disk.
     pub(super) async fn forget_range(&self, range: ExtensionScope) -> Result<(), StoreError> {
         let named: Vec<String> = {
-            let known = self.lock();
+            let known = self.lock_state();
             let added = known.added.keys().filter(|(of, _)| *of == range);
             added.chain(known.off.iter().filter(|(of, _)| *of == range)).map(|(_, name)| name.clone()).collect()
         };
@@ -145,19 +145,19 @@ impl ExtensionRegistry {
             let forgotten = self.vault.remove(&vault_key(range, name));
             forgotten.map_err(|error| StoreError::Invalid(format!("secrets could not be forgotten: {error}")))?;
         }
-        self.write(ExtensionFact::RangeForgotten { range }).await?;
-        let mut folded = self.log.read().await?;
-        self.log.compact(&mut folded).await.map(drop)
+        self.write_fact(ExtensionFact::RangeForgotten { range }).await?;
+        let mut folded = self.log.read_folded().await?;
+        self.log.compact_now(&mut folded).await.map(drop)
     }
 
-    async fn write(&self, fact: ExtensionFact) -> Result<(), StoreError> {
-        let written = self.log.append(&fact).await?;
-        self.lock().apply(fact, written);
+    async fn write_fact(&self, fact: ExtensionFact) -> Result<(), StoreError> {
+        let written = self.log.append_fact(&fact).await?;
+        self.lock_state().apply(fact, written);
         Ok(())
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, RegistryState> {
+    fn lock_state(&self) -> MutexGuard<'_, RegistryState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -108,7 +108,7 @@ impl FactState for KeptMemories {
         self.0.iter().cloned().map(MemoryFact::Remembered).collect()
     }
 
-    fn size(&self) -> usize {
+    fn approximate_fact_count(&self) -> usize {
         self.0.len()
     }
 }
@@ -121,18 +121,18 @@ impl Memories {
 
     /// What somebody's agents remember, the oldest first.
     pub async fn list(&self, principal: &Principal) -> Result<Vec<Memory>, StoreError> {
-        Ok(self.log(principal).read().await?.state.0)
+        Ok(self.fact_log(principal).read_folded().await?.state.0)
     }
 
     /// Remembers one more; the same one twice is one.
     pub async fn remember(&self, principal: &Principal, memory: Memory) -> Result<(), MemoryError> {
         let memory = check_memory(memory)?;
-        let log = self.log(principal);
-        let KeptMemories(kept) = log.fold().await?;
+        let log = self.fact_log(principal);
+        let KeptMemories(kept) = log.fold_all().await?;
         match kept.contains(&memory) {
             true => Ok(()),
             false if kept.len() >= MAX_MEMORIES => Err(MemoryError::Full),
-            false => Ok(log.append(&MemoryFact::Remembered(memory)).await.map(drop)?),
+            false => Ok(log.append_fact(&MemoryFact::Remembered(memory)).await.map(drop)?),
         }
     }
 
@@ -177,15 +177,15 @@ impl Memories {
 
     /// What is forgotten is gone from the disk too: the log is compacted at once.
     async fn remove_all(&self, principal: &Principal, gone: Vec<Memory>) -> Result<(), StoreError> {
-        let log = self.log(principal);
+        let log = self.fact_log(principal);
         for memory in gone {
-            log.append(&MemoryFact::Forgotten(memory)).await?;
+            log.append_fact(&MemoryFact::Forgotten(memory)).await?;
         }
-        let mut folded = log.read().await?;
-        log.compact(&mut folded).await.map(drop)
+        let mut folded = log.read_folded().await?;
+        log.compact_now(&mut folded).await.map(drop)
     }
 
-    fn log(&self, principal: &Principal) -> FactLog<KeptMemories> {
+    fn fact_log(&self, principal: &Principal) -> FactLog<KeptMemories> {
         FactLog::new(Arc::clone(&self.store), format!("{SCOPE}{}", principal.as_str()))
     }
 

@@ -43,7 +43,7 @@ async fn one_is_forgotten_by_its_text_if_that_is_clear() {
     memories.forget_one(&ada, &MemoryScope::Everywhere, "style", "Makefiles").await.unwrap();
     let none = memories.forget_one(&ada, &MemoryScope::Everywhere, "style", "tabs").await.unwrap_err();
     assert!(matches!(none, MemoryError::Missing(_)), "{none}");
-    let left = gander_store::read_scope_all(&*memories.store, memories.log(&ada).scope()).await.unwrap();
+    let left = gander_store::read_scope_all(&*memories.store, memories.fact_log(&ada).scope()).await.unwrap();
     assert!(!format!("{left:?}").contains("tabs"), "the words are still there: {left:?}");
 }
 

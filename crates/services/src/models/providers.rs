@@ -37,16 +37,17 @@ pub struct Variable {
 impl Models {
     /// Every provider there is, by name.
     pub fn providers(&self) -> Vec<Provider> {
-        let (default, source) = (self.known_default(), self.source());
-        let found = source.found().map(|(found, _)| found.alternatives).unwrap_or_default();
+        let (default, source) = (self.known_default(), self.current_source());
+        let found = source.detected_model().map(|(found, _)| found.alternatives).unwrap_or_default();
         let reached = |name: &str| {
             let mut models = default.iter().chain(&found);
             models.any(|model| model.split_once('/').is_some_and(|(provider, _)| provider == name))
         };
         let vendors = source.catalogue.vendors().map(|(name, vendor)| {
-            let keys = vendor.key_variables.iter().map(|key| source.variable(key, true));
+            let keys = vendor.key_variables.iter().map(|key| source.describe_variable(key, true));
             let addresses = [&vendor.base_url_variable, &vendor.host_variable].into_iter().flatten();
-            let variables: Vec<Variable> = keys.chain(addresses.map(|name| source.variable(name, false))).collect();
+            let variables: Vec<Variable> =
+                keys.chain(addresses.map(|name| source.describe_variable(name, false))).collect();
             let has_key = variables.iter().any(|variable| variable.secret && variable.set);
             let listed = vendor.models.keys().cloned();
             let unlisted = vendor.default_model.iter().filter(|model| !vendor.models.contains_key(*model)).cloned();
@@ -56,7 +57,7 @@ impl Models {
                 default_model: vendor.default_model.clone(),
                 configured: name == "demo" || has_key || reached(name),
                 variables,
-                models: listed.chain(unlisted).map(|model| vendor.info(name, &model)).collect(),
+                models: listed.chain(unlisted).map(|model| vendor.model_info(name, &model)).collect(),
             }
         });
         vendors.collect()
@@ -64,7 +65,7 @@ impl Models {
 }
 
 impl ModelSource {
-    fn variable(&self, name: &str, secret: bool) -> Variable {
+    fn describe_variable(&self, name: &str, secret: bool) -> Variable {
         let value = self.keys.get(name);
         let shown = value.filter(|_| !secret).map(str::to_owned);
         Variable { name: name.to_owned(), secret, set: value.is_some(), value: shown }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gander_agent::recipe::{FillSources, Flaw, Recipe, Values, fill};
+use gander_agent::recipe::{FillSources, Flaw, Recipe, Values, fill_recipe_parameters};
 use gander_domain::sanitize;
 use gander_tools::FileAccess;
 
@@ -17,7 +17,11 @@ pub fn fill_in_workspace(
     workspace: &str,
     folder: Option<&str>,
 ) -> Result<Recipe, Flaw> {
-    fill(recipe, values, &FillSources { folder, read: &|path| read_workspace_file(files, workspace, path) })
+    fill_recipe_parameters(
+        recipe,
+        values,
+        &FillSources { folder, read: &|path| read_workspace_file(files, workspace, path) },
+    )
 }
 
 /// The text of a file of the workspace, with nothing hidden in it and no secrets.

@@ -125,28 +125,28 @@ impl Recipes {
 
     /// True if the session follows one.
     pub fn has_recipe(&self, session: SessionId) -> bool {
-        lock(&self.following).contains(&session)
+        lock_mutex(&self.following).contains(&session)
     }
 
     /// The recipe that a session follows.
     pub async fn recipe_of_session(&self, session: SessionId) -> Result<Option<SessionRecipe>, StoreError> {
-        if !lock(&self.following).contains(&session) {
+        if !lock_mutex(&self.following).contains(&session) {
             return Ok(None);
         }
-        let LastRecipe(followed) = self.session_log(session).read().await?.state;
+        let LastRecipe(followed) = self.session_log(session).read_folded().await?.state;
         Ok(followed)
     }
 
     /// From now on the session follows this one.
     pub async fn set_session_recipe(&self, session: SessionId, followed: &SessionRecipe) -> Result<(), StoreError> {
-        self.session_log(session).append(followed).await?;
-        lock(&self.following).insert(session);
+        self.session_log(session).append_fact(followed).await?;
+        lock_mutex(&self.following).insert(session);
         Ok(())
     }
 
     /// Removes the recipe of a session that was deleted.
     pub async fn forget_session(&self, session: SessionId) {
-        if lock(&self.following).remove(&session)
+        if lock_mutex(&self.following).remove(&session)
             && let Err(error) = self.store.delete_scope(self.session_log(session).scope()).await
         {
             tracing::warn!(%error, %session, "the recipe of a deleted session is left behind");
@@ -159,7 +159,7 @@ impl Recipes {
 
     /// What somebody calls by a slash.
     pub async fn slash_recipes(&self, principal: &Principal) -> Result<Arc<[SlashRecipe]>, StoreError> {
-        if let Some(known) = lock(&self.slashes).get(principal) {
+        if let Some(known) = lock_mutex(&self.slashes).get(principal) {
             return Ok(Arc::clone(known));
         }
         let user_store = UserStore::open(&self.store, principal);
@@ -169,17 +169,17 @@ impl Recipes {
             .iter()
             .filter_map(|(id, name)| SlashRecipe::new(name.as_str()?, &recipes.get(id)?["recipe"]))
             .collect();
-        lock(&self.slashes).insert(principal.clone(), Arc::clone(&slashes));
+        lock_mutex(&self.slashes).insert(principal.clone(), Arc::clone(&slashes));
         Ok(slashes)
     }
 
     /// Somebody saved or removed a recipe or its name.
     pub fn forget_slashes(&self, principal: &Principal) {
-        lock(&self.slashes).remove(principal);
+        lock_mutex(&self.slashes).remove(principal);
     }
 }
 
 /// A panic while the lock was held leaves nothing half done here.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

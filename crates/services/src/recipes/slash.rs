@@ -7,7 +7,7 @@ use gander_domain::{Part, Principal, ServiceError, SlashCommand};
 use serde_json::Value;
 
 use super::Recipes;
-use crate::errors::{recipe_flaw, unavailable};
+use crate::errors::{recipe_flaw, service_error_from_store};
 
 /// A recipe with a name of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,7 @@ pub async fn expand_slash(
     let Some(Part::Text { text }) = parts.first() else { return Ok(parts) };
     let Some(line) = text.trim_start().strip_prefix('/') else { return Ok(parts) };
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let slashes = recipes.slash_recipes(principal).await.map_err(|error| unavailable(&error))?;
+    let slashes = recipes.slash_recipes(principal).await.map_err(|error| service_error_from_store(&error))?;
     let Some(slash) = slashes.iter().find(|slash| slash.name == name) else { return Ok(parts) };
     let filled =
         recipes.fill_recipe(&slash.recipe, &parse_slash_values(&slash.recipe, rest.trim()), workspace, None).await;

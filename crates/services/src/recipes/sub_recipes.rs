@@ -37,6 +37,6 @@ fn load_sub_recipe(
     let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let values = wanted.values.iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect();
     let description = wanted.description.clone().unwrap_or_else(|| recipe.description.clone());
-    let folder = located.absolute().parent().map(|folder| folder.to_string_lossy().into_owned());
+    let folder = located.absolute_path().parent().map(|folder| folder.to_string_lossy().into_owned());
     Ok(SubRecipeSource { name: wanted.name.clone(), description, recipe, values, folder })
 }

@@ -22,7 +22,7 @@ pub enum ScheduleTimeError {
 /// The first time after this one.
 pub(crate) fn next_occurrence(pattern: &str, zone: &str, from: Timestamp) -> Result<Timestamp, ScheduleTimeError> {
     let zone = TimeZone::get(zone).map_err(|_| ScheduleTimeError::Zone(zone.to_owned()))?;
-    let from = jiff::Timestamp::from_microsecond(from.micros()).unwrap_or(jiff::Timestamp::MIN).to_zoned(zone);
+    let from = jiff::Timestamp::from_microsecond(from.as_micros()).unwrap_or(jiff::Timestamp::MIN).to_zoned(zone);
     let next = parse_cron(pattern)?
         .find_next_occurrence(&from, false)
         .map_err(|_| ScheduleTimeError::Never(pattern.to_owned()))?;
@@ -59,7 +59,7 @@ mod tests {
     fn next(pattern: &str, zone: &str, from: &str) -> String {
         let from: jiff::Timestamp = from.parse().unwrap();
         let at = next_occurrence(pattern, zone, Timestamp::from_micros(from.as_microsecond())).unwrap();
-        jiff::Timestamp::from_microsecond(at.micros()).unwrap().to_string()
+        jiff::Timestamp::from_microsecond(at.as_micros()).unwrap().to_string()
     }
 
     #[test]

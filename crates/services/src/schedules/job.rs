@@ -109,7 +109,7 @@ impl FactState for ScheduleTable {
         self.0.values().flat_map(schedule_facts).collect()
     }
 
-    fn size(&self) -> usize {
+    fn approximate_fact_count(&self) -> usize {
         self.0.values().map(|state| 1 + state.runs.len()).sum()
     }
 }

@@ -37,13 +37,13 @@ impl Schedules {
     /// Those in this store. Without a zone it is the machine's, found out when somebody wants to know.
     pub async fn load(store: Arc<dyn Store>, missed: MissedRuns, zone: Option<String>) -> Result<Self, StoreError> {
         let log = FactLog::<ScheduleTable>::new(store, SCOPE);
-        let known = Mutex::new(log.fold().await?);
+        let known = Mutex::new(log.fold_all().await?);
         let zone = zone.map_or_else(OnceLock::new, OnceLock::from);
         Ok(Self { log, known, wake: Notify::new(), missed, zone })
     }
 
     /// Until a schedule was put, removed or run.
-    pub(crate) async fn changed(&self) {
+    pub(crate) async fn wait_for_change(&self) {
         self.wake.notified().await;
     }
 
@@ -59,22 +59,22 @@ impl Schedules {
 
     /// Somebody's schedules, by name.
     pub fn list(&self, owner: &Principal) -> Vec<ScheduleState> {
-        self.lock().0.iter().filter(|((of, _), _)| of == owner).map(|(_, state)| state.clone()).collect()
+        self.lock_table().0.iter().filter(|((of, _), _)| of == owner).map(|(_, state)| state.clone()).collect()
     }
 
     /// One of them.
     pub fn get(&self, owner: &Principal, id: &str) -> Option<ScheduleState> {
-        self.lock().0.get(&(owner.clone(), id.to_owned())).cloned()
+        self.lock_table().0.get(&(owner.clone(), id.to_owned())).cloned()
     }
 
     /// True if none will ever be due.
     pub fn is_idle(&self) -> bool {
-        self.lock().0.values().all(|state| state.job.paused)
+        self.lock_table().0.values().all(|state| state.job.paused)
     }
 
     /// Keeps one, in place of an older one of its name.
     pub async fn put(&self, job: Schedule) -> Result<(), StoreError> {
-        self.write(ScheduleFact::Put { job: Box::new(job) }).await
+        self.write_fact(ScheduleFact::Put { job: Box::new(job) }).await
     }
 
     /// Forgets one; false if there is none.
@@ -82,7 +82,7 @@ impl Schedules {
         if self.get(owner, id).is_none() {
             return Ok(false);
         }
-        self.write(ScheduleFact::Removed { owner: owner.clone(), id: id.to_owned() }).await?;
+        self.write_fact(ScheduleFact::Removed { owner: owner.clone(), id: id.to_owned() }).await?;
         Ok(true)
     }
 
@@ -94,39 +94,39 @@ impl Schedules {
         at: Timestamp,
         session: SessionId,
     ) -> Result<(), StoreError> {
-        self.write(ScheduleFact::Ran { owner: owner.clone(), id: id.to_owned(), at, session }).await
+        self.write_fact(ScheduleFact::Ran { owner: owner.clone(), id: id.to_owned(), at, session }).await
     }
 
     /// Its last try went wrong, in words for people.
     pub(crate) fn record_failure(&self, owner: &Principal, id: &str, reason: String) {
-        if let Some(state) = self.lock().0.get_mut(&(owner.clone(), id.to_owned())) {
+        if let Some(state) = self.lock_table().0.get_mut(&(owner.clone(), id.to_owned())) {
             state.last_error = Some(reason);
         }
     }
 
     /// A time that was missed is not made up for.
     pub(crate) fn skip_missed(&self, key: &ScheduleKey, now: Timestamp) {
-        if let Some(state) = self.lock().0.get_mut(key) {
+        if let Some(state) = self.lock_table().0.get_mut(key) {
             state.counted_from = now;
         }
     }
 
     /// The schedule that is due next, and when.
     pub(crate) fn next_due(&self) -> Option<(ScheduleKey, Timestamp)> {
-        let known = self.lock();
+        let known = self.lock_table();
         let due = known.0.iter().filter_map(|(key, state)| Some((key, state.next_run()?)));
         due.min_by_key(|(_, at)| *at).map(|(key, at)| (key.clone(), at))
     }
 
-    async fn write(&self, fact: ScheduleFact) -> Result<(), StoreError> {
-        self.log.append(&fact).await?;
-        self.lock().apply_fact(fact);
+    async fn write_fact(&self, fact: ScheduleFact) -> Result<(), StoreError> {
+        self.log.append_fact(&fact).await?;
+        self.lock_table().apply_fact(fact);
         self.wake.notify_one();
         Ok(())
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, ScheduleTable> {
+    fn lock_table(&self) -> MutexGuard<'_, ScheduleTable> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -140,7 +140,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use gander_store::{MemoryStore, longest};
+    use gander_store::{MemoryStore, longest_log};
 
     fn job(id: &str) -> Schedule {
         let (recipe, values) = (Value::Null, Values::default());
@@ -176,7 +176,7 @@ mod tests {
             schedules.record_run(&owner, "often", at, SessionId::new(Uuid::from_u128(run))).await.unwrap();
         }
         let length = store.read_scope(SCOPE, Seq::ZERO, 20_000).await.unwrap().len();
-        assert!(length <= longest(102) + 1, "{length}");
+        assert!(length <= longest_log(102) + 1, "{length}");
         assert_eq!(load().await.list(&owner), schedules.list(&owner));
         assert_eq!(schedules.get(&owner, "often").unwrap().runs.len(), 100);
     }

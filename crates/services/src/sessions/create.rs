@@ -67,7 +67,7 @@ impl Sessions {
     /// Creates a session; it is stored when this returns.
     pub async fn create(&self, caller: &Caller, new: NewSession) -> Result<SessionView, SessionError> {
         let (init, aliases) = self.resolve_init(caller, new).await?;
-        Ok(self.hub.create(caller, init, aliases).await?)
+        Ok(self.hub.create_session(caller, init, aliases).await?)
     }
 
     /// Creates a session with its first prompt: one append holds both.
@@ -87,7 +87,7 @@ impl Sessions {
 
     /// The folder that a caller names for a session, as sessions name it.
     pub async fn choose_folder(&self, caller: &Caller, folder: &str) -> Result<String, SessionError> {
-        Ok(self.workspaces.choose(&self.hub, caller, folder).await?)
+        Ok(self.workspaces.choose_workspace(&self.hub, caller, folder).await?)
     }
 
     pub(super) async fn resolve_init(
@@ -110,9 +110,9 @@ impl Sessions {
 
     async fn resolve_folder(&self, caller: &Caller, folder: SessionFolder) -> Result<String, BadWorkspace> {
         match folder {
-            SessionFolder::Chosen(folder) => self.workspaces.choose(&self.hub, caller, &folder).await,
+            SessionFolder::Chosen(folder) => self.workspaces.choose_workspace(&self.hub, caller, &folder).await,
             SessionFolder::ChosenBefore(folder) => {
-                self.workspaces.check(&caller.principal, &folder)?;
+                self.workspaces.check_allowed(&caller.principal, &folder)?;
                 Ok(folder)
             }
             SessionFolder::Inherited(folder) => Ok(folder),

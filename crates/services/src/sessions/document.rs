@@ -55,7 +55,8 @@ impl Sessions {
     pub async fn export_document(&self, caller: &Caller, session: SessionId) -> Result<Value, SessionError> {
         self.find(caller, session).await?;
         let entries = read_all(&**self.hub.store(), session, DeltaForm::Exact).await?;
-        let document = Document { format: FORMAT.to_owned(), version: VERSION, exported_at: clock::now(), entries };
+        let document =
+            Document { format: FORMAT.to_owned(), version: VERSION, exported_at: clock::current_time(), entries };
         Ok(serde_json::to_value(document).map_err(|error| StoreError::Corrupt(error.to_string()))?)
     }
 
@@ -71,16 +72,18 @@ impl Sessions {
         let (init, _) = self.resolve_init(caller, new).await?;
         let (session, owner, workspace) = (init.session, init.owner, init.workspace);
         let target = ImportTarget { session, owner, workspace, policy: (self.defaults)().policy };
-        let Document { format, version, mut entries, .. } =
-            serde_json::from_value(document).map_err(|error| refused(format!("not an exported session: {error}")))?;
+        let Document { format, version, mut entries, .. } = serde_json::from_value(document)
+            .map_err(|error| refused_document(format!("not an exported session: {error}")))?;
         if format != FORMAT || version > VERSION {
-            return Err(refused(format!("unknown format: {format} {version}, this server reads {FORMAT} {VERSION}")));
+            return Err(refused_document(format!(
+                "unknown format: {format} {version}, this server reads {FORMAT} {VERSION}"
+            )));
         }
         let ignored = adopt_log(&mut entries, &target)?;
         let closing = close_open_runs(&entries, &target.owner)?;
         entries.extend(closing);
         if let Some(event) = ignored_notice(&ignored) {
-            push_event(&mut entries, clock::now(), event);
+            push_event(&mut entries, clock::current_time(), event);
         }
         self.store_imported(session, entries).await?;
         Ok(ImportedDocument { session, workspace: target.workspace, ignored })
@@ -91,15 +94,15 @@ impl Sessions {
 fn adopt_log(entries: &mut [Entry], target: &ImportTarget) -> Result<Vec<String>, SessionError> {
     let gap = entries.iter().zip(1..).find(|(entry, number)| entry.seq != Seq(*number));
     if let Some((entry, number)) = gap {
-        return Err(refused(format!(
+        return Err(refused_document(format!(
             "entries must be numbered from 1 without gaps: expected {number}, found {}",
             entry.seq
         )));
     }
     let claimed = SessionView::replay(&*entries).map(|view| view.settings.policy).unwrap_or(target.policy);
-    let first = entries.first_mut().ok_or_else(|| refused("the log is empty".to_owned()))?;
+    let first = entries.first_mut().ok_or_else(|| refused_document("the log is empty".to_owned()))?;
     let Event::SessionCreated { session, owner, parent, workspace, folders, settings } = &mut first.event else {
-        return Err(refused("the log does not begin with session_created".to_owned()));
+        return Err(refused_document("the log does not begin with session_created".to_owned()));
     };
     let mut ignored = Vec::new();
     if claimed > target.policy {
@@ -128,13 +131,13 @@ fn policy_name(policy: Policy) -> String {
 }
 
 fn close_open_runs(entries: &[Entry], by: &Principal) -> Result<Vec<Entry>, SessionError> {
-    let view = SessionView::replay(entries).ok_or_else(|| refused("the log is not readable".to_owned()))?;
+    let view = SessionView::replay(entries).ok_or_else(|| refused_document("the log is not readable".to_owned()))?;
     let mut session = Session::restore(view);
     let origin = RunOrigin { by: by.clone(), door: "import".to_owned() };
     while let Some(run) = open_run(&session) {
         let cancel = Command::Cancel { run: Some(run), origin: origin.clone() };
-        let mut now = MachineContext { at: clock::now(), ids: &mut SystemIds };
-        session.handle_command(&mut now, cancel).map_err(|error| refused(error.to_string()))?;
+        let mut now = MachineContext { at: clock::current_time(), ids: &mut SystemIds };
+        session.handle_command(&mut now, cancel).map_err(|error| refused_document(error.to_string()))?;
         session.handle_backend_exit(&mut now, run, "imported");
     }
     let mut closing = Vec::new();
@@ -152,6 +155,6 @@ fn open_run(session: &Session) -> Option<RunId> {
     view.queue.first().map(|queued| queued.id).or_else(|| view.run.as_ref().map(|run| run.id))
 }
 
-fn refused(text: String) -> SessionError {
+fn refused_document(text: String) -> SessionError {
     SessionError::Document(text)
 }

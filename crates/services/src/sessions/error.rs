@@ -5,7 +5,7 @@ use gander_domain::{ServiceError, SessionId};
 use gander_runtime::hub::HubError;
 use gander_store::StoreError;
 
-use crate::errors::{hub_refusal, unavailable};
+use crate::errors::{hub_refusal, service_error_from_store};
 use crate::workspaces::BadWorkspace;
 
 /// Why a session is not created or not found. Protocols that speak [`ServiceError`] convert it, the others word each
@@ -68,7 +68,7 @@ impl From<SessionError> for ServiceError {
     fn from(error: SessionError) -> Self {
         match error {
             SessionError::Folder(error) => Self::BadWorkspace(error.to_string()),
-            SessionError::AliasTaken(session) => unavailable(&StoreError::AliasTaken(session)),
+            SessionError::AliasTaken(session) => service_error_from_store(&StoreError::AliasTaken(session)),
             SessionError::Document(why) => Self::BadParams(why),
             SessionError::Hub(error) => hub_refusal(&error),
         }

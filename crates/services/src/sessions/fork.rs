@@ -45,7 +45,7 @@ impl Sessions {
         self.create(caller, new).await?;
         let history = Command::Reset { keep_to: Seq::ZERO, replacement: messages, reason: ResetReason::Replaced };
         for command in std::iter::once(history).chain(title.map(|title| Command::SetTitle { title })) {
-            self.hub.command(caller, session, command, Ack::Synced).await?;
+            self.hub.execute_command(caller, session, command, Ack::Synced).await?;
         }
         self.view(caller, session).await
     }

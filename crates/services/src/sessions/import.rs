@@ -33,7 +33,7 @@ impl Sessions {
         caller.may_prompt()?;
         let ImportedSession { settings, meta, messages, title, usage, ignored } = imported;
         let (init, _) = self.resolve_init(caller, NewSession { meta, ..NewSession::new(settings) }).await?;
-        let (session, at) = (init.session, clock::now());
+        let (session, at) = (init.session, clock::current_time());
         let mut machine = Session::create(at, init);
         let mut entries = Vec::new();
         while let Some(Effect::Append(entry)) = machine.poll_effect() {

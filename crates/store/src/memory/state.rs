@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::fold::{self, CreatedSession, RunStep, SideTableChanges};
 use crate::row::join_deltas;
-use crate::types::{search_words, searchable};
+use crate::types::{search_words, searchable_title};
 use crate::{
     Alias, Append, Claim, DeltaForm, Durability, Epoch, Limit, PageKey, QuestionRow, RunKey, RunPage, RunQuery, RunRow,
     RunState, ScopeAppend, ScopeEntry, SessionPage, SessionQuery, SessionStatus, SessionSummary, Snapshot, Stats,
@@ -35,13 +35,13 @@ struct Log {
 }
 
 impl Log {
-    fn head(&self) -> Seq {
+    fn last_seq(&self) -> Seq {
         Seq(self.entries.len() as u64)
     }
 }
 
 impl MemoryState {
-    pub(super) fn create(&mut self, append: Append, aliases: Vec<Alias>) -> Result<Seq, StoreError> {
+    pub(super) fn create_session(&mut self, append: Append, aliases: Vec<Alias>) -> Result<Seq, StoreError> {
         let session = append.session;
         if self.deleted.contains_key(&session) {
             return Err(StoreError::Deleted(session));
@@ -58,48 +58,48 @@ impl MemoryState {
         let log = Log { epoch: Epoch::FIRST, entries: Vec::new(), snapshots: BTreeMap::new(), summary };
         self.sessions.insert(session, log);
         self.aliases.extend(aliases.into_iter().map(|alias| (alias, session)));
-        self.append(Append { epoch: Epoch::FIRST, ..append })
+        self.append_entries(Append { epoch: Epoch::FIRST, ..append })
     }
 
-    pub(super) fn append(&mut self, append: Append) -> Result<Seq, StoreError> {
+    pub(super) fn append_entries(&mut self, append: Append) -> Result<Seq, StoreError> {
         let Append { session, epoch, entries, sync, scopes, snapshot, busy_timeout: _ } = append;
-        let log = self.log(session)?;
+        let log = self.session_log(session)?;
         if log.epoch != epoch {
             return Err(StoreError::Fenced { current: log.epoch });
         }
-        check_order(log.head(), &entries)?;
+        check_order(log.last_seq(), &entries)?;
         self.check_scopes(&scopes)?;
         scopes.into_iter().for_each(|scope| {
             self.append_scope(scope);
         });
-        self.count(&entries, sync);
+        self.count_entries(&entries, sync);
         self.apply_changes(session, &fold::fold_entries(&entries));
         let log = self.log_mut(session)?;
         log.entries.extend(entries);
         log.snapshots.extend(snapshot.map(|snapshot| (snapshot.seq, snapshot)));
-        Ok(log.head())
+        Ok(log.last_seq())
     }
 
-    pub(super) fn claim(&mut self, session: SessionId) -> Result<Claim, StoreError> {
+    pub(super) fn claim_session(&mut self, session: SessionId) -> Result<Claim, StoreError> {
         let log = self.log_mut(session)?;
         log.epoch = Epoch(log.epoch.0 + 1);
-        Ok(Claim { epoch: log.epoch, head: log.head() })
+        Ok(Claim { epoch: log.epoch, head: log.last_seq() })
     }
 
-    pub(super) fn head(&self, session: SessionId) -> Result<Seq, StoreError> {
-        self.log(session).map(Log::head)
+    pub(super) fn session_head(&self, session: SessionId) -> Result<Seq, StoreError> {
+        self.session_log(session).map(Log::last_seq)
     }
 
-    pub(super) fn read(
+    pub(super) fn read_entries(
         &self,
         session: SessionId,
         after: Seq,
         limit: Limit,
         form: DeltaForm,
     ) -> Result<Vec<Entry>, StoreError> {
-        let log = self.log(session)?;
-        if after > log.head() {
-            return Err(StoreError::Truncated { asked: after, head: log.head() });
+        let log = self.session_log(session)?;
+        if after > log.last_seq() {
+            return Err(StoreError::Truncated { asked: after, head: log.last_seq() });
         }
         let entries = log.entries[after.0 as usize..].iter().take(limit.entries.max(1)).cloned();
         Ok(match form {
@@ -108,16 +108,21 @@ impl MemoryState {
         })
     }
 
-    pub(super) fn snapshot(&self, session: SessionId, version: u32, upto: Seq) -> Result<Option<Snapshot>, StoreError> {
-        let mut older = self.log(session)?.snapshots.range(..=upto).rev().map(|(_, snapshot)| snapshot);
+    pub(super) fn latest_snapshot(
+        &self,
+        session: SessionId,
+        version: u32,
+        upto: Seq,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        let mut older = self.session_log(session)?.snapshots.range(..=upto).rev().map(|(_, snapshot)| snapshot);
         Ok(older.find(|snapshot| snapshot.version == version).cloned())
     }
 
     pub(super) fn session_summary(&self, session: SessionId) -> Result<SessionSummary, StoreError> {
-        self.log(session).map(|log| log.summary.clone())
+        self.session_log(session).map(|log| log.summary.clone())
     }
 
-    pub(super) fn sessions(&self, query: &SessionQuery) -> SessionPage {
+    pub(super) fn list_sessions(&self, query: &SessionQuery) -> SessionPage {
         let words = query.text.as_deref().map(search_words).unwrap_or_default();
         let mut sessions: Vec<&SessionSummary> = self.sessions.values().map(|log| &log.summary).collect();
         sessions.retain(|summary| matches_query(summary, query, &words));
@@ -135,7 +140,7 @@ impl MemoryState {
         rest.take(limit as usize).map(|(_, row)| self.with_recoverable_state(row)).collect()
     }
 
-    pub(super) fn run(&self, run: RunId) -> Option<RunRow> {
+    pub(super) fn find_run(&self, run: RunId) -> Option<RunRow> {
         self.runs.iter().find(|((id, _), _)| *id == run).map(|(_, row)| self.with_awaiting_state(row))
     }
 
@@ -145,7 +150,7 @@ impl MemoryState {
         rows.next().map(|(_, row)| self.with_awaiting_state(row))
     }
 
-    pub(super) fn runs(&self, query: &RunQuery) -> RunPage {
+    pub(super) fn list_runs(&self, query: &RunQuery) -> RunPage {
         let mut all: Vec<(RunKey, RunRow)> = Vec::new();
         for row in self.runs.values().map(|row| self.with_awaiting_state(row)) {
             let Some(log) = self.sessions.get(&row.session).filter(|log| log.summary.owner == query.principal) else {
@@ -157,7 +162,7 @@ impl MemoryState {
             };
             let fits = query.agent.as_ref().is_none_or(|agent| *agent == log.summary.agent)
                 && query.session.is_none_or(|session| session == row.session)
-                && query.state.is_none_or(|state| state == row.state.sort())
+                && query.state.is_none_or(|state| state == row.state.sort_key())
                 && query.since.is_none_or(|since| at >= since);
             if fits {
                 all.push((RunKey { at, run: row.run }, row));
@@ -173,12 +178,12 @@ impl MemoryState {
         RunPage { rows: all.into_iter().map(|(_, row)| row).collect(), total, next }
     }
 
-    pub(super) fn question(&self, question: QuestionId) -> Option<QuestionRow> {
+    pub(super) fn find_question(&self, question: QuestionId) -> Option<QuestionRow> {
         self.questions.iter().find(|((id, _), _)| *id == question).map(|(_, row)| *row)
     }
 
     pub(super) fn set_alias(&mut self, alias: Alias, session: SessionId) -> Result<(), StoreError> {
-        self.log(session)?;
+        self.session_log(session)?;
         match self.aliases.get(&alias) {
             Some(taken) if *taken != session => Err(StoreError::AliasTaken(*taken)),
             _ => {
@@ -188,7 +193,7 @@ impl MemoryState {
         }
     }
 
-    pub(super) fn delete(&mut self, session: SessionId) -> Result<(), StoreError> {
+    pub(super) fn delete_session(&mut self, session: SessionId) -> Result<(), StoreError> {
         let owner = self.session_summary(session)?.owner;
         self.sessions.remove(&session);
         self.deleted.insert(session, owner);
@@ -204,7 +209,8 @@ impl MemoryState {
     }
 
     pub(super) fn session_size(&self, session: SessionId) -> Result<u64, StoreError> {
-        let sizes = self.log(session)?.entries.iter().map(|entry| serde_json::to_vec(entry).map_or(0, |row| row.len()));
+        let sizes =
+            self.session_log(session)?.entries.iter().map(|entry| serde_json::to_vec(entry).map_or(0, |row| row.len()));
         Ok(sizes.sum::<usize>() as u64)
     }
 
@@ -267,7 +273,7 @@ impl MemoryState {
         sessions.len() as u64
     }
 
-    fn log(&self, session: SessionId) -> Result<&Log, StoreError> {
+    fn session_log(&self, session: SessionId) -> Result<&Log, StoreError> {
         self.sessions.get(&session).ok_or_else(|| self.missing_error(session))
     }
 
@@ -280,7 +286,7 @@ impl MemoryState {
         if self.deleted.contains_key(&session) { StoreError::Deleted(session) } else { StoreError::NotFound(session) }
     }
 
-    fn count(&mut self, entries: &[Entry], sync: Durability) {
+    fn count_entries(&mut self, entries: &[Entry], sync: Durability) {
         self.stats.commits += 1;
         self.stats.barriers += u64::from(sync == Durability::Barrier);
         self.stats.rows += entries.len() as u64;
@@ -383,7 +389,7 @@ fn check_order(head: Seq, entries: &[Entry]) -> Result<(), StoreError> {
 }
 
 fn matches_query(summary: &SessionSummary, query: &SessionQuery, words: &[String]) -> bool {
-    let title = searchable(&summary.title);
+    let title = searchable_title(&summary.title);
     summary.owner == query.principal
         && summary.archived == query.archived
         && query.workspace.as_ref().is_none_or(|workspace| summary.workspace == *workspace)

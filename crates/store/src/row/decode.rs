@@ -2,7 +2,7 @@
 
 use gander_domain::{Delta, DeltaKind, Entry, Event, Message, MessageId, Part, RunId, Seq, Timestamp};
 
-use super::{Chunk, Row, RowKind, Span, StoredFact, corrupt};
+use super::{Chunk, Row, RowKind, Span, StoredFact, corrupt_row_error};
 use crate::{DeltaForm, Limit, StoreError};
 
 /// Joins adjacent deltas of one part; a joined delta carries the last one's place and time.
@@ -43,7 +43,7 @@ impl RowDecoder {
     }
 
     /// Adds a row; a span comes with the body of the next one, its message.
-    pub(crate) fn push(&mut self, row: &Row, next: Option<&str>) -> Result<(), StoreError> {
+    pub(crate) fn push_row(&mut self, row: &Row, next: Option<&str>) -> Result<(), StoreError> {
         match row.kind {
             RowKind::Fact | RowKind::Whole => self.push_fact(row),
             RowKind::Chunk => self.push_chunk(row),
@@ -51,7 +51,7 @@ impl RowDecoder {
         }
     }
 
-    pub(crate) fn finish(self) -> Vec<Entry> {
+    pub(crate) fn into_entries(self) -> Vec<Entry> {
         self.entries
     }
 
@@ -65,7 +65,7 @@ impl RowDecoder {
     }
 
     fn push_chunk(&mut self, row: &Row) -> Result<(), StoreError> {
-        let chunk: Chunk<'_> = serde_json::from_str(&row.body).map_err(|error| corrupt(&error))?;
+        let chunk: Chunk<'_> = serde_json::from_str(&row.body).map_err(|error| corrupt_row_error(&error))?;
         let Chunk { message, part, growth, run, times, cuts, text } = &chunk;
         let (message, part, growth, run) = (*message, *part, *growth, *run);
         let deltas = Deltas { message, part, growth, run, first: row.first, cuts, text };
@@ -73,7 +73,7 @@ impl RowDecoder {
     }
 
     fn push_span(&mut self, row: &Row, message: &Message) -> Result<(), StoreError> {
-        let span: Span = serde_json::from_str(&row.body).map_err(|error| corrupt(&error))?;
+        let span: Span = serde_json::from_str(&row.body).map_err(|error| corrupt_row_error(&error))?;
         let mut times = span.times.iter();
         let mut first = row.first;
         for piece in &span.pieces {
@@ -118,7 +118,7 @@ impl RowDecoder {
 
 /// The message in the body of a row of kind [`RowKind::Whole`].
 pub(super) fn whole_message(body: &str) -> Result<Message, StoreError> {
-    let fact: StoredFact = serde_json::from_str(body).map_err(|error| corrupt(&error))?;
+    let fact: StoredFact = serde_json::from_str(body).map_err(|error| corrupt_row_error(&error))?;
     let Event::MessageDone { message } = fact.event else {
         return Err(StoreError::Corrupt("row is no whole message".to_owned()));
     };
@@ -140,7 +140,8 @@ pub(super) fn grown_text(message: &Message, part: u32) -> Option<&str> {
 }
 
 fn fact_entry(row: &Row) -> Result<Entry, StoreError> {
-    let StoredFact { at, run, event, meta } = serde_json::from_str(&row.body).map_err(|error| corrupt(&error))?;
+    let StoredFact { at, run, event, meta } =
+        serde_json::from_str(&row.body).map_err(|error| corrupt_row_error(&error))?;
     Ok(Entry { seq: row.first, at, run, event, meta })
 }
 

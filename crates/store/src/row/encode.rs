@@ -32,7 +32,7 @@ struct OpenChunk {
 
 impl RowEncoder {
     /// Adds the next entry; gives about its size.
-    pub(crate) fn push(&mut self, entry: &Entry) -> Result<usize, StoreError> {
+    pub(crate) fn push_entry(&mut self, entry: &Entry) -> Result<usize, StoreError> {
         if let Event::PartDelta { message, part, growth, text } = &entry.event
             && entry.meta.is_none()
         {
@@ -47,7 +47,7 @@ impl RowEncoder {
     }
 
     /// The finished rows.
-    pub(crate) fn finish(mut self) -> Result<Vec<Row>, StoreError> {
+    pub(crate) fn into_rows(mut self) -> Result<Vec<Row>, StoreError> {
         self.close_chunk()?;
         Ok(self.done)
     }
@@ -69,7 +69,7 @@ impl RowEncoder {
         let length = u32::try_from(text.len()).map_err(|_| StoreError::Invalid("delta over 4 GiB".to_owned()))?;
         let open = self.open.get_or_insert_with(|| OpenChunk::new(seq, key));
         open.last = seq;
-        open.times.push(at);
+        open.times.push_time(at);
         open.cuts.push(length);
         open.text.push_str(text);
         Ok(())

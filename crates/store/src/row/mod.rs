@@ -119,6 +119,6 @@ struct SpanPart {
     cuts: Vec<u32>,
 }
 
-fn corrupt(error: &serde_json::Error) -> StoreError {
+fn corrupt_row_error(error: &serde_json::Error) -> StoreError {
     StoreError::Corrupt(error.to_string())
 }

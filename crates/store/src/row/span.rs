@@ -4,7 +4,7 @@ use gander_domain::{Message, RunId, Seq};
 
 use super::decode::{grown_text, whole_message};
 use super::encode::to_json;
-use super::{Chunk, Row, RowKind, Span, SpanPart, Times, corrupt};
+use super::{Chunk, Row, RowKind, Span, SpanPart, Times, corrupt_row_error};
 use crate::StoreError;
 
 /// One span in place of the chunks between its first and last entry.
@@ -33,7 +33,7 @@ struct OpenMessage {
 }
 
 impl Compactor {
-    pub(crate) fn push(&mut self, row: &Row) -> Result<Option<Replacement>, StoreError> {
+    pub(crate) fn push_row(&mut self, row: &Row) -> Result<Option<Replacement>, StoreError> {
         match row.kind {
             RowKind::Chunk => self.push_chunk(row).map(|()| None),
             RowKind::Whole => self.open.take().map_or(Ok(None), |open| open.into_replacement(row)),
@@ -45,7 +45,7 @@ impl Compactor {
     }
 
     fn push_chunk(&mut self, row: &Row) -> Result<(), StoreError> {
-        let chunk: Chunk<'_> = serde_json::from_str(&row.body).map_err(|error| corrupt(&error))?;
+        let chunk: Chunk<'_> = serde_json::from_str(&row.body).map_err(|error| corrupt_row_error(&error))?;
         if !self.open.as_ref().is_some_and(|open| open.is_followed_by(row, &chunk)) {
             self.open = Some(OpenMessage::new(row, &chunk));
         }
@@ -70,7 +70,7 @@ impl OpenMessage {
     fn push_chunk_of_message(&mut self, row: &Row, chunk: Chunk<'_>) {
         self.last = row.last;
         self.chunks += 1;
-        chunk.times.iter().take(chunk.cuts.len()).for_each(|time| self.times.push(time));
+        chunk.times.iter().take(chunk.cuts.len()).for_each(|time| self.times.push_time(time));
         let Chunk { part, growth, cuts, text, .. } = chunk;
         match self.pieces.last_mut() {
             Some((piece, grown)) if (piece.part, piece.growth) == (part, growth) => {

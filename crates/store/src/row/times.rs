@@ -19,8 +19,8 @@ pub(super) struct Times {
 
 impl Times {
     /// Adds the next one. Only for times that are being made, not for read ones.
-    pub(super) fn push(&mut self, time: Timestamp) {
-        let micros = time.micros();
+    pub(super) fn push_time(&mut self, time: Timestamp) {
+        let micros = time.as_micros();
         if self.count == 0 {
             self.at = micros;
         } else if micros != self.last {
@@ -52,7 +52,7 @@ mod tests {
     fn times_survive_their_coding() {
         let times = [5, 5, 7, 7, 3, i64::MAX, i64::MIN].map(Timestamp::from_micros);
         let mut coded = Times::default();
-        times.iter().for_each(|time| coded.push(*time));
+        times.iter().for_each(|time| coded.push_time(*time));
         let read: Times = serde_json::from_str(&serde_json::to_string(&coded).unwrap()).unwrap();
         assert_eq!(read.iter().take(times.len()).collect::<Vec<_>>(), times);
     }

@@ -44,14 +44,14 @@ impl Checkpointer {
             self.written = 0;
         }
         if self.frames.load(Ordering::Relaxed) > MAX_WAL_FRAMES {
-            let frames = checkpoint(connection).await;
+            let frames = checkpoint_wal(connection).await;
             self.frames.store(0, Ordering::Relaxed);
             tracing::debug!(?frames, "write-ahead log was long");
         }
     }
 
     /// Lets a running checkpoint end.
-    pub(super) async fn finish(self) {
+    pub(super) async fn finish_checkpoints(self) {
         drop(self.wake);
         if let Err(error) = self.task.await {
             tracing::warn!(%error, "checkpoint task failed");
@@ -71,7 +71,7 @@ async fn run_checkpoints(
             connection = options.connect().await.inspect_err(|error| tracing::warn!(%error, "no checkpoint")).ok();
         }
         if let Some(connection) = &mut connection
-            && let Some(count) = checkpoint(connection).await
+            && let Some(count) = checkpoint_wal(connection).await
         {
             frames.store(count, Ordering::Relaxed);
         }
@@ -84,7 +84,7 @@ async fn run_checkpoints(
 }
 
 /// Moves what can be moved without waiting for anybody; gives the length of the write-ahead log in pages.
-async fn checkpoint(connection: &mut SqliteConnection) -> Option<u64> {
+async fn checkpoint_wal(connection: &mut SqliteConnection) -> Option<u64> {
     let row = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").persistent(false).fetch_one(connection).await;
     let row = row.inspect_err(|error| tracing::warn!(%error, "checkpoint failed")).ok()?;
     u64::try_from(row.get::<i64, _>(1)).ok()

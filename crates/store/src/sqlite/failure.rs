@@ -18,7 +18,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn classify(error: &sqlx::Error) -> Self {
+    pub(super) fn classify_error(error: &sqlx::Error) -> Self {
         let text = error.to_string();
         match primary_code(error) {
             Some(19) => Self::Constraint(text),

@@ -21,7 +21,7 @@ pub(super) struct Heads {
 
 impl Heads {
     /// Lets an append in if it comes from the writer and follows the end, and moves the end.
-    pub(super) async fn admit(
+    pub(super) async fn check_writer(
         &mut self,
         connection: &mut SqliteConnection,
         pending: &mut Pending,

@@ -5,7 +5,7 @@ use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::failure::store_error;
-use super::read::{seq_column, session_bytes, session_id, uuid};
+use super::read::{decode_uuid, seq_column, session_bytes, session_id};
 use super::script::Script;
 use crate::types::search_words;
 use crate::{
@@ -37,27 +37,27 @@ pub(super) async fn list_sessions(pool: &SqlitePool, query: SessionQuery) -> Res
 pub(super) fn sessions_script(query: &SessionQuery, limit: usize) -> Script {
     let mut script = Script::new(SUMMARY_SQL);
     script.push_sql("WHERE owner = ? AND archived = ?");
-    script.bind(query.principal.as_str().to_owned());
-    script.bind(query.archived);
+    script.bind_value(query.principal.as_str().to_owned());
+    script.bind_value(query.archived);
     if let Some(workspace) = &query.workspace {
         script.push_sql(" AND workspace = ?");
-        script.bind(workspace.clone());
+        script.bind_value(workspace.clone());
     }
     if let Some(state) = query.state {
         script.push_sql(" AND state = ?");
-        script.bind(status_code(state));
+        script.bind_value(status_code(state));
     }
     for word in query.text.as_deref().map(search_words).unwrap_or_default() {
         script.push_sql(" AND instr(search, ?) > 0");
-        script.bind(word);
+        script.bind_value(word);
     }
     if let Some(after) = query.after {
         script.push_sql(" AND (updated_at, id) < (?, ?)");
-        script.bind(after.updated_at.micros());
+        script.bind_value(after.updated_at.as_micros());
         script.bind_session(after.session);
     }
     script.push_sql(" ORDER BY updated_at DESC, id DESC LIMIT ?");
-    script.bind(limit as i64);
+    script.bind_value(limit as i64);
     script
 }
 
@@ -124,7 +124,7 @@ pub(super) async fn find_question(pool: &SqlitePool, question: QuestionId) -> Re
     Ok(Some(QuestionRow {
         question,
         session: session_id(row.get(0))?,
-        run: row.get::<Option<&[u8]>, _>(1).map(uuid).transpose()?.map(RunId::new),
+        run: row.get::<Option<&[u8]>, _>(1).map(decode_uuid).transpose()?.map(RunId::new),
         asked: seq_column(&row, 2),
         answered: row.get::<Option<i64>, _>(3).map(|_| seq_column(&row, 3)),
         held: row.get(4),
@@ -211,7 +211,7 @@ pub(super) fn decode_run(row: &SqliteRow) -> Result<RunRow, StoreError> {
         None if row.get(7) => RunState::Awaiting,
         None => RunState::Running,
     };
-    let (run, session) = (RunId::new(uuid(row.get(0))?), session_id(row.get(1))?);
+    let (run, session) = (RunId::new(decode_uuid(row.get(0))?), session_id(row.get(1))?);
     Ok(RunRow { run, session, state, first: seq_column(row, 2), began_at: Timestamp::from_micros(row.get(3)) })
 }
 

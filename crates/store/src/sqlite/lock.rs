@@ -17,7 +17,7 @@ pub(super) struct Lock {
 
 impl Lock {
     /// Takes the directory, making it if need be.
-    pub(super) fn take(directory: &Path) -> Result<Self, StoreError> {
+    pub(super) fn lock_directory(directory: &Path) -> Result<Self, StoreError> {
         let make = || DirBuilder::new().recursive(true).mode(0o700).create(directory);
         make().map_err(|error| StoreError::Failed(format!("cannot make {}: {error}", directory.display())))?;
         let mut file = open_private(&directory.join("log.lock"))?;

@@ -47,15 +47,15 @@ pub(super) fn compact_scope_script(scope: &str, upto: Seq, at: Timestamp, fact: 
          AND EXISTS (SELECT 1 FROM scope last WHERE last.name = ? AND last.seq = ? AND last.at = ?);\n\
          UPDATE scope SET fact = ? WHERE name = ? AND seq = ? AND at = ?",
     );
-    script.bind(scope.to_owned());
+    script.bind_value(scope.to_owned());
     script.bind_seq(upto);
-    script.bind(scope.to_owned());
+    script.bind_value(scope.to_owned());
     script.bind_seq(upto);
-    script.bind(at.micros());
-    script.bind(fact.to_string());
-    script.bind(scope.to_owned());
+    script.bind_value(at.as_micros());
+    script.bind_value(fact.to_string());
+    script.bind_value(scope.to_owned());
     script.bind_seq(upto);
-    script.bind(at.micros());
+    script.bind_value(at.as_micros());
     script
 }
 
@@ -65,7 +65,7 @@ pub(super) fn delete_session_script(session: SessionId, at: Timestamp) -> Script
         "UPDATE session SET epoch = epoch + 1, deleted_owner = owner, owner = NULL, workspace = '', agent = '', parent = NULL, title = '', \
          search = '', state = 0, messages = 0, deleted_at = ? WHERE id = ? AND deleted_at IS NULL;\n",
     );
-    script.bind(at.micros());
+    script.bind_value(at.as_micros());
     script.bind_session(session);
     for table in ["alias", "run", "question", "snapshot"] {
         script.push_sql(&format!("DELETE FROM {table} WHERE session = ?;\n"));
@@ -75,11 +75,11 @@ pub(super) fn delete_session_script(session: SessionId, at: Timestamp) -> Script
 }
 
 /// One bounded piece of maintenance.
-pub(super) async fn maintain(store: &SqliteStore, now: Timestamp) -> Result<MaintenanceReport, StoreError> {
+pub(super) async fn run_maintenance(store: &SqliteStore, now: Timestamp) -> Result<MaintenanceReport, StoreError> {
     let purged = purge_deleted_session(store).await?;
     let reclaimed = if purged.is_none() { reclaim_if_due(store).await? } else { None };
     let grace = i64::try_from(store.grace.as_micros()).unwrap_or(i64::MAX);
-    let compacted = compact_ended_run(store, now.micros().saturating_sub(grace)).await?;
+    let compacted = compact_ended_run(store, now.as_micros().saturating_sub(grace)).await?;
     Ok(MaintenanceReport {
         compacted: compacted.unwrap_or_default(),
         purged: purged.unwrap_or_default(),
@@ -134,7 +134,7 @@ async fn purge_deleted_session(store: &SqliteStore) -> Result<Option<u64>, Store
     );
     script.bind_session(session);
     script.bind_session(session);
-    script.bind(PURGE_ROWS);
+    script.bind_value(PURGE_ROWS);
     let removed = store.write_script(script, Durability::Relaxed, Invalidates::Nothing).await?;
     if removed == 0 {
         let mut script = Script::new("UPDATE session SET purged = 1 WHERE id = ?");
@@ -171,7 +171,7 @@ async fn compact_ended_run(store: &SqliteStore, ended_before: i64) -> Result<Opt
         store.write_script(replacement_script(session, replacement), Durability::Relaxed, Invalidates::Nothing).await?;
     }
     let mut script = Script::new("UPDATE run SET compacted = 1 WHERE id = ? AND session = ?");
-    script.bind(run);
+    script.bind_value(run);
     script.bind_session(session);
     store.write_script(script, Durability::Relaxed, Invalidates::Nothing).await?;
     Ok(Some(compacted))
@@ -192,7 +192,7 @@ async fn span_replacements(
     let mut compactor = Compactor::default();
     let mut replacements = Vec::new();
     while let Some(row) = rows.try_next().await.map_err(store_error)? {
-        replacements.extend(compactor.push(&decode_entry_row(&row)?)?);
+        replacements.extend(compactor.push_row(&decode_entry_row(&row)?)?);
     }
     Ok(replacements)
 }
@@ -207,15 +207,15 @@ fn replacement_script(session: SessionId, replacement: Replacement) -> Script {
     script.push_sql("INSERT INTO entry SELECT id, ?, ?, ?, ? FROM session WHERE id = ? AND deleted_at IS NULL;\n");
     script.bind_seq(row.first);
     script.bind_seq(row.last);
-    script.bind(row.kind.code());
-    script.bind(row.body);
+    script.bind_value(row.kind.code());
+    script.bind_value(row.body);
     script.bind_session(session);
     script
 }
 
 fn bind_alias(script: &mut Script, alias: &Alias) {
-    script.bind(alias.principal.as_str().to_owned());
-    script.bind(alias.door.clone());
-    script.bind(alias.namespace.clone());
-    script.bind(alias.text.clone());
+    script.bind_value(alias.principal.as_str().to_owned());
+    script.bind_value(alias.door.clone());
+    script.bind_value(alias.namespace.clone());
+    script.bind_value(alias.text.clone());
 }

@@ -79,7 +79,7 @@ impl SqliteStore {
     /// Opens or makes the log; only one process can.
     pub async fn open(options: StoreOptions) -> Result<Self, StoreError> {
         let StoreOptions { directory, grace, max_pages, faults } = options;
-        let lock = lock::Lock::take(&directory)?;
+        let lock = lock::Lock::lock_directory(&directory)?;
         let path = directory.join("log.db");
         if !path.exists() {
             drop(lock::open_private(&path)?);
@@ -97,7 +97,7 @@ impl SqliteStore {
         let (level, retries) = (None, Vec::new());
         let writer =
             Writer { connection, shared: Arc::clone(&shared), heads, level, checkpointer, incarnation, lock, retries };
-        tokio::spawn(writer.run(waiting));
+        tokio::spawn(writer.run_jobs(waiting));
         let readers = SqlitePoolOptions::new().max_connections(4).idle_timeout(Duration::from_secs(30));
         let readers = readers.acquire_timeout(Duration::from_secs(10));
         let readers = readers.connect_lazy_with(open::connect_options(&path).read_only(true));
@@ -106,16 +106,16 @@ impl SqliteStore {
 
     /// Begins a new incarnation, as after a restore: every cursor of before is refused.
     pub async fn new_incarnation(&self) -> Result<u32, StoreError> {
-        let incarnation = self.request(WriterJob::NewIncarnation).await?;
+        let incarnation = self.send_writer_job(WriterJob::NewIncarnation).await?;
         self.shared.incarnation.store(incarnation, Ordering::Relaxed);
         Ok(incarnation)
     }
 
     async fn reclaim(&self) -> Result<Reclaimed, StoreError> {
-        self.request(WriterJob::Reclaim).await
+        self.send_writer_job(WriterJob::Reclaim).await
     }
 
-    async fn request<T>(
+    async fn send_writer_job<T>(
         &self,
         job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> WriterJob,
     ) -> Result<T, StoreError> {
@@ -131,7 +131,7 @@ impl SqliteStore {
     async fn send_append(&self, append: Append, aliases: Option<Vec<Alias>>) -> Result<Committed, StoreError> {
         let pending =
             |reply| Pending { append, aliases, head: Seq::ZERO, scope_heads: Vec::new(), size: 0, tried: None, reply };
-        self.request(|reply| WriterJob::Append(Box::new(pending(reply)))).await
+        self.send_writer_job(|reply| WriterJob::Append(Box::new(pending(reply)))).await
     }
 
     async fn write_script(
@@ -140,7 +140,7 @@ impl SqliteStore {
         sync: Durability,
         invalidates: Invalidates,
     ) -> Result<u64, StoreError> {
-        self.request(|reply| WriterJob::Write(Write { script, sync, invalidates }, reply)).await
+        self.send_writer_job(|reply| WriterJob::Write(Write { script, sync, invalidates }, reply)).await
     }
 }
 
@@ -151,7 +151,7 @@ impl Store for SqliteStore {
     }
 
     async fn claim(&self, session: SessionId) -> Result<Claim, StoreError> {
-        self.request(|reply| WriterJob::Claim(session, reply)).await
+        self.send_writer_job(|reply| WriterJob::Claim(session, reply)).await
     }
 
     async fn append(&self, append: Append) -> Result<Committed, StoreError> {
@@ -181,7 +181,7 @@ impl Store for SqliteStore {
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
-        self.shared.feeds.changes()
+        self.shared.feeds.change_counter()
     }
 
     async fn snapshot(&self, session: SessionId, version: u32, upto: Seq) -> Result<Option<Snapshot>, StoreError> {
@@ -283,7 +283,7 @@ impl Store for SqliteStore {
     }
 
     async fn append_scope(&self, append: ScopeAppend, sync: Durability) -> Result<Seq, StoreError> {
-        self.request(|reply| WriterJob::Scope(append, sync, reply)).await
+        self.send_writer_job(|reply| WriterJob::Scope(append, sync, reply)).await
     }
 
     async fn read_scope(&self, scope: &str, after: Seq, limit: u32) -> Result<Vec<ScopeEntry>, StoreError> {
@@ -312,7 +312,7 @@ impl Store for SqliteStore {
 
     async fn delete_scope(&self, scope: &str) -> Result<(), StoreError> {
         let mut script = Script::new("DELETE FROM scope WHERE name = ?");
-        script.bind(scope.to_owned());
+        script.bind_value(scope.to_owned());
         self.write_script(script, Durability::Barrier, Invalidates::Scope(scope.to_owned())).await?;
         self.shared.reclaim_due.store(true, Ordering::Relaxed);
         Ok(())
@@ -320,7 +320,7 @@ impl Store for SqliteStore {
 
     async fn maintain(&self, now: Timestamp) -> Result<MaintenanceReport, StoreError> {
         self.shared.feeds.drop_quiet_rings();
-        maintenance::maintain(self, now).await
+        maintenance::run_maintenance(self, now).await
     }
 
     async fn rebuild_folds(&self) -> Result<u64, StoreError> {
@@ -333,7 +333,7 @@ impl Store for SqliteStore {
                 Some(at) if at.elapsed() < HEALTH_TTL && !self.shared.is_busy() => {
                     self.shared.check_keeping_up().and(self.shared.check_writable())
                 }
-                Some(_) | None => self.request(WriterJob::Probe).await,
+                Some(_) | None => self.send_writer_job(WriterJob::Probe).await,
             }
         };
         match tokio::time::timeout(HEALTH_TIMEOUT, probe).await {
@@ -350,7 +350,7 @@ impl Store for SqliteStore {
 
     async fn close(&self) -> Result<(), StoreError> {
         self.readers.close().await;
-        match self.request(WriterJob::Close).await {
+        match self.send_writer_job(WriterJob::Close).await {
             Ok(()) | Err(StoreError::Closed) => Ok(()),
             Err(error) => Err(error),
         }

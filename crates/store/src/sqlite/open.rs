@@ -55,7 +55,7 @@ pub(super) async fn open_writer(path: &Path, max_pages: Option<u32>) -> Result<S
     }
     let mut connection = options.connect().await.map_err(store_error)?;
     assert_version(&mut connection).await?;
-    migrate(&mut connection, MIGRATIONS).await?;
+    run_migrations(&mut connection, MIGRATIONS).await?;
     // Once there are callers, they are told sooner.
     sqlx::query("PRAGMA busy_timeout = 800").execute(&mut connection).await.map_err(store_error)?;
     Ok(connection)
@@ -96,7 +96,7 @@ async fn assert_version(connection: &mut SqliteConnection) -> Result<(), StoreEr
     Ok(())
 }
 
-async fn migrate(connection: &mut SqliteConnection, migrations: &[&'static str]) -> Result<(), StoreError> {
+async fn run_migrations(connection: &mut SqliteConnection, migrations: &[&'static str]) -> Result<(), StoreError> {
     let query = sqlx::query("PRAGMA user_version");
     let found: u32 = query.fetch_one(&mut *connection).await.map_err(store_error)?.get(0);
     let known = migrations.len() as u32;

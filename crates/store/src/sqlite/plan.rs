@@ -8,7 +8,7 @@ use super::script::Script;
 use super::writer::Pending;
 use crate::fold::{self, CreatedSession, RunStep, SideTableChanges, SummaryChange};
 use crate::row::{Row, RowEncoder};
-use crate::types::searchable;
+use crate::types::searchable_title;
 use crate::{Epoch, ScopeAppend, StoreError};
 
 /// Rows of one INSERT: SQLite takes 32,766 values.
@@ -44,10 +44,10 @@ impl CommitPlan {
             let mut encoder = RowEncoder::default();
             for (place, pending) in pending {
                 let mut entries = pending.append.entries.iter();
-                sizes[*place] = entries.try_fold(0, |size, entry| Ok(size + encoder.push(entry)?))?;
+                sizes[*place] = entries.try_fold(0, |size, entry| Ok(size + encoder.push_entry(entry)?))?;
             }
             let entries = || pending.iter().flat_map(|(_, pending)| &pending.append.entries);
-            rows.extend(encoder.finish()?.into_iter().map(|row| (*session, *epoch, row)));
+            rows.extend(encoder.into_rows()?.into_iter().map(|row| (*session, *epoch, row)));
             changes.push((*session, fold::fold_entries(entries())));
         }
         let (count, bytes) = (rows.len(), rows.iter().map(|(_, _, row)| row.body.len() + 8192).sum());
@@ -78,19 +78,19 @@ pub(super) fn upsert_folds(script: &mut Script, changes: &[(SessionId, SideTable
 pub(super) fn insert_scope_facts(script: &mut Script, append: &ScopeAppend, head: Seq) {
     for (seq, fact) in (head.0 + 1..).map(Seq).zip(&append.facts) {
         script.push_sql("INSERT INTO scope VALUES (?, ?, ?, ?);\n");
-        script.bind(append.scope.clone());
+        script.bind_value(append.scope.clone());
         script.bind_seq(seq);
-        script.bind(append.at.micros());
-        script.bind(fact.to_string());
+        script.bind_value(append.at.as_micros());
+        script.bind_value(fact.to_string());
     }
 }
 
 /// Binds what never changes in a session: owner, workspace, parent, creation.
 pub(super) fn bind_creation(script: &mut Script, creation: CreatedSession) {
-    script.bind(creation.owner.as_str().to_owned());
-    script.bind(creation.workspace);
-    script.bind(creation.parent.map(|parent| parent.uuid().into_bytes().to_vec()));
-    script.bind(creation.at.micros());
+    script.bind_value(creation.owner.as_str().to_owned());
+    script.bind_value(creation.workspace);
+    script.bind_value(creation.parent.map(|parent| parent.uuid().into_bytes().to_vec()));
+    script.bind_value(creation.at.as_micros());
 }
 
 fn group_by_session(batch: &[Pending]) -> Vec<SessionGroup<'_>> {
@@ -119,14 +119,14 @@ fn insert_session(script: &mut Script, pending: &Pending) -> Result<(), StoreErr
 VALUES (?, ?, ?, ?, ?, ?, '', 0);\n",
     );
     script.bind_session(session);
-    script.bind(Epoch::FIRST.0 as i64);
+    script.bind_value(Epoch::FIRST.0 as i64);
     bind_creation(script, creation);
     for alias in pending.aliases.iter().flatten() {
         script.push_sql("INSERT INTO alias VALUES (?, ?, ?, ?, ?);\n");
-        script.bind(alias.principal.as_str().to_owned());
-        script.bind(alias.door.clone());
-        script.bind(alias.namespace.clone());
-        script.bind(alias.text.clone());
+        script.bind_value(alias.principal.as_str().to_owned());
+        script.bind_value(alias.door.clone());
+        script.bind_value(alias.namespace.clone());
+        script.bind_value(alias.text.clone());
         script.bind_session(session);
     }
     Ok(())
@@ -149,13 +149,13 @@ fn insert_entries(script: &mut Script, rows: Vec<(SessionId, Epoch, Row)>) {
         let empty = (count - some.len()) * 6;
         for (session, epoch, row) in some {
             script.bind_session(session);
-            script.bind(epoch.0 as i64);
+            script.bind_value(epoch.0 as i64);
             script.bind_seq(row.first);
             script.bind_seq(row.last);
-            script.bind(row.kind.code());
-            script.bind(row.body);
+            script.bind_value(row.kind.code());
+            script.bind_value(row.body);
         }
-        (0..empty).for_each(|_| script.bind(None::<i64>));
+        (0..empty).for_each(|_| script.bind_value(None::<i64>));
     }
 }
 
@@ -177,7 +177,7 @@ ended = COALESCE(ended, excluded.ended), ended_at = COALESCE(ended_at, excluded.
 outcome = COALESCE(outcome, excluded.outcome);\n",
         );
         for (session, run) in some {
-            let (seq, at) = (run.seq.0 as i64, run.at.micros());
+            let (seq, at) = (run.seq.0 as i64, run.at.as_micros());
             let (started, ended) = match &run.step {
                 RunStep::Queued => (None, None),
                 RunStep::Started => (Some(seq), None),
@@ -186,12 +186,12 @@ outcome = COALESCE(outcome, excluded.outcome);\n",
             let outcome = ended.map(serde_json::to_string).transpose();
             script.bind_id(run.run.uuid());
             script.bind_session(*session);
-            script.bind(seq);
-            script.bind(at);
-            script.bind(started);
-            script.bind(ended.map(|_| seq));
-            script.bind(ended.map(|_| at));
-            script.bind(outcome.map_err(|error| StoreError::Invalid(error.to_string()))?);
+            script.bind_value(seq);
+            script.bind_value(at);
+            script.bind_value(started);
+            script.bind_value(ended.map(|_| seq));
+            script.bind_value(ended.map(|_| at));
+            script.bind_value(outcome.map_err(|error| StoreError::Invalid(error.to_string()))?);
         }
     }
     Ok(())
@@ -210,10 +210,10 @@ fn upsert_questions(script: &mut Script, changes: &[(SessionId, SideTableChanges
         for (session, question) in some {
             script.bind_id(question.question.uuid());
             script.bind_session(*session);
-            script.bind(question.run.map(|run| run.uuid().into_bytes().to_vec()));
+            script.bind_value(question.run.map(|run| run.uuid().into_bytes().to_vec()));
             script.bind_seq(question.asked.unwrap_or_default());
-            script.bind(question.answered.map(|seq| seq.0 as i64));
-            script.bind(question.held);
+            script.bind_value(question.answered.map(|seq| seq.0 as i64));
+            script.bind_value(question.held);
         }
     }
 }
@@ -239,12 +239,12 @@ WHERE r.session = session.id AND r.ended IS NULL AND r.started IS NOT NULL) THEN
 
 fn bind_summary(script: &mut Script, session: SessionId, summary: &SummaryChange) {
     script.bind_session(session);
-    script.bind(summary.title.clone());
-    script.bind(summary.title.as_deref().map(searchable));
-    script.bind(summary.agent.clone());
-    script.bind(summary.archived);
-    script.bind(summary.messages as i64);
-    script.bind(summary.updated_at.micros());
+    script.bind_value(summary.title.clone());
+    script.bind_value(summary.title.as_deref().map(searchable_title));
+    script.bind_value(summary.agent.clone());
+    script.bind_value(summary.archived);
+    script.bind_value(summary.messages as i64);
+    script.bind_value(summary.updated_at.as_micros());
 }
 
 /// Facts of scopes, and the snapshot.
@@ -259,7 +259,7 @@ fn insert_scopes_and_snapshot(script: &mut Script, pending: &Pending) {
         script.push_sql("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?);\n");
         script.bind_session(pending.append.session);
         script.bind_seq(snapshot.seq);
-        script.bind(i64::from(snapshot.version));
-        script.bind(snapshot.body.clone());
+        script.bind_value(i64::from(snapshot.version));
+        script.bind_value(snapshot.body.clone());
     }
 }

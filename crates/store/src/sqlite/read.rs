@@ -34,10 +34,10 @@ pub(super) async fn read_entries(
     while !expand.is_full()
         && let Some(row) = rows.try_next().await.map_err(store_error)?
     {
-        expand.push(&decode_entry_row(&row)?, row.get(4))?;
+        expand.push_row(&decode_entry_row(&row)?, row.get(4))?;
     }
     drop(rows);
-    let entries = expand.finish();
+    let entries = expand.into_entries();
     if entries.is_empty() {
         let head = read_head(pool, session).await?;
         if after > head {
@@ -119,9 +119,9 @@ pub(super) fn session_bytes(session: SessionId) -> Vec<u8> {
 }
 
 pub(super) fn session_id(bytes: &[u8]) -> Result<SessionId, StoreError> {
-    uuid(bytes).map(SessionId::new)
+    decode_uuid(bytes).map(SessionId::new)
 }
 
-pub(super) fn uuid(bytes: &[u8]) -> Result<Uuid, StoreError> {
+pub(super) fn decode_uuid(bytes: &[u8]) -> Result<Uuid, StoreError> {
     Uuid::from_slice(bytes).map_err(|error| StoreError::Corrupt(error.to_string()))
 }

@@ -45,13 +45,13 @@ fn page_script(query: &RunQuery, limit: usize) -> Script {
     if let Some(after) = query.after {
         // The first says where in the index to begin, the second where exactly.
         script.push_sql(" AND COALESCE(run.ended_at, run.began_at) <= ?");
-        script.bind(after.at.micros());
+        script.bind_value(after.at.as_micros());
         script.push_sql(" AND (COALESCE(run.ended_at, run.began_at), run.id) < (?, ?)");
-        script.bind(after.at.micros());
+        script.bind_value(after.at.as_micros());
         script.bind_id(after.run.uuid());
     }
     script.push_sql(" ORDER BY at DESC, run.id DESC LIMIT ?");
-    script.bind(limit as i64);
+    script.bind_value(limit as i64);
     script
 }
 
@@ -85,10 +85,10 @@ pub(super) fn run_statements() -> Vec<String> {
 
 fn push_conditions(script: &mut Script, query: &RunQuery) {
     script.push_sql("WHERE session.owner = ?");
-    script.bind(query.principal.as_str().to_owned());
+    script.bind_value(query.principal.as_str().to_owned());
     if let Some(agent) = &query.agent {
         script.push_sql(" AND session.agent = ?");
-        script.bind(agent.clone());
+        script.bind_value(agent.clone());
     }
     if let Some(session) = query.session {
         script.push_sql(" AND run.session = ?");
@@ -96,7 +96,7 @@ fn push_conditions(script: &mut Script, query: &RunQuery) {
     }
     if let Some(since) = query.since {
         script.push_sql(" AND COALESCE(run.ended_at, run.began_at) >= ?");
-        script.bind(since.micros());
+        script.bind_value(since.as_micros());
     }
     let open = "run.ended IS NULL AND run.started IS NOT NULL";
     script.push_sql(&match query.state {

@@ -37,12 +37,12 @@ impl Script {
     }
 
     /// Adds a value.
-    pub(super) fn bind<'q>(&mut self, value: impl Encode<'q, Sqlite> + Type<Sqlite>) {
+    pub(super) fn bind_value<'q>(&mut self, value: impl Encode<'q, Sqlite> + Type<Sqlite>) {
         self.args.add(value).expect("numbers, texts and blobs always encode");
     }
 
     pub(super) fn bind_id(&mut self, id: uuid::Uuid) {
-        self.bind(id.into_bytes().to_vec());
+        self.bind_value(id.into_bytes().to_vec());
     }
 
     pub(super) fn bind_session(&mut self, session: SessionId) {
@@ -50,13 +50,17 @@ impl Script {
     }
 
     pub(super) fn bind_seq(&mut self, seq: Seq) {
-        self.bind(seq.0 as i64);
+        self.bind_value(seq.0 as i64);
     }
 
     /// Runs it all; gives the number of rows that its last change touched.
     ///
     /// One trip to the connection's thread, however many statements: a trip costs more than most of them.
-    pub(super) async fn execute(self, connection: &mut SqliteConnection, cached: Cached) -> Result<u64, sqlx::Error> {
+    pub(super) async fn execute_script(
+        self,
+        connection: &mut SqliteConnection,
+        cached: Cached,
+    ) -> Result<u64, sqlx::Error> {
         let query = sqlx::query_with(AssertSqlSafe(self.sql), self.args).persistent(cached == Cached::Yes);
         // Statements that change nothing (`COMMIT`) repeat the count of the one before.
         let mut results = connection.execute_many(query);

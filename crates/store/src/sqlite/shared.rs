@@ -49,7 +49,7 @@ impl StoreShared {
     }
 
     pub(super) fn check_writable(&self) -> Result<(), StoreError> {
-        match &*lock(&self.mode) {
+        match &*lock_mutex(&self.mode) {
             Mode::Busy(since, reason) if since.elapsed() < BUSY_TTL => Err(StoreError::Busy(reason.clone())),
             Mode::Writable | Mode::Busy(..) => Ok(()),
             Mode::Full(reason) | Mode::Broken(reason) => Err(StoreError::ReadOnly(reason.clone())),
@@ -58,7 +58,7 @@ impl StoreShared {
 
     /// Whether it makes sense to try a write.
     pub(super) fn check_probe_allowed(&self) -> Result<(), StoreError> {
-        match &*lock(&self.mode) {
+        match &*lock_mutex(&self.mode) {
             Mode::Busy(since, reason) if since.elapsed() < BUSY_TTL => Err(StoreError::Busy(reason.clone())),
             Mode::Writable | Mode::Full(_) | Mode::Busy(..) => Ok(()),
             Mode::Broken(reason) => Err(StoreError::ReadOnly(reason.clone())),
@@ -66,27 +66,27 @@ impl StoreShared {
     }
 
     pub(super) fn set_writable(&self) {
-        *lock(&self.mode) = Mode::Writable;
+        *lock_mutex(&self.mode) = Mode::Writable;
     }
 
     /// True if the last try to write found the file busy.
     pub(super) fn is_busy(&self) -> bool {
-        matches!(&*lock(&self.mode), Mode::Busy(..))
+        matches!(&*lock_mutex(&self.mode), Mode::Busy(..))
     }
 
     /// The writer begins something.
     pub(super) fn note_working(&self) {
-        *lock(&self.working) = Some(Instant::now());
+        *lock_mutex(&self.working) = Some(Instant::now());
     }
 
     /// The writer has nothing to do.
     pub(super) fn note_idle(&self) {
-        *lock(&self.working) = None;
+        *lock_mutex(&self.working) = None;
     }
 
     /// Nothing more is given to a writer that has been at one thing for too long.
     pub(super) fn check_keeping_up(&self) -> Result<(), StoreError> {
-        match *lock(&self.working) {
+        match *lock_mutex(&self.working) {
             Some(since) if since.elapsed() >= SLOW_WRITE => {
                 Err(StoreError::Busy("the disk does not keep up".to_owned()))
             }
@@ -101,33 +101,33 @@ impl StoreShared {
             Failure::Disk(reason) => Mode::Broken(reason.clone()),
             Failure::Busy(reason) => {
                 tracing::warn!(reason, "log is busy");
-                *lock(&self.mode) = Mode::Busy(Instant::now(), reason.clone());
+                *lock_mutex(&self.mode) = Mode::Busy(Instant::now(), reason.clone());
                 return;
             }
             Failure::Constraint(_) | Failure::Other(_) => return,
         };
         tracing::error!(?failure, "log is read-only from now on");
-        *lock(&self.mode) = mode;
+        *lock_mutex(&self.mode) = mode;
     }
 
     pub(super) fn note_commit(&self, sync: Durability) {
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.counters.barriers.fetch_add(u64::from(sync == Durability::Barrier), Ordering::Relaxed);
-        *lock(&self.last_commit) = Some(Instant::now());
-        let mode = &mut *lock(&self.mode);
+        *lock_mutex(&self.last_commit) = Some(Instant::now());
+        let mode = &mut *lock_mutex(&self.mode);
         if matches!(mode, Mode::Busy(..)) {
             *mode = Mode::Writable;
         }
     }
 
     pub(super) fn last_commit(&self) -> Option<Instant> {
-        *lock(&self.last_commit)
+        *lock_mutex(&self.last_commit)
     }
 
     /// Shows what was committed, then tells who sent it.
     pub(super) fn publish_and_reply(&self, pending: Pending) {
         #[cfg(not(bug = "publish_before_commit"))]
-        self.publish(pending.append, pending.size);
+        self.publish_committed(pending.append, pending.size);
         drop(pending.reply.send(Ok(Committed { head: pending.head })));
     }
 
@@ -139,7 +139,7 @@ impl StoreShared {
         drop(pending.reply.send(Err(error)));
     }
 
-    pub(super) fn publish(&self, append: Append, size: usize) {
+    pub(super) fn publish_committed(&self, append: Append, size: usize) {
         self.feeds.publish(append.session, with_seeded_bug(append.entries), size);
     }
 }
@@ -212,7 +212,7 @@ impl Faults {
         self.broken.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn check(&self) -> Result<(), sqlx::Error> {
+    pub(super) fn fail_if_seeded(&self) -> Result<(), sqlx::Error> {
         if self.broken.load(Ordering::Relaxed) {
             return Err(sqlx::Error::Io(std::io::Error::other("disk i/o error (injected)")));
         }
@@ -220,6 +220,6 @@ impl Faults {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -110,7 +110,7 @@ impl WriterJob {
 
 impl Writer {
     /// Works until it is closed or nobody can ask any more.
-    pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<WriterJob>) {
+    pub(super) async fn run_jobs(mut self, mut jobs: mpsc::Receiver<WriterJob>) {
         self.mark_open().await;
         let mut batch = Batch::default();
         loop {
@@ -129,9 +129,9 @@ impl Writer {
             batch.pending.append(&mut self.retries);
             while let Some(job) = next {
                 match job {
-                    WriterJob::Append(pending) => batch.add(*pending),
+                    WriterJob::Append(pending) => batch.add_append(*pending),
                     WriterJob::Close(reply) => {
-                        self.commit_batch(batch.take(), Attempt::Together).await;
+                        self.commit_batch(batch.take_appends(), Attempt::Together).await;
                         return send_reply(reply, self.close().await);
                     }
                     other @ (WriterJob::Claim(..)
@@ -140,13 +140,13 @@ impl Writer {
                     | WriterJob::Probe(_)
                     | WriterJob::NewIncarnation(_)
                     | WriterJob::Reclaim(_)) => {
-                        self.commit_batch(batch.take(), Attempt::Together).await;
+                        self.commit_batch(batch.take_appends(), Attempt::Together).await;
                         self.handle_job(other).await;
                     }
                 }
                 next = if batch.is_full() { None } else { jobs.try_recv().ok() };
             }
-            self.commit_batch(batch.take(), Attempt::Together).await;
+            self.commit_batch(batch.take_appends(), Attempt::Together).await;
             self.checkpointer.wake_or_checkpoint(&mut self.connection).await;
         }
         if let Err(error) = self.close().await {
@@ -156,10 +156,10 @@ impl Writer {
 
     async fn handle_job(&mut self, job: WriterJob) {
         match job {
-            WriterJob::Claim(session, reply) => send_reply(reply, self.claim(session).await),
+            WriterJob::Claim(session, reply) => send_reply(reply, self.claim_session(session).await),
             WriterJob::Scope(append, sync, reply) => send_reply(reply, self.append_scope(append, sync).await),
             WriterJob::Write(write, reply) => send_reply(reply, self.execute_write(write).await),
-            WriterJob::Probe(reply) => send_reply(reply, self.probe().await),
+            WriterJob::Probe(reply) => send_reply(reply, self.probe_database().await),
             WriterJob::NewIncarnation(reply) => send_reply(reply, self.new_incarnation().await),
             WriterJob::Reclaim(reply) => send_reply(reply, self.reclaim().await),
             WriterJob::Append(_) | WriterJob::Close(_) => unreachable!("taken by the loop"),
@@ -170,7 +170,7 @@ impl Writer {
     async fn commit_batch(&mut self, batch: Vec<Pending>, attempt: Attempt) {
         let mut admitted = Vec::with_capacity(batch.len());
         for mut pending in batch {
-            match self.admit(&mut pending).await {
+            match self.check_writer(&mut pending).await {
                 Ok(()) => admitted.push(pending),
                 Err(error) => self.refuse_or_retry(pending, error),
             }
@@ -179,8 +179,8 @@ impl Writer {
             return;
         }
         #[cfg(bug = "publish_before_commit")]
-        admitted.iter().for_each(|pending| self.shared.publish(pending.append.clone(), 0));
-        match self.commit(&mut admitted).await {
+        admitted.iter().for_each(|pending| self.shared.publish_committed(pending.append.clone(), 0));
+        match self.commit_admitted(&mut admitted).await {
             Ok(()) => admitted.into_iter().for_each(|pending| self.shared.publish_and_reply(pending)),
             Err(failure) => self.recover_from_failure(admitted, &failure, attempt).await,
         }
@@ -212,15 +212,15 @@ impl Writer {
         }
     }
 
-    async fn admit(&mut self, pending: &mut Pending) -> Result<(), StoreError> {
+    async fn check_writer(&mut self, pending: &mut Pending) -> Result<(), StoreError> {
         self.shared.check_writable()?;
         match pending.aliases {
             Some(_) => self.heads.admit_new(&mut self.connection, pending).await,
-            None => self.heads.admit(&mut self.connection, pending).await,
+            None => self.heads.check_writer(&mut self.connection, pending).await,
         }
     }
 
-    async fn commit(&mut self, batch: &mut [Pending]) -> Result<(), Failure> {
+    async fn commit_admitted(&mut self, batch: &mut [Pending]) -> Result<(), Failure> {
         let mut plan = CommitPlan::for_batch(batch).map_err(|error| Failure::Other(error.to_string()))?;
         let sync = batch.iter().map(|pending| pending.append.sync).max().unwrap_or(Durability::Relaxed);
         if plan.script.is_empty() {
@@ -230,7 +230,7 @@ impl Writer {
             // A barrier without anything to write still makes safe what came before.
             plan.script.push_sql("UPDATE meta SET probe = probe + 1;\n");
         }
-        self.execute(plan.script, sync, if plan.single { Wrap::Bare } else { Wrap::Transaction }).await?;
+        self.execute_script(plan.script, sync, if plan.single { Wrap::Bare } else { Wrap::Transaction }).await?;
         batch.iter_mut().zip(plan.sizes).for_each(|(pending, size)| pending.size = size);
         self.checkpointer.note_written(plan.bytes);
         self.shared.counters.add_batch(batch, plan.rows);
@@ -238,7 +238,7 @@ impl Writer {
     }
 
     /// Runs statements in one commit at a level of safety.
-    async fn execute(&mut self, script: Script, sync: Durability, wrap: Wrap) -> Result<u64, Failure> {
+    async fn execute_script(&mut self, script: Script, sync: Durability, wrap: Wrap) -> Result<u64, Failure> {
         if let Err(error) = self.set_synchronous(sync).await {
             return Err(self.roll_back(&error).await);
         }
@@ -246,8 +246,8 @@ impl Writer {
         // What one busy session writes has few forms; what many write together is another one each time.
         let cached = if script.sql.len() <= MAX_CACHED_SQL { Cached::Yes } else { Cached::No };
         self.level = None;
-        let result = match self.shared.faults.check() {
-            Ok(()) => script.execute(&mut self.connection, cached).await,
+        let result = match self.shared.faults.fail_if_seeded() {
+            Ok(()) => script.execute_script(&mut self.connection, cached).await,
             Err(error) => Err(error),
         };
         match result {
@@ -273,7 +273,7 @@ impl Writer {
             Durability::Barrier => "PRAGMA synchronous = NORMAL",
             Durability::Relaxed => "PRAGMA synchronous = NORMAL",
         };
-        Script::new(level).execute(&mut self.connection, Cached::No).await?;
+        Script::new(level).execute_script(&mut self.connection, Cached::No).await?;
         self.level = Some(sync);
         Ok(())
     }
@@ -281,18 +281,18 @@ impl Writer {
     async fn roll_back(&mut self, error: &sqlx::Error) -> Failure {
         // Fails if the error ended the transaction already, or none was begun.
         sqlx::query("ROLLBACK").persistent(false).execute(&mut self.connection).await.ok();
-        let failure = Failure::classify(error);
+        let failure = Failure::classify_error(error);
         self.shared.note_failure(&failure);
         failure
     }
 
-    async fn claim(&mut self, session: SessionId) -> Result<Claim, StoreError> {
+    async fn claim_session(&mut self, session: SessionId) -> Result<Claim, StoreError> {
         self.shared.check_writable()?;
         self.heads.forget_session(session);
         let claim = self.heads.claim_of(&mut self.connection, session).await?;
         let mut script = Script::new("UPDATE session SET epoch = epoch + 1 WHERE id = ?");
         script.bind_session(session);
-        self.execute(script, Durability::Relaxed, Wrap::Transaction)
+        self.execute_script(script, Durability::Relaxed, Wrap::Transaction)
             .await
             .map_err(|failure| failure.to_store_error())?;
         let claim = Claim { epoch: Epoch(claim.epoch.0 + 1), head: claim.head };
@@ -307,7 +307,7 @@ impl Writer {
         let [append] = scopes;
         let mut script = Script::default();
         plan::insert_scope_facts(&mut script, &append, heads[0]);
-        if let Err(failure) = self.execute(script, sync, Wrap::Transaction).await {
+        if let Err(failure) = self.execute_script(script, sync, Wrap::Transaction).await {
             self.heads.forget_scope(&append.scope);
             return Err(failure.to_store_error());
         }
@@ -316,7 +316,7 @@ impl Writer {
 
     async fn execute_write(&mut self, write: Write) -> Result<u64, StoreError> {
         self.shared.check_writable()?;
-        let result = self.execute(write.script, write.sync, Wrap::Transaction).await;
+        let result = self.execute_script(write.script, write.sync, Wrap::Transaction).await;
         match write.invalidates {
             Invalidates::Nothing => {}
             Invalidates::Session(session) => self.heads.forget_session(session),
@@ -326,10 +326,12 @@ impl Writer {
     }
 
     /// A full disk may have room again; a broken one is never trusted again.
-    async fn probe(&mut self) -> Result<(), StoreError> {
+    async fn probe_database(&mut self) -> Result<(), StoreError> {
         self.shared.check_probe_allowed()?;
         let script = Script::new("UPDATE meta SET probe = probe + 1");
-        self.execute(script, Durability::Barrier, Wrap::Bare).await.map_err(|failure| failure.to_store_error())?;
+        self.execute_script(script, Durability::Barrier, Wrap::Bare)
+            .await
+            .map_err(|failure| failure.to_store_error())?;
         self.shared.set_writable();
         Ok(())
     }
@@ -349,18 +351,20 @@ impl Writer {
     /// From now on a power cut may lose something: the next start must know.
     async fn mark_open(&mut self) {
         let mut script = Script::new("UPDATE meta SET clean = 0, boot = ?");
-        script.bind(self.incarnation.boot.clone());
-        if let Err(failure) = self.execute(script, Durability::Barrier, Wrap::Bare).await {
+        script.bind_value(self.incarnation.boot.clone());
+        if let Err(failure) = self.execute_script(script, Durability::Barrier, Wrap::Bare).await {
             tracing::error!(?failure, "log cannot be written");
         }
     }
 
     async fn close(mut self) -> Result<(), StoreError> {
         let marked = match self.shared.check_writable() {
-            Ok(()) => self.execute(Script::new("UPDATE meta SET clean = 1"), Durability::Barrier, Wrap::Bare).await,
+            Ok(()) => {
+                self.execute_script(Script::new("UPDATE meta SET clean = 1"), Durability::Barrier, Wrap::Bare).await
+            }
             Err(_) => Ok(0),
         };
-        self.checkpointer.finish().await;
+        self.checkpointer.finish_checkpoints().await;
         self.shared.feeds.end_all();
         self.connection.close().await.map_err(store_error)?;
         drop(self.lock);
@@ -424,7 +428,7 @@ struct Batch {
 }
 
 impl Batch {
-    fn add(&mut self, pending: Pending) {
+    fn add_append(&mut self, pending: Pending) {
         self.entries += pending.append.entries.len();
         self.bytes += super::shared::entries_bytes(&pending.append.entries);
         self.pending.push(pending);
@@ -434,7 +438,7 @@ impl Batch {
         self.entries >= BATCH_ENTRIES || self.bytes >= BATCH_BYTES
     }
 
-    fn take(&mut self) -> Vec<Pending> {
+    fn take_appends(&mut self) -> Vec<Pending> {
         std::mem::take(self).pending
     }
 }

@@ -30,7 +30,10 @@ async fn a_failed_commit_shows_nothing() {
     story.titled("lost");
     assert!(matches!(story.send(&store).await, Err(StoreError::ReadOnly(_))));
     // Who follows is told that it waits in vain, and nothing else.
-    assert!(matches!(tail.peek(Seq(1)), Some(TailEvent::Failed(_))), "nothing was committed, so nothing may be seen");
+    assert!(
+        matches!(tail.peek_event(Seq(1)), Some(TailEvent::Failed(_))),
+        "nothing was committed, so nothing may be seen"
+    );
 }
 
 #[tokio::test]
@@ -140,7 +143,7 @@ async fn compaction_keeps_text_once() {
     let mut story = Story::new(1);
     story.create(&store).await;
     story.turn().send_in_pieces(&store, 4).await;
-    let end = story.entries.last().unwrap().at.micros();
+    let end = story.entries.last().unwrap().at.as_micros();
     let early = store.maintain(Timestamp::from_micros(end + 59_000_000)).await.unwrap();
     assert_eq!((early.compacted, early.more), (0, false), "the grace period holds");
     let chunks = count(directory.path(), "kind = 1").await;

@@ -35,7 +35,7 @@ pub(crate) async fn current_text(
     let looked = looked.map_err(|error| ToolError::failed(format!("file work broke off: {error}")))?;
     match looked {
         // The editor's text is the newer one.
-        Ok(_) if context.host.offers().read => Ok(Some(context.read_text(located.absolute(), limit).await?)),
+        Ok(_) if context.host.offers().read => Ok(Some(context.read_text(located.absolute_path(), limit).await?)),
         Ok(text) => Ok(Some(text)),
         Err(PathError::NotFound(_)) => Ok(None),
         Err(error) => Err(error.into()),
@@ -54,7 +54,7 @@ pub(crate) fn change_objection(
     old: Option<&str>,
     new: &str,
 ) -> Option<String> {
-    text_objection(workspace.root_of(located), located.relative(), old, new)
+    text_objection(workspace.root_of(located), located.relative_path(), old, new)
 }
 
 /// Held while a part of what could become a repository is looked at once more and written, so that of several such
@@ -70,7 +70,7 @@ async fn write_file(
     lock: &WriteLock,
 ) -> Result<(), ToolError> {
     let asked = context.protected_changes == ProtectedChanges::Allowed;
-    let _lock = match !asked && is_repository_part(located.relative()) {
+    let _lock = match !asked && is_repository_part(located.relative_path()) {
         true => Some(lock.0.lock().await),
         false => None,
     };
@@ -79,7 +79,7 @@ async fn write_file(
             "{unforeseen}. Nobody was asked, for the file was another when this was decided: make the call again"
         )));
     }
-    context.write_text(located.absolute(), new).await.map_err(|error| match error {
+    context.write_text(located.absolute_path(), new).await.map_err(|error| match error {
         HostError::Failed(message) => ToolError::failed(message),
         HostError::Cancelled => ToolError::cancelled(),
     })
@@ -116,11 +116,11 @@ pub(crate) async fn apply_change(
              edit only the lines around it"
         )));
     }
-    let path = located.absolute();
+    let path = located.absolute_path();
     write_file(located, (old.as_deref(), &new), context, lock).await?;
-    let name = context.workspace.name(located);
+    let name = context.workspace.display_name(located);
     let deadline = Instant::now() + DIFF_TIMEOUT;
-    let compared = blocking.run(move || {
+    let compared = blocking.run_blocking(move || {
         let summary = change_summary(&name, old.as_deref(), &new, deadline);
         (summary, diff_excerpt(old, new))
     });

@@ -85,24 +85,24 @@ impl Tool for Edit {
             () if old == new => return Err(ToolError::failed("old and new are the same")),
             () => {}
         }
-        let located = workspace.locate(&path)?;
+        let located = workspace.locate_path(&path)?;
         Ok(ToolPreview {
-            title: format!("Edit {}", sanitize::visible_line(&workspace.name(&located))),
+            title: format!("Edit {}", sanitize::visible_line(&workspace.display_name(&located))),
             kind: ToolKind::Edit,
             locations: vec![locations::location_of(&located)],
             idempotent: false,
         })
     }
 
-    fn objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
+    fn find_objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
         let arguments: Arguments = arguments::parse(arguments).ok()?;
-        let located = workspace.locate(&arguments.path).ok()?;
+        let located = workspace.locate_path(&arguments.path).ok()?;
         let old = change::text_on_disk(&located, workspace, self.limits.file);
         let new = old.as_deref().and_then(|old| exchange_once(old, &arguments).ok());
         match new {
             Some(new) => change::change_objection(&located, workspace, old.as_deref(), &new),
             // An editor may hold another text than the disk does.
-            None => has_relevant_part(located.relative()).then(|| "what it changes cannot be foreseen".to_owned()),
+            None => has_relevant_part(located.relative_path()).then(|| "what it changes cannot be foreseen".to_owned()),
         }
     }
 
@@ -115,7 +115,7 @@ impl Tool for Edit {
                 let text = change::current_text(&located, context, self.limits.file).await?;
                 let text = text.ok_or_else(|| ToolError::failed(format!("no such file: {}", arguments.path)))?;
                 let deadline = Instant::now() + HINT_TIMEOUT;
-                let (text, new) = self.blocking.run(move || (replace_text(&text, &arguments, deadline), text))
+                let (text, new) = self.blocking.run_blocking(move || (replace_text(&text, &arguments, deadline), text))
                     .await
                     .and_then(|(new, text)| Ok((text, new?)))?;
                 change::apply_change(&located, Some(text), new, context, (&self.blocking, &self.lock)).await

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::html;
 use crate::blocking::BlockingPool;
-use crate::process::output::clip;
+use crate::process::output::clip_to_bytes;
 use crate::{
     Blocked, Group, Guard, Limits, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments,
 };
@@ -101,7 +101,7 @@ impl Fetch {
     /// A page of some megabytes is no work for a thread that serves others.
     async fn fetch_result(&self, url: Url) -> Result<ToolResult, ToolError> {
         let (page, limits) = (self.fetch_page(url).await?, self.limits);
-        self.blocking.run(move || page.to_tool_result(&limits)).await?
+        self.blocking.run_blocking(move || page.to_tool_result(&limits)).await?
     }
 
     async fn fetch_page(&self, mut url: Url) -> Result<Page, ToolError> {
@@ -166,7 +166,7 @@ impl Page {
             "text/html" | "application/xhtml+xml" => html::html_to_text(&text),
             _ => text.into_owned(),
         };
-        let kept = clip(&text, limits.result);
+        let kept = clip_to_bytes(&text, limits.result);
         let status = if self.status.is_success() { String::new() } else { format!("[status {}]\n", self.status) };
         let mark = if self.cut || kept.len() < text.len() { "\n[the rest is left out]" } else { "" };
         format!("{status}{kept}{mark}")
@@ -174,7 +174,7 @@ impl Page {
 }
 
 /// Gets what is at an address that the guard lets through, without following it elsewhere. Or says why not.
-pub async fn download(guard: &Guard, address: &str, most: usize) -> Result<Vec<u8>, String> {
+pub async fn download_page(guard: &Guard, address: &str, most: usize) -> Result<Vec<u8>, String> {
     fetch_bytes(guard, address, most).await.map_err(|error| error.message)
 }
 
@@ -196,7 +196,7 @@ async fn fetch_bytes(guard: &Guard, address: &str, most: usize) -> Result<Vec<u8
 
 /// Dials only what was checked, and goes nowhere else.
 async fn build_client(guard: &Guard, url: &Url) -> Result<Client, ToolError> {
-    let addresses = guard.addresses(url).await?;
+    let addresses = guard.allowed_addresses(url).await?;
     Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())

@@ -40,7 +40,7 @@ pub(crate) fn attributes_objection(worktree: &Path, folder: &Path, common: &Path
     for file in [folder, common].map(|folder| folder.join("info/attributes")) {
         texts.extend(read_optional(&file).transpose());
     }
-    for directory in directories(&names) {
+    for directory in tracked_directories(&names) {
         let file = worktree.join(&directory).join(ATTRIBUTES);
         let found = read_optional(&file).transpose();
         // Where the file is missing, or a link, git takes what its index holds.
@@ -61,7 +61,7 @@ pub(crate) fn attributes_objection(worktree: &Path, folder: &Path, common: &Path
 }
 
 /// Every folder in which something is tracked.
-fn directories(names: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+fn tracked_directories(names: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
     let above = names.iter().flat_map(|name| name.ancestors().skip(1).map(Path::to_owned));
     above.chain([PathBuf::new()]).collect()
 }

@@ -16,7 +16,7 @@ use super::list::glob_matcher;
 use super::locations;
 use crate::files::walk::{Found, Kind, Walk};
 use crate::permission::is_secret;
-use crate::process::output::clip;
+use crate::process::output::clip_to_bytes;
 use crate::{
     Group, Limits, Located, PathError, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments,
 };
@@ -91,9 +91,9 @@ impl Tool for Grep {
         let arguments: Arguments = arguments::parse(arguments)?;
         build_regex(&arguments)?;
         arguments.glob.as_deref().map(glob_matcher).transpose()?;
-        let located = workspace.locate(arguments.path())?;
+        let located = workspace.locate_path(arguments.path())?;
         let (pattern, name) =
-            (sanitize::visible_line(&arguments.pattern), sanitize::visible_line(&workspace.name(&located)));
+            (sanitize::visible_line(&arguments.pattern), sanitize::visible_line(&workspace.display_name(&located)));
         Ok(ToolPreview {
             title: format!("Search {name} for {pattern}"),
             kind: ToolKind::Search,
@@ -117,7 +117,7 @@ impl Tool for Grep {
             text: String::new(),
         };
         let workspace = context.workspace.clone();
-        let work = tokio::task::spawn_blocking(move || search.run(&workspace, &located));
+        let work = tokio::task::spawn_blocking(move || search.search_workspace(&workspace, &located));
         tokio::select! {
             () = context.cancel.cancelled() => Err(ToolError::cancelled()),
             found = work => found.map_err(|error| ToolError::failed(format!("search broke off: {error}")))?,
@@ -150,13 +150,13 @@ struct Search {
 }
 
 impl Search {
-    fn run(mut self, workspace: &Workspace, start: &Located) -> Result<ToolResult, ToolError> {
+    fn search_workspace(mut self, workspace: &Workspace, start: &Located) -> Result<ToolResult, ToolError> {
         let walk = Walk { workspace, depth: usize::MAX, hidden: false };
         let walked = walk.visit(start, &mut |found: Found| {
             let below = found.located.relative.strip_prefix(&start.relative).unwrap_or(&found.located.relative);
-            if found.kind == Kind::File && self.fits(below) && !is_secret(&found.located.relative) {
+            if found.kind == Kind::File && self.matches_glob(below) && !is_secret(&found.located.relative) {
                 match workspace.read_text(&found.located, self.limits.file) {
-                    Ok(text) => self.search_file(&workspace.name(&found.located), &text),
+                    Ok(text) => self.search_file(&workspace.display_name(&found.located), &text),
                     Err(PathError::TooLarge { .. }) => self.skipped += 1,
                     Err(_) => {} // binary, or gone meanwhile
                 }
@@ -166,7 +166,7 @@ impl Search {
         match walked {
             Err(PathError::NotDirectory(_)) => {
                 let text = workspace.read_text(start, self.limits.file)?;
-                self.search_file(&workspace.name(start), &text);
+                self.search_file(&workspace.display_name(start), &text);
             }
             walked => walked?,
         }
@@ -174,7 +174,7 @@ impl Search {
     }
 
     /// A glob without a slash is about names, one with a slash about paths.
-    fn fits(&self, below: &std::path::Path) -> bool {
+    fn matches_glob(&self, below: &std::path::Path) -> bool {
         self.glob.as_ref().is_none_or(|glob| match glob.glob().glob().contains('/') {
             true => glob.is_match(below),
             false => below.file_name().is_some_and(|name| glob.is_match(name)),
@@ -202,7 +202,7 @@ impl Search {
             let next = (at + 1..to).find(|next| self.regex.is_match(lines[*next])).unwrap_or(to);
             for (number, line) in lines.iter().enumerate().take(next).skip(from) {
                 let mark = if number == at { ':' } else { '-' };
-                let (number, line) = (number + 1, clip(line, LONGEST_LINE));
+                let (number, line) = (number + 1, clip_to_bytes(line, LONGEST_LINE));
                 // Writing to a string cannot fail.
                 writeln!(self.text, "{name}{mark}{number}{mark}{line}").unwrap_or_default();
             }

@@ -93,7 +93,7 @@ impl Page {
 
     fn open_tag(&mut self, name: &str, tag: &str) {
         match name {
-            "a" => self.link = attribute(tag, "href").filter(|link| link.starts_with("http")),
+            "a" => self.link = html_attribute(tag, "href").filter(|link| link.starts_with("http")),
             "pre" => self.preformatted += 1,
             "td" | "th" => self.text.push(' '),
             _ => {}
@@ -176,7 +176,7 @@ fn skip_element<'a>(rest: &'a str, name: &str) -> &'a str {
     ""
 }
 
-fn attribute(tag: &str, name: &str) -> Option<String> {
+fn html_attribute(tag: &str, name: &str) -> Option<String> {
     let at = tag.to_ascii_lowercase().find(&format!("{name}="))? + name.len() + 1;
     let value = &tag[at..];
     let value = match value.chars().next()? {

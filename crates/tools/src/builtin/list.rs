@@ -67,8 +67,8 @@ impl Tool for List {
 
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
         let arguments: Arguments = arguments::parse(arguments)?;
-        let located = workspace.locate(arguments.path())?;
-        let name = sanitize::visible_line(&workspace.name(&located));
+        let located = workspace.locate_path(arguments.path())?;
+        let name = sanitize::visible_line(&workspace.display_name(&located));
         let title = match &arguments.glob {
             Some(glob) => glob_matcher(glob).map(|_| format!("List {} in {name}", sanitize::visible_line(glob)))?,
             None => format!("List {name}"),
@@ -135,7 +135,7 @@ fn list_files(
 }
 
 fn entry_name(workspace: &Workspace, found: &Found) -> String {
-    let name = workspace.name(&found.located);
+    let name = workspace.display_name(&found.located);
     match found.kind {
         Kind::Folder => format!("{name}/"),
         Kind::Link => format!("{name}@"),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::locations;
-use crate::process::output::clip;
+use crate::process::output::clip_to_bytes;
 use crate::{
     Group, Limits, Located, PathError, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments,
 };
@@ -79,14 +79,14 @@ impl Tool for Read {
 
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
         let Arguments { path, line, limit } = arguments::parse(arguments)?;
-        let located = workspace.locate(&path)?;
-        let name = sanitize::visible_line(&workspace.name(&located));
+        let located = workspace.locate_path(&path)?;
+        let name = sanitize::visible_line(&workspace.display_name(&located));
         let title = match (line.unwrap_or(1).max(1), limit) {
             (1, None) => format!("Read {name}"),
             (from, None) => format!("Read {name} from line {from}"),
             (from, Some(limit)) => format!("Read {name}, lines {from}-{}", from.saturating_add(limit.max(1)) - 1),
         };
-        let location = Location { path: located.absolute().to_string_lossy().into_owned(), line };
+        let location = Location { path: located.absolute_path().to_string_lossy().into_owned(), line };
         Ok(ToolPreview { title, kind: ToolKind::Read, locations: vec![location], idempotent: true })
     }
 
@@ -108,7 +108,7 @@ impl Read {
         context: &ToolContext,
     ) -> Result<ToolResult, ToolError> {
         let (workspace, place, limit) = (context.workspace.clone(), located.clone(), self.limits.file);
-        let bytes = tokio::task::spawn_blocking(move || workspace.read(&place, limit)).await;
+        let bytes = tokio::task::spawn_blocking(move || workspace.read_file(&place, limit)).await;
         let bytes = bytes.map_err(|error| ToolError::failed(format!("file work broke off: {error}")))?;
         let lent = context.host.offers().read;
         match bytes {
@@ -116,13 +116,13 @@ impl Read {
                 FileKind::Image(mime) => self.image_result(mime, &bytes, located),
                 FileKind::Binary => Err(PathError::NotText(arguments.path.clone()).into()),
                 FileKind::Text if lent => {
-                    self.text_result(arguments, &context.read_text(located.absolute(), limit).await?)
+                    self.text_result(arguments, &context.read_text(located.absolute_path(), limit).await?)
                 }
                 FileKind::Text => self.text_result(arguments, &String::from_utf8_lossy(&bytes)),
             },
             // A file that only the editor has so far.
             Err(PathError::NotFound(_)) if lent => {
-                self.text_result(arguments, &context.read_text(located.absolute(), limit).await?)
+                self.text_result(arguments, &context.read_text(located.absolute_path(), limit).await?)
             }
             Err(error) => Err(error.into()),
         }
@@ -136,7 +136,7 @@ impl Read {
                 bytes.len()
             )));
         }
-        let uri = Some(located.absolute().to_string_lossy().into_owned());
+        let uri = Some(located.absolute_path().to_string_lossy().into_owned());
         let part = Part::Image { mime: mime.to_owned(), data: STANDARD.encode(bytes), uri };
         Ok(ToolResult { end: ToolEnd::Completed, content: vec![ToolContent::Part { part }], raw: None })
     }
@@ -168,7 +168,7 @@ impl Read {
 }
 
 fn numbered_line(number: usize, line: &str) -> String {
-    let kept = clip(line, LONGEST_LINE);
+    let kept = clip_to_bytes(line, LONGEST_LINE);
     match line.len() - kept.len() {
         0 => format!("{number}\t{line}\n"),
         more => format!("{number}\t{kept}[… {more} more bytes]\n"),

@@ -102,7 +102,7 @@ impl Tool for Shell {
         })
     }
 
-    fn objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
+    fn find_objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
         shell_reads::reads_objection(arguments, workspace)
     }
 
@@ -159,7 +159,7 @@ impl Shell {
         arguments: &Arguments,
         context: &ToolContext,
     ) -> Result<CommandLine, ToolError> {
-        let (rule_folders, folders) = (context.workspace.rule_folders(), context.workspace.folders());
+        let (rule_folders, folders) = (context.workspace.rule_folders(), context.workspace.root_folders());
         let lent = !context.host.is_here() && context.host.offers().terminal;
         let reads = find_reads(&command.line, &command.cwd, &rule_folders).filter(|reads| reads.whole && !lent);
         let (sandbox, access, asked) = (self.sandbox.clone(), self.network_access(arguments), arguments.network);
@@ -170,7 +170,7 @@ impl Shell {
                 read_only_command(command, &reads, &sandbox, (&folders, access), &rule_folders)
             }
             None => {
-                let wrap = sandbox.policy_for(&folders, access).map(|policy| sandbox.wrap(&policy)).transpose();
+                let wrap = sandbox.policy_for(&folders, access).map(|policy| sandbox.wrap_command(&policy)).transpose();
                 Ok(CommandLine { wrap: wrap.map_err(sandbox_error)?, ..command })
             }
         });
@@ -196,11 +196,11 @@ fn read_only_command(
     let secrets = secret_files(&reads.searched, rule_folders).map_err(|error| ToolError::failed(error.to_string()))?;
     // git itself must be able to read its settings. A line that searches them beside it was asked about.
     let secrets = secrets.into_iter().filter(|path| reads.repositories.is_empty() || !is_git_settings(path));
-    let policy = policy.read_only(secrets).reading([attributes.clone()]);
+    let policy = policy.read_only(secrets).with_readable_paths([attributes.clone()]);
     Ok(CommandLine {
         line: reads.rewrite_safely(&command.line),
         environment: command.environment.for_reading(folders, &attributes),
-        wrap: Some(sandbox.wrap(&policy).map_err(sandbox_error)?),
+        wrap: Some(sandbox.wrap_command(&policy).map_err(sandbox_error)?),
         ..command
     })
 }
@@ -210,9 +210,9 @@ fn sandbox_error(error: std::io::Error) -> ToolError {
 }
 
 fn working_directory(given: Option<&str>, workspace: &Workspace) -> Result<PathBuf, ToolError> {
-    let located = workspace.locate(given.unwrap_or("."))?;
+    let located = workspace.locate_path(given.unwrap_or("."))?;
     workspace.open_directory(&located)?;
-    Ok(located.absolute().to_owned())
+    Ok(located.absolute_path().to_owned())
 }
 
 /// Where links among the words really lead: policies look at these too.

@@ -59,18 +59,18 @@ impl Tool for Write {
 
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
         let Arguments { path, .. } = arguments::parse(arguments)?;
-        let located = workspace.locate(&path)?;
+        let located = workspace.locate_path(&path)?;
         Ok(ToolPreview {
-            title: format!("Write {}", sanitize::visible_line(&workspace.name(&located))),
+            title: format!("Write {}", sanitize::visible_line(&workspace.display_name(&located))),
             kind: ToolKind::Edit,
             locations: vec![locations::location_of(&located)],
             idempotent: false,
         })
     }
 
-    fn objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
+    fn find_objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
         let Arguments { path, content } = arguments::parse(arguments).ok()?;
-        let located = workspace.locate(&path).ok()?;
+        let located = workspace.locate_path(&path).ok()?;
         let old = change::text_on_disk(&located, workspace, self.limits.file);
         change::change_objection(&located, workspace, old.as_deref(), &content)
     }

@@ -43,7 +43,7 @@ impl FileAccess {
 
     /// Never opens this folder. Folders right below its sub-folder `except` are opened, that sub-folder itself is not.
     #[must_use]
-    pub fn hiding(self, folder: PathBuf, except: &str) -> Self {
+    pub fn with_hidden_folder(self, folder: PathBuf, except: &str) -> Self {
         Self { hidden: Some(Arc::new(Hidden { folder, except: PathBuf::from(except) })), ..self }
     }
 
@@ -59,8 +59,8 @@ impl FileAccess {
     }
 
     /// True if this path, which has no symbolic links, is the hidden folder or lies in it.
-    pub fn hides(&self, path: &Path) -> bool {
-        self.hidden_folder().is_some_and(|hidden| hidden.holds(path))
+    pub fn hides_path(&self, path: &Path) -> bool {
+        self.hidden_folder().is_some_and(|hidden| hidden.contains_path(path))
     }
 
     /// True if the hidden folder lies in this one.
@@ -69,8 +69,8 @@ impl FileAccess {
     }
 
     /// This text without secrets.
-    pub fn redacted(&self, text: &str) -> String {
-        self.redactor.text(text)
+    pub fn redact_text(&self, text: &str) -> String {
+        self.redactor.redact_text(text)
     }
 
     /// Looked up each time: the folder may be made, or moved behind a link, after this was.
@@ -89,7 +89,7 @@ impl fmt::Debug for FileAccess {
 
 impl HiddenFolder {
     /// True if a path without symbolic links leads to it or into it.
-    pub(crate) fn holds(&self, path: &Path) -> bool {
+    pub(crate) fn contains_path(&self, path: &Path) -> bool {
         let same = |folder: &&Path| *folder == self.path || (self.id.is_some() && id_of(folder) == self.id);
         let Some(top) = path.ancestors().find(same) else { return false };
         let below = path.strip_prefix(top).unwrap_or(Path::new(""));
@@ -98,7 +98,7 @@ impl HiddenFolder {
     }
 
     /// True if this open handle is of it.
-    pub(crate) fn is(&self, handle: impl AsFd) -> bool {
+    pub(crate) fn is_same_folder(&self, handle: impl AsFd) -> bool {
         let id = rustix::fs::fstat(handle).ok().map(|stat| (stat.st_dev, stat.st_ino));
         id.is_some() && id == self.id
     }
@@ -130,7 +130,7 @@ mod tests {
         std::fs::write(path.join("data/scratch/one/note.txt"), "mine").unwrap();
         std::os::unix::fs::symlink(path.join("data"), path.join("link")).unwrap();
         std::os::unix::fs::symlink(path.join("data"), path.join("project/link")).unwrap();
-        let access = FileAccess::new(Redactor::new(["open-sesame"])).hiding(path.join("data"), "scratch");
+        let access = FileAccess::new(Redactor::new(["open-sesame"])).with_hidden_folder(path.join("data"), "scratch");
         Disk { _root: root, path, access }
     }
 

@@ -14,12 +14,12 @@ const MAX_VISITED: usize = 20_000;
 pub fn complete_paths(workspace: &Workspace, query: &str, limit: usize) -> Vec<String> {
     let wanted = query.trim_start_matches("./").to_lowercase();
     let (mut found, mut visited): (Vec<(u8, usize, String)>, usize) = (Vec::new(), 0);
-    let Ok(root) = workspace.locate(".") else { return Vec::new() };
+    let Ok(root) = workspace.locate_path(".") else { return Vec::new() };
     let depth = if wanted.is_empty() { 1 } else { usize::MAX };
     let mut visitor = |Found { located, kind }: Found| {
         visited += 1;
         let end = if kind == Kind::Folder { "/" } else { "" };
-        let path = format!("{}{end}", located.relative().display());
+        let path = format!("{}{end}", located.relative_path().display());
         if let Some(rank) = rank_path(&path, &wanted) {
             found.push((rank, path.len(), path));
         }

@@ -20,13 +20,13 @@ const NEW: OFlags = OFlags::CREATE.union(OFlags::EXCL).union(OFlags::WRONLY).uni
 impl Workspace {
     /// Opens a directory.
     pub(crate) fn open_directory(&self, located: &Located) -> Result<OwnedFd, PathError> {
-        self.descend(located, &located.relative)
+        self.open_folder_beneath(located, &located.relative)
     }
 
     /// Opens a regular file of at most so many bytes.
     pub(crate) fn open_file(&self, located: &Located, limit: u64) -> Result<File, PathError> {
-        let path = located.absolute();
-        let parent = self.parent(located)?;
+        let path = located.absolute_path();
+        let parent = self.open_parent(located)?;
         let name = file_name(located)?;
         check_regular_file(
             path,
@@ -42,22 +42,22 @@ impl Workspace {
     }
 
     /// The bytes of a regular file.
-    pub(crate) fn read(&self, located: &Located, limit: u64) -> Result<Vec<u8>, PathError> {
+    pub(crate) fn read_file(&self, located: &Located, limit: u64) -> Result<Vec<u8>, PathError> {
         let mut bytes = Vec::new();
         let file = self.open_file(located, limit)?;
-        file.take(limit).read_to_end(&mut bytes).map_err(|error| PathError::io(located.absolute(), error))?;
+        file.take(limit).read_to_end(&mut bytes).map_err(|error| PathError::from_io(located.absolute_path(), error))?;
         Ok(bytes)
     }
 
     /// A file's text for a client, or for a model that did not ask by a call: not of a file that holds secrets by its
     /// name, and with the secrets in it masked.
     pub fn read_redacted(&self, given: &str, limit: u64) -> Result<(Located, String), PathError> {
-        let located = self.locate(given)?;
+        let located = self.locate_path(given)?;
         if self.is_secret(&located) || is_secret(Path::new(given)) {
             return Err(PathError::Secret(given.to_owned()));
         }
         let text = self.read_text(&located, limit)?;
-        Ok((located, self.access().redacted(&text)))
+        Ok((located, self.file_access().redact_text(&text)))
     }
 
     /// By its name inside the root and the root's own. What lies above says nothing about it: a person's notes may lie
@@ -70,19 +70,19 @@ impl Workspace {
     /// A file's bytes as they are, for the server's own use or for a page that its owner published: nothing of it goes
     /// to a model.
     pub fn read_plain(&self, given: &str, limit: u64) -> Result<Vec<u8>, PathError> {
-        self.read(&self.locate(given)?, limit)
+        self.read_file(&self.locate_path(given)?, limit)
     }
 
     /// The text of a regular file, with the secrets in it: whoever shows it masks them.
     pub(crate) fn read_text(&self, located: &Located, limit: u64) -> Result<String, PathError> {
-        let text = String::from_utf8(self.read(located, limit)?).ok();
+        let text = String::from_utf8(self.read_file(located, limit)?).ok();
         text.filter(|text| !text.contains('\0'))
-            .ok_or_else(|| PathError::NotText(located.absolute().to_string_lossy().into_owned()))
+            .ok_or_else(|| PathError::NotText(located.absolute_path().to_string_lossy().into_owned()))
     }
 
     /// Replaces or makes a regular file at once: readers see the old text or the new one. Its mode stays.
-    pub(crate) fn write(&self, located: &Located, bytes: &[u8]) -> Result<(), PathError> {
-        let path = located.absolute();
+    pub(crate) fn write_file(&self, located: &Located, bytes: &[u8]) -> Result<(), PathError> {
+        let path = located.absolute_path();
         let name = file_name(located)?;
         let parent = self.make_parent(located)?;
         let old = match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -97,21 +97,21 @@ impl Workspace {
             if let Err(error) = rustix::fs::unlinkat(&parent, &temporary, AtFlags::empty()) {
                 tracing::debug!(%error, "a half-made file stays, or was never made");
             }
-            PathError::io(path, error)
+            PathError::from_io(path, error)
         })
     }
 
-    fn parent(&self, located: &Located) -> Result<OwnedFd, PathError> {
-        self.descend(located, located.relative.parent().unwrap_or(Path::new("")))
+    fn open_parent(&self, located: &Located) -> Result<OwnedFd, PathError> {
+        self.open_folder_beneath(located, located.relative.parent().unwrap_or(Path::new("")))
     }
 
-    fn descend(&self, located: &Located, relative: &Path) -> Result<OwnedFd, PathError> {
-        let path = located.absolute();
-        let top = self.handle(located).try_clone().map_err(|error| PathError::io(path, error))?;
-        relative.iter().try_fold(top, |parent, name| self.enter(&parent, name, path))
+    fn open_folder_beneath(&self, located: &Located, relative: &Path) -> Result<OwnedFd, PathError> {
+        let path = located.absolute_path();
+        let top = self.root_handle(located).try_clone().map_err(|error| PathError::from_io(path, error))?;
+        relative.iter().try_fold(top, |parent, name| self.open_child_folder(&parent, name, path))
     }
 
-    fn enter(&self, parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, PathError> {
+    fn open_child_folder(&self, parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, PathError> {
         let folder = rustix::fs::openat(parent, name, WALK, Mode::empty()).map_err(|error| path_error(path, error))?;
         match self.is_hidden_handle(&folder) {
             true => Err(PathError::Outside(path.to_string_lossy().into_owned())),
@@ -120,15 +120,15 @@ impl Workspace {
     }
 
     fn make_parent(&self, located: &Located) -> Result<OwnedFd, PathError> {
-        let path = located.absolute();
+        let path = located.absolute_path();
         let relative = located.relative.parent().unwrap_or(Path::new(""));
-        let top = self.handle(located).try_clone().map_err(|error| PathError::io(path, error))?;
+        let top = self.root_handle(located).try_clone().map_err(|error| PathError::from_io(path, error))?;
         relative.iter().try_fold(top, |parent, name| {
             match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(path_error(path, error)),
             }
-            self.enter(&parent, name, path)
+            self.open_child_folder(&parent, name, path)
         })
     }
 }
@@ -145,7 +145,7 @@ fn write_temporary(parent: &OwnedFd, name: &str, old: Option<&Stat>, bytes: &[u8
 
 fn file_name(located: &Located) -> Result<&OsStr, PathError> {
     let name = located.relative.file_name();
-    name.ok_or_else(|| PathError::NotRegular(located.absolute().to_string_lossy().into_owned()))
+    name.ok_or_else(|| PathError::NotRegular(located.absolute_path().to_string_lossy().into_owned()))
 }
 
 fn check_regular_file(path: &Path, stat: &Stat) -> Result<(), PathError> {
@@ -160,6 +160,6 @@ fn path_error(path: &Path, error: Errno) -> PathError {
         // A link where none was: somebody swapped it since the path was looked up.
         Errno::LOOP => PathError::Outside(path.to_string_lossy().into_owned()),
         Errno::NOTDIR => PathError::NotDirectory(path.to_string_lossy().into_owned()),
-        other => PathError::io(path, other),
+        other => PathError::from_io(path, other),
     }
 }

@@ -46,30 +46,30 @@ impl Walk<'_> {
         start: &Located,
         visitor: &mut dyn FnMut(Found) -> ControlFlow<()>,
     ) -> Result<(), PathError> {
-        let mut ignores = self.above(start);
+        let mut ignores = self.gitignores_above(start);
         // Stopping early is no failure.
-        self.folder(start, 0, &mut ignores, visitor).map(|_| ())
+        self.walk_folder(start, 0, &mut ignores, visitor).map(|_| ())
     }
 
-    fn folder(
+    fn walk_folder(
         &self,
         folder: &Located,
         depth: usize,
         ignores: &mut Vec<Gitignore>,
         visitor: &mut dyn FnMut(Found) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, PathError> {
-        let entries = self.entries(folder)?;
-        ignores.push(self.patterns(folder));
+        let entries = self.read_folder_entries(folder)?;
+        ignores.push(self.read_gitignore(folder));
         let mut flow = ControlFlow::Continue(());
         for (name, kind) in entries {
-            let located = folder.child(&name);
+            let located = folder.child_path(&name);
             if self.is_left_out(&name, &located, kind, ignores) {
                 continue;
             }
             flow = visitor(Found { located: located.clone(), kind });
             if flow.is_continue() && kind == Kind::Folder && depth + 1 < self.depth.min(DEEPEST) {
                 // A folder that cannot be read, or is gone by now, does not end the walk.
-                flow = self.folder(&located, depth + 1, ignores, visitor).unwrap_or(flow);
+                flow = self.walk_folder(&located, depth + 1, ignores, visitor).unwrap_or(flow);
             }
             if flow.is_break() {
                 break;
@@ -79,14 +79,16 @@ impl Walk<'_> {
         Ok(flow)
     }
 
-    fn entries(&self, folder: &Located) -> Result<Vec<(String, Kind)>, PathError> {
-        let failed = |error| PathError::io(folder.absolute(), error);
+    fn read_folder_entries(&self, folder: &Located) -> Result<Vec<(String, Kind)>, PathError> {
+        let failed = |error| PathError::from_io(folder.absolute_path(), error);
         let handle = self.workspace.open_directory(folder)?;
         let mut entries = Vec::new();
         for entry in Dir::read_from(&handle).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let Ok(name) = entry.file_name().to_str() else { continue };
-            let Some(kind) = kind(entry.file_type()).or_else(|| look(&handle, name)) else { continue };
+            let Some(kind) = entry_kind(entry.file_type()).or_else(|| entry_kind_by_stat(&handle, name)) else {
+                continue;
+            };
             if name != "." && name != ".." {
                 entries.push((name.to_owned(), kind));
             }
@@ -98,7 +100,7 @@ impl Walk<'_> {
     fn is_left_out(&self, name: &str, located: &Located, kind: Kind, ignores: &[Gitignore]) -> bool {
         let folder = kind == Kind::Folder;
         let verdict =
-            ignores.iter().rev().map(|ignore| ignore.matched(located.absolute(), folder)).find(|m| !m.is_none());
+            ignores.iter().rev().map(|ignore| ignore.matched(located.absolute_path(), folder)).find(|m| !m.is_none());
         match verdict {
             _ if self.workspace.is_hidden(located) => true,
             _ if name == ".git" || (name.starts_with('.') && !self.hidden) => true,
@@ -108,21 +110,21 @@ impl Walk<'_> {
     }
 
     /// The patterns of the folders above, from the root down.
-    fn above(&self, start: &Located) -> Vec<Gitignore> {
+    fn gitignores_above(&self, start: &Located) -> Vec<Gitignore> {
         let mut folder = start.clone();
         let mut ignores = Vec::new();
         while let Some(parent) = folder.parent() {
-            ignores.push(self.patterns(&parent));
+            ignores.push(self.read_gitignore(&parent));
             folder = parent;
         }
         ignores.reverse();
         ignores
     }
 
-    fn patterns(&self, folder: &Located) -> Gitignore {
-        let mut builder = GitignoreBuilder::new(folder.absolute());
+    fn read_gitignore(&self, folder: &Located) -> Gitignore {
+        let mut builder = GitignoreBuilder::new(folder.absolute_path());
         for name in [".gitignore", ".ignore"] {
-            let text = self.workspace.read_text(&folder.child(name), LONGEST_PATTERNS).unwrap_or_default();
+            let text = self.workspace.read_text(&folder.child_path(name), LONGEST_PATTERNS).unwrap_or_default();
             for line in text.lines() {
                 // A pattern that is none ignores nothing.
                 drop(builder.add_line(None, line));
@@ -132,21 +134,25 @@ impl Walk<'_> {
     }
 }
 
-fn kind(kind: FileType) -> Option<Kind> {
+fn entry_kind(kind: FileType) -> Option<Kind> {
     let known =
         [(FileType::RegularFile, Kind::File), (FileType::Directory, Kind::Folder), (FileType::Symlink, Kind::Link)];
     known.into_iter().find_map(|(theirs, ours)| (theirs == kind).then_some(ours))
 }
 
 /// For file systems that do not tell the kind with the name.
-fn look(folder: &OwnedFd, name: &str) -> Option<Kind> {
+fn entry_kind_by_stat(folder: &OwnedFd, name: &str) -> Option<Kind> {
     let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    kind(FileType::from_raw_mode(stat.st_mode))
+    entry_kind(FileType::from_raw_mode(stat.st_mode))
 }
 
 impl Located {
     fn parent(&self) -> Option<Self> {
         let relative: &Path = self.relative.parent()?;
-        Some(Self { root: self.root, relative: relative.to_owned(), absolute: self.absolute().parent()?.to_owned() })
+        Some(Self {
+            root: self.root,
+            relative: relative.to_owned(),
+            absolute: self.absolute_path().parent()?.to_owned(),
+        })
     }
 }

@@ -82,7 +82,7 @@ impl Workspace {
     }
 
     /// How its files, and those of other folders for the same session, are read.
-    pub fn access(&self) -> &FileAccess {
+    pub fn file_access(&self) -> &FileAccess {
         &self.access
     }
 
@@ -98,21 +98,18 @@ impl Workspace {
     }
 
     /// All folders.
-    pub fn folders(&self) -> Vec<PathBuf> {
+    pub fn root_folders(&self) -> Vec<PathBuf> {
         self.roots.iter().map(|root| root.path.clone()).collect()
     }
 
     /// Finds where a name given by a model leads. What does not exist yet may be named too.
-    pub fn locate(&self, given: &str) -> Result<Located, PathError> {
-        self.locate_path(Path::new(given))
-    }
-
-    pub(crate) fn locate_path(&self, given: &Path) -> Result<Located, PathError> {
+    pub fn locate_path(&self, given: impl AsRef<Path>) -> Result<Located, PathError> {
+        let given = given.as_ref();
         let length = given.as_os_str().len();
         if length > LONGEST {
             return Err(PathError::TooLong(length));
         }
-        let canonical = canonical(&self.root().join(given))?;
+        let canonical = canonicalize_path(&self.root().join(given))?;
         let inside = self.roots.iter().enumerate().find_map(|(index, root)| {
             let relative = canonical.strip_prefix(&root.path).ok()?;
             let located = Located { root: index, relative: relative.to_owned(), absolute: canonical.clone() };
@@ -122,10 +119,10 @@ impl Workspace {
     }
 
     /// How a path is named to the model: relative to the first root where that is possible.
-    pub(crate) fn name(&self, located: &Located) -> String {
+    pub(crate) fn display_name(&self, located: &Located) -> String {
         let path = match located.root {
             0 => located.relative.as_path(),
-            _ => located.absolute(),
+            _ => located.absolute_path(),
         };
         match path.as_os_str().is_empty() {
             true => ".".to_owned(),
@@ -133,7 +130,7 @@ impl Workspace {
         }
     }
 
-    pub(crate) fn handle(&self, located: &Located) -> &OwnedFd {
+    pub(crate) fn root_handle(&self, located: &Located) -> &OwnedFd {
         &self.roots[located.root].handle
     }
 
@@ -149,14 +146,14 @@ impl Workspace {
 
     /// The same of an open folder on the way down, by what it is: a mount may have put it anywhere.
     pub(crate) fn is_hidden_handle(&self, handle: &OwnedFd) -> bool {
-        self.hidden.as_ref().is_some_and(|hidden| hidden.is(handle))
+        self.hidden.as_ref().is_some_and(|hidden| hidden.is_same_folder(handle))
     }
 }
 
 impl Root {
     fn open(path: &Path, hidden: Option<&HiddenFolder>) -> io::Result<Self> {
         let path = path.canonicalize()?;
-        if hidden.is_some_and(|hidden| hidden.holds(&path)) {
+        if hidden.is_some_and(|hidden| hidden.contains_path(&path)) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the server's own folder is no workspace"));
         }
         let handle = File::open(&path)?;
@@ -169,23 +166,23 @@ impl Root {
 
 impl Located {
     /// Where it is.
-    pub fn absolute(&self) -> &Path {
+    pub fn absolute_path(&self) -> &Path {
         &self.absolute
     }
 
     /// The same, seen from its root.
-    pub(crate) fn relative(&self) -> &Path {
+    pub(crate) fn relative_path(&self) -> &Path {
         &self.relative
     }
 
     /// Something right below it.
-    pub(crate) fn child(&self, name: &str) -> Self {
+    pub(crate) fn child_path(&self, name: &str) -> Self {
         Self { root: self.root, relative: self.relative.join(name), absolute: self.absolute.join(name) }
     }
 }
 
 impl PathError {
-    pub(crate) fn io(path: &Path, error: impl Into<io::Error>) -> Self {
+    pub(crate) fn from_io(path: &Path, error: impl Into<io::Error>) -> Self {
         let (path, error) = (displayed_path(path), error.into());
         match error.kind() == io::ErrorKind::NotFound {
             true => Self::NotFound(path),
@@ -195,14 +192,14 @@ impl PathError {
 }
 
 /// The path without links; what does not exist yet is kept as it is named.
-fn canonical(path: &Path) -> Result<PathBuf, PathError> {
+fn canonicalize_path(path: &Path) -> Result<PathBuf, PathError> {
     let mut missing = Vec::new();
     let mut existing = path;
     loop {
         match existing.canonicalize() {
             Ok(found) => return Ok(missing.iter().rev().fold(found, |path, name| path.join(name))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(PathError::io(path, error)),
+            Err(error) => return Err(PathError::from_io(path, error)),
         }
         let last = existing.components().next_back();
         let (Some(Component::Normal(name)), Some(parent)) = (last, existing.parent()) else {

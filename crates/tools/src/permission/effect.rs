@@ -83,7 +83,7 @@ impl CallEffect {
     }
 
     /// What could deceive the eye of whoever is asked, or was never asked.
-    pub(super) fn deception(&self) -> Option<&'static str> {
+    pub(super) fn find_deception(&self) -> Option<&'static str> {
         let odd = |text: &str| text.chars().any(sanitize::is_deceptive_char);
         let hidden = match self {
             Self::Exec { line, .. } => odd(line),
@@ -273,7 +273,8 @@ fn decide_exec(script: &Script, cwd: &Path, touched: &[PathBuf], exec: &ExecRule
     let mut bases = vec![cwd.to_owned()];
     for command in &script.commands {
         let mut one = LineReads::default();
-        let only_reads = programs::check_only_reads(command, &bases, folders, &mut one).map(|()| reads.merge(one));
+        let only_reads =
+            programs::check_only_reads(command, &bases, folders, &mut one).map(|()| reads.merge_reads(one));
         if is_allowed_beforehand(command, &bases, exec) {
             allowed_only |= only_reads.is_err();
         } else {

@@ -90,7 +90,7 @@ pub enum Stand {
 
 impl Grant {
     /// True if a kind of calls is this one, or a part of it: a folder includes the folders in it.
-    fn includes(&self, wider: &Scope) -> bool {
+    fn includes_scope(&self, wider: &Scope) -> bool {
         match (&self.scope, wider) {
             (Scope::ChangeIn { folder }, Scope::ChangeIn { folder: inner }) => inner.starts_with(folder),
             (scope, wider) => scope == wider,
@@ -108,10 +108,10 @@ impl Grant {
     }
 
     /// True if the call is what was shown: exactly, or one of the kind that was named.
-    pub(super) fn covers(&self, effect: &CallEffect, context: &CallContext) -> bool {
+    pub(super) fn covers_effect(&self, effect: &CallEffect, context: &CallContext) -> bool {
         match (self.stand, effect.grant_scope()) {
             (_, Some(scope)) if scope == self.scope => true,
-            (Stand::Allow, _) if effect.wider_scopes(context).iter().any(|wider| self.includes(wider)) => true,
+            (Stand::Allow, _) if effect.wider_scopes(context).iter().any(|wider| self.includes_scope(wider)) => true,
             // A refused command stays refused in company.
             (Stand::Deny, _) => effect.member_scopes().contains(&self.scope),
             (Stand::Allow, _) => false,

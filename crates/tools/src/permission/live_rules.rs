@@ -16,7 +16,7 @@ impl LiveRules {
     }
 
     /// The rules of now.
-    pub fn current(&self) -> Arc<[Rule]> {
+    pub fn current_rules(&self) -> Arc<[Rule]> {
         (self.0)()
     }
 }
@@ -31,6 +31,6 @@ impl<R: Into<Arc<[Rule]>>> From<R> for LiveRules {
 
 impl fmt::Debug for LiveRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LiveRules").field(&self.current().len()).finish()
+        f.debug_tuple("LiveRules").field(&self.current_rules().len()).finish()
     }
 }

@@ -78,10 +78,16 @@ pub struct PermissionPrompt {
 }
 
 /// Decides about one call.
-pub fn decide(policy: Policy, rules: &[Rule], grants: &[Grant], call: &ToolCall, context: &CallContext) -> Verdict {
+pub fn decide_permission(
+    policy: Policy,
+    rules: &[Rule],
+    grants: &[Grant],
+    call: &ToolCall,
+    context: &CallContext,
+) -> Verdict {
     let effect = CallEffect::from_call(call, context);
     let grants: Vec<&Grant> = grants.iter().filter(|grant| grant.is_for_workspace(&context.folders)).collect();
-    let covered = |stand| grants.iter().any(|grant| grant.stand == stand && grant.covers(&effect, context));
+    let covered = |stand| grants.iter().any(|grant| grant.stand == stand && grant.covers_effect(&effect, context));
     let rules: Vec<&Rule> = rules.iter().filter(|rule| rule.applies_to(call, &effect, &context.folders)).collect();
     if rules.iter().any(|rule| rule.action == Action::Deny) {
         return deny_verdict("a rule forbids it");
@@ -94,7 +100,7 @@ pub fn decide(policy: Policy, rules: &[Rule], grants: &[Grant], call: &ToolCall,
     if policy == Policy::ReadOnly && !(effect.is_read_only() && unasked.is_ok()) {
         return deny_verdict("the policy is read_only");
     }
-    if let Some(oddity) = effect.deception() {
+    if let Some(oddity) = effect.find_deception() {
         return ask_verdict(call, context, oddity, Vec::new());
     }
     if rules.iter().any(|rule| rule.action == Action::Ask) {
@@ -123,7 +129,7 @@ pub fn permission_question(id: QuestionId, call: &ToolCall, prompt: &PermissionP
 
 /// True if this answer to this question lets exactly this call run. To be asked right before it runs.
 pub fn answer_approves(question: &Question, answer: &Answer, call: &ToolCall) -> bool {
-    answer.reply.allows()
+    answer.reply.is_allowed()
         && question.call == Some(call.id)
         && question.fingerprint.as_deref() == Some(call_fingerprint(call).as_str())
 }

@@ -63,7 +63,7 @@ pub fn find_reads(line: &str, cwd: &Path, folders: &WorkspaceFolders) -> Option<
         // What a command that does more than read names is no business of this list.
         let mut one = LineReads::default();
         match programs::check_only_reads(command, &bases, folders, &mut one) {
-            Ok(()) => reads.merge(one),
+            Ok(()) => reads.merge_reads(one),
             Err(_) => reads.whole = false,
         }
         bases = script::directories_after(command, bases)?;
@@ -88,7 +88,7 @@ impl LineReads {
         !self.searched.is_empty() || !self.repositories.is_empty()
     }
 
-    pub(super) fn merge(&mut self, other: Self) {
+    pub(super) fn merge_reads(&mut self, other: Self) {
         self.paths.extend(other.paths);
         self.searched.extend(other.searched);
         self.searched_hidden.extend(other.searched_hidden);

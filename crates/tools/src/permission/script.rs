@@ -148,7 +148,7 @@ fn parse_plain(line: &str) -> Result<Vec<SimpleCommand>, &'static str> {
     let mut reader =
         ScriptParser { line, rest: line.char_indices().peekable(), commands: vec![SimpleCommand::default()] };
     while reader.parse_step()? {}
-    reader.finish()
+    reader.finish_parsing()
 }
 
 struct ScriptParser<'a> {
@@ -161,7 +161,7 @@ struct ScriptParser<'a> {
 impl ScriptParser<'_> {
     /// Takes a blank, a redirection that changes nothing, an operator or a word. False at the end.
     fn parse_step(&mut self) -> Result<bool, &'static str> {
-        let Some(next) = self.peek() else { return Ok(false) };
+        let Some(next) = self.peek_char() else { return Ok(false) };
         if let Some(quiet) = self.redirect_to_null() {
             for _ in 0..quiet.len() {
                 self.rest.next();
@@ -181,18 +181,18 @@ impl ScriptParser<'_> {
         Ok(true)
     }
 
-    fn peek(&mut self) -> Option<char> {
+    fn peek_char(&mut self) -> Option<char> {
         self.rest.peek().map(|(_, character)| *character)
     }
 
     /// Where the next character is.
-    fn offset(&mut self) -> usize {
+    fn byte_offset(&mut self) -> usize {
         self.rest.peek().map_or(self.line.len(), |(at, _)| *at)
     }
 
     /// A redirection that changes nothing, if one is next. It follows a blank, or its digit would belong to a word.
     fn redirect_to_null(&mut self) -> Option<&'static str> {
-        let at = self.offset();
+        let at = self.byte_offset();
         let (before, rest) = self.line.split_at(at);
         let ends = |text: &str| rest[text.len()..].chars().next().is_none_or(|next| " |;".contains(next));
         let next = QUIET.into_iter().find(|text| rest.starts_with(text) && ends(text));
@@ -203,7 +203,7 @@ impl ScriptParser<'_> {
         self.rest.next();
         let double = self.rest.next_if(|(_, next)| *next == first).is_some();
         let piped = match (first, double) {
-            ('|', false) if self.peek() != Some('&') => true,
+            ('|', false) if self.peek_char() != Some('&') => true,
             ('|' | '&', true) | (';', false) => false,
             ('&', false) => return Err("the line runs something in the background"),
             _ => return Err("the line holds an operator that is none"),
@@ -220,9 +220,9 @@ impl ScriptParser<'_> {
     }
 
     fn parse_word(&mut self) -> Result<Word, &'static str> {
-        let start = self.offset();
+        let start = self.byte_offset();
         let mut word = Word::default();
-        while let Some(next) = self.peek() {
+        while let Some(next) = self.peek_char() {
             match next {
                 ' ' | '|' | '&' | ';' => break,
                 '\'' | '"' => word.text.push_str(&self.parse_quote(next)?),
@@ -237,7 +237,7 @@ impl ScriptParser<'_> {
                 other => return Err(describe_unsafe_char(other)),
             }
         }
-        word.span = start..self.offset();
+        word.span = start..self.byte_offset();
         match self.last_command().words.is_empty()
             && (KEYWORDS.contains(&word.text.as_str()) || word.text.contains('='))
         {
@@ -254,7 +254,7 @@ impl ScriptParser<'_> {
                 end if end == mark => return Ok(inner),
                 // Before a character without a meaning, a backslash in double quotes is itself.
                 '\\' if mark == '"'
-                    && self.peek().is_some_and(|c| is_plain_char(c) || " ()[]{}|*+?<>&;#'".contains(c)) =>
+                    && self.peek_char().is_some_and(|c| is_plain_char(c) || " ()[]{}|*+?<>&;#'".contains(c)) =>
                 {
                     inner.push(next);
                 }
@@ -269,7 +269,7 @@ impl ScriptParser<'_> {
         self.commands.last_mut().expect("one command is always under way")
     }
 
-    fn finish(mut self) -> Result<Vec<SimpleCommand>, &'static str> {
+    fn finish_parsing(mut self) -> Result<Vec<SimpleCommand>, &'static str> {
         match (self.last_command().words.is_empty(), self.commands.len()) {
             (true, _) => Err("the line does not parse"),
             (false, 1..=MOST_COMMANDS) => Ok(self.commands),

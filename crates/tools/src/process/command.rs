@@ -29,13 +29,13 @@ const REFRESH: Duration = Duration::from_millis(250);
 const SHOWN: usize = 4 << 10;
 
 /// Runs the line to its end, or ends it and everything it started.
-pub(crate) async fn run(command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
+pub(crate) async fn run_command(command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
     let failed = |error: io::Error| HostError::Failed(format!("command could not be started: {error}"));
     let (reader, shell) = shell_command(command).map_err(failed)?;
     let form = if command.wrap.is_some() { Form::Supervised } else { Form::Plain };
     let (family, mut ended) = ProcessTree::start(shell, form).await.map_err(failed)?;
     let mut watch = Watch {
-        output: Output::keeping(command.output),
+        output: Output::with_limit(command.output),
         reader: Receiver::from_owned_fd(reader.into()).map_err(failed)?,
         refresh: refresh_interval(),
         fresh: false,
@@ -44,7 +44,7 @@ pub(crate) async fn run(command: &CommandLine, live: &Live) -> Result<CommandEnd
         status = &mut ended => Ok(to_exit(status)),
         () = live.cancel.cancelled() => Err(Exit::Cancelled),
         () = tokio::time::sleep(command.timeout) => Err(Exit::TimedOut),
-        never = watch.show(live) => match never {},
+        never = watch.show_output_live(live) => match never {},
     };
     let exit = match exit {
         Ok(exit) => exit,
@@ -53,20 +53,20 @@ pub(crate) async fn run(command: &CommandLine, live: &Live) -> Result<CommandEnd
             cause
         }
     };
-    family.end().await;
+    family.kill_and_wait().await;
     drop(family);
     watch.last_words().await;
-    Ok(CommandEnd { output: watch.output.text(), exit, terminal: None })
+    Ok(CommandEnd { output: watch.output.clipped_text(), exit, terminal: None })
 }
 
 /// Asks everything to end; after the grace period nothing is asked any more.
 async fn end_command(family: &ProcessTree, ended: &mut oneshot::Receiver<ExitStatus>, watch: &mut Watch) {
-    family.signal(Signal::TERM);
+    family.send_signal(Signal::TERM);
     let deadline = Instant::now() + GRACE;
     tokio::select! {
         _ = &mut *ended => {}
         () = tokio::time::sleep_until(deadline) => {}
-        () = watch.drain() => {
+        () = watch.drain_pipes() => {
             // Nobody writes any more, but the leader may still be there.
             drop(tokio::time::timeout_at(deadline, &mut *ended).await);
         }
@@ -84,7 +84,7 @@ struct Watch {
 enum Never {}
 
 impl Watch {
-    async fn show(&mut self, live: &Live) -> Never {
+    async fn show_output_live(&mut self, live: &Live) -> Never {
         let mut buffer = vec![0; 16 << 10];
         let mut open = true;
         loop {
@@ -92,14 +92,14 @@ impl Watch {
                 read = self.reader.read(&mut buffer), if open => match read {
                     Ok(0) | Err(_) => open = false,
                     Ok(count) => {
-                        self.output.push(&buffer[..count]);
+                        self.output.push_bytes(&buffer[..count]);
                         self.fresh = true;
                     }
                 },
                 _ = self.refresh.tick(), if self.fresh => {
                     self.fresh = false;
                     // Hidden first, cut then: half a secret would not be recognised.
-                    let text = live.redactor.text(&self.output.text());
+                    let text = live.redactor.redact_text(&self.output.clipped_text());
                     live.show_text(last_lines(&text));
                 }
                 () = std::future::pending(), if !open && !self.fresh => {}
@@ -107,15 +107,15 @@ impl Watch {
         }
     }
 
-    async fn drain(&mut self) {
+    async fn drain_pipes(&mut self) {
         let mut buffer = vec![0; 16 << 10];
         while let Ok(count @ 1..) = self.reader.read(&mut buffer).await {
-            self.output.push(&buffer[..count]);
+            self.output.push_bytes(&buffer[..count]);
         }
     }
 
     async fn last_words(&mut self) {
-        if tokio::time::timeout(LAST_WORDS, self.drain()).await.is_err() {
+        if tokio::time::timeout(LAST_WORDS, self.drain_pipes()).await.is_err() {
             tracing::debug!("somebody still holds the output of an ended command");
         }
     }
@@ -125,8 +125,9 @@ fn shell_command(command: &CommandLine) -> io::Result<(PipeReader, Command)> {
     let (reader, writer) = io::pipe()?;
     let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|path| std::path::Path::new(path).exists());
     let bash = bash.unwrap_or("/bin/sh");
-    let mut shell = command.wrap.as_ref().map_or_else(|| Command::new(bash), |wrap| wrap.command(bash.as_ref()));
-    shell.arg("-c").arg(&command.line).current_dir(&command.cwd).env_clear().envs(command.environment.all());
+    let mut shell =
+        command.wrap.as_ref().map_or_else(|| Command::new(bash), |wrap| wrap.wrapped_command(bash.as_ref()));
+    shell.arg("-c").arg(&command.line).current_dir(&command.cwd).env_clear().envs(command.environment.all_variables());
     shell.envs(command.wrap.iter().flat_map(Wrap::environment));
     shell.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
     Ok((reader, shell))

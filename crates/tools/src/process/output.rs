@@ -12,12 +12,12 @@ pub(crate) struct Output {
 
 impl Output {
     /// Keeps at most so many bytes.
-    pub(crate) fn keeping(bytes: usize) -> Self {
+    pub(crate) fn with_limit(bytes: usize) -> Self {
         Self { head: Vec::new(), tail: VecDeque::new(), half: bytes / 2, dropped: 0 }
     }
 
     /// Takes more of the stream.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         let (first, rest) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
         self.head.extend_from_slice(first);
         self.tail.extend(rest);
@@ -27,7 +27,7 @@ impl Output {
     }
 
     /// What is kept, with a mark where something is missing.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn clipped_text(&self) -> String {
         let (older, newer) = self.tail.as_slices();
         let tail = [older, newer].concat();
         if self.dropped == 0 {
@@ -43,7 +43,7 @@ impl Output {
 }
 
 /// At most so many bytes of a text, cut at a character.
-pub(crate) fn clip(text: &str, bytes: usize) -> &str {
+pub(crate) fn clip_to_bytes(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
@@ -52,9 +52,9 @@ mod tests {
     use super::*;
 
     fn kept(limit: usize, chunks: &[&str]) -> String {
-        let mut output = Output::keeping(limit);
-        chunks.iter().for_each(|chunk| output.push(chunk.as_bytes()));
-        output.text()
+        let mut output = Output::with_limit(limit);
+        chunks.iter().for_each(|chunk| output.push_bytes(chunk.as_bytes()));
+        output.clipped_text()
     }
 
     #[test]
@@ -77,6 +77,6 @@ mod tests {
 
     #[test]
     fn clipping_respects_characters() {
-        assert_eq!(clip("aé", 2), "a");
+        assert_eq!(clip_to_bytes("aé", 2), "a");
     }
 }

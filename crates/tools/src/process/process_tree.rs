@@ -52,11 +52,11 @@ impl ProcessTree {
         command.env(MARK, &family.mark);
         let (started, is_started) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let mark = family.entry();
+        let mark = family.registry_line();
         // Its own thread: the kernel ties the command's life to the thread that started it.
         std::thread::Builder::new().name("command".into()).spawn(move || {
-            let watchdog = Watchdog::over(&mark, form);
-            let spawned = spawn::spawn(&mut command, watchdog.leader_pipe());
+            let watchdog = Watchdog::watch_marked_processes(&mark, form);
+            let spawned = spawn::spawn_in_own_group(&mut command, watchdog.leader_pipe());
             // The pipe's writing end goes with it, or the output would never end.
             drop(command);
             match spawned {
@@ -64,7 +64,7 @@ impl ProcessTree {
                     wait_for_leader(child, form, &leader, watchdog, started).map(|status| end.send(status)).map(drop)
                 }
                 Err(error) => {
-                    watchdog.dismiss();
+                    watchdog.stop_watching();
                     started.send(Err(error)).map_err(|_| io::ErrorKind::BrokenPipe.into())
                 }
             }
@@ -74,9 +74,9 @@ impl ProcessTree {
     }
 
     /// True if there was somebody to hear it.
-    pub fn signal(&self, signal: Signal) -> bool {
-        signal_group(*lock(&self.leader), signal);
-        let hidden = find_marked(&self.entry());
+    pub fn send_signal(&self, signal: Signal) -> bool {
+        signal_group(*lock_leader(&self.leader), signal);
+        let hidden = find_marked(&self.registry_line());
         for pid in &hidden {
             if let Err(error) = rustix::process::kill_process(*pid, signal) {
                 tracing::trace!(%error, "process is gone already");
@@ -86,7 +86,7 @@ impl ProcessTree {
     }
 
     /// Kills everything, and returns when nothing of it does anything any more.
-    pub async fn end(&self) {
+    pub async fn kill_and_wait(&self) {
         let deadline = Instant::now() + PATIENCE;
         while self.is_ending() && Instant::now() < deadline {
             tokio::time::sleep(PULSE).await;
@@ -95,7 +95,7 @@ impl ProcessTree {
 
     /// Tells the supervisor to end everything. False if there is none, or it has ended.
     fn is_ending(&self) -> bool {
-        let leader = lock(&self.leader);
+        let leader = lock_leader(&self.leader);
         let supervised = self.form == Form::Supervised && leader.is_some();
         if supervised {
             signal_supervisor(*leader);
@@ -104,7 +104,7 @@ impl ProcessTree {
     }
 
     /// What everything that belongs to it has in its environment.
-    fn entry(&self) -> String {
+    fn registry_line(&self) -> String {
         format!("{MARK}={}", self.mark)
     }
 }
@@ -122,7 +122,7 @@ impl Drop for ProcessTree {
         }
         // Whoever forks while being killed is met in the next round.
         let mut rounds = 0..10;
-        while rounds.next().is_some() && self.signal(Signal::KILL) {
+        while rounds.next().is_some() && self.send_signal(Signal::KILL) {
             std::thread::yield_now();
         }
     }
@@ -137,7 +137,7 @@ fn wait_for_leader(
     started: oneshot::Sender<io::Result<()>>,
 ) -> io::Result<ExitStatus> {
     let pid = Pid::from_child(&child);
-    *lock(leader) = Some(pid);
+    *lock_leader(leader) = Some(pid);
     if started.send(Ok(())).is_err() {
         // Nobody waits any more.
         match form {
@@ -146,8 +146,8 @@ fn wait_for_leader(
         }
     }
     survive_until_end(pid);
-    signal_group(lock(leader).take(), Signal::KILL);
-    watchdog.dismiss();
+    signal_group(lock_leader(leader).take(), Signal::KILL);
+    watchdog.stop_watching();
     child.wait()
 }
 
@@ -189,6 +189,6 @@ fn find_marked(_mark: &str) -> Vec<Pid> {
     vec![]
 }
 
-fn lock(leader: &Leader) -> std::sync::MutexGuard<'_, Option<Pid>> {
+fn lock_leader(leader: &Leader) -> std::sync::MutexGuard<'_, Option<Pid>> {
     leader.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,7 +14,7 @@ use rustix::process::Pid;
 ///
 /// On Linux the kernel kills it when the calling *thread* ends, so that thread must wait for it. The descriptor must
 /// stay open until then.
-pub(crate) fn spawn(command: &mut Command, leader_pipe: Option<RawFd>) -> io::Result<Child> {
+pub(crate) fn spawn_in_own_group(command: &mut Command, leader_pipe: Option<RawFd>) -> io::Result<Child> {
     let parent = std::process::id();
     // SAFETY: between fork and exec only system calls are made, without allocation or locks.
     unsafe { command.pre_exec(move || prepare_child(parent, leader_pipe)) };

@@ -44,7 +44,7 @@ pub(crate) struct Watchdog {
 impl Watchdog {
     /// Watches over everything that carries this entry in its environment. It is there before the command is, so that
     /// there is no moment in which we can be killed and leave something behind.
-    pub(crate) fn over(mark: &str, form: Form) -> Self {
+    pub(crate) fn watch_marked_processes(mark: &str, form: Form) -> Self {
         Self { child: start_watchdog(mark, form).inspect_err(|error| tracing::warn!(%error, "no watchdog")).ok() }
     }
 
@@ -55,7 +55,7 @@ impl Watchdog {
     }
 
     /// Sends it home before its input ends: there is nothing left to bite.
-    pub(crate) fn dismiss(mut self) {
+    pub(crate) fn stop_watching(mut self) {
         let ended = self.child.as_mut().map(|child| child.kill().and_then(|()| child.wait()));
         if let Some(Err(error)) = ended {
             tracing::warn!(%error, "the watchdog does not go home");

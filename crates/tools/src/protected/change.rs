@@ -130,7 +130,7 @@ impl Change {
         let Some(new) = &self.after else { return String::new() };
         let part = |entry: &Entry| match &entry.state {
             FileState::Link { target } => Some(format!("-> {target}")),
-            FileState::File { .. } => entry.state.text().map(|text| entry.relevant.extract(&self.path, text)),
+            FileState::File { .. } => entry.state.text().map(|text| entry.relevant.extract_from_text(&self.path, text)),
             FileState::Other { .. } => None,
         };
         let Some(now) = part(new) else { return "no text".to_owned() };

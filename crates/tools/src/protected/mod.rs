@@ -23,7 +23,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use change::Change;
 use open_folder::OpenFolder;
-use scan::{ScanDepth, scan};
+use scan::{ScanDepth, scan_protected_paths};
 use watched_root::{Comparison, WatchedRoot};
 
 pub(crate) use text_objection::{has_relevant_part, is_repository_part, text_objection};
@@ -119,7 +119,7 @@ impl ProtectedFiles {
     /// A person agreed to this file's change: no command is blamed for it.
     pub async fn accept_change(&self, path: PathBuf) -> io::Result<()> {
         let watched_roots: Vec<_> =
-            self.lock().values().filter(|watched_root| path.starts_with(watched_root.root())).cloned().collect();
+            self.lock_roots().values().filter(|watched_root| path.starts_with(watched_root.root())).cloned().collect();
         run_blocking(move || {
             watched_roots.iter().for_each(|watched_root| watched_root.accept_change(&path));
             Ok(())
@@ -129,7 +129,7 @@ impl ProtectedFiles {
 
     /// In one order, so that nobody waits for each other.
     fn watched_roots(&self, folders: &[PathBuf]) -> Vec<Arc<WatchedRoot>> {
-        let mut known = self.lock();
+        let mut known = self.lock_roots();
         known.retain(|_, watched_root| Arc::strong_count(watched_root) > 1 || !watched_root.is_idle());
         let mut folders: Vec<PathBuf> =
             folders.iter().map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.clone())).collect();
@@ -171,14 +171,14 @@ impl ProtectedFiles {
         Ok(Some(aside).filter(|aside| !(aside.roots.is_empty() && aside.problems.is_empty())))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<PathBuf, Arc<WatchedRoot>>> {
+    fn lock_roots(&self) -> std::sync::MutexGuard<'_, BTreeMap<PathBuf, Arc<WatchedRoot>>> {
         self.inner.watched_roots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl WatchedCommand {
     /// Compares. What changed is undone and returned, or only returned.
-    pub async fn finish(mut self, on_change: OnChange) -> io::Result<Option<SetAsideChanges>> {
+    pub async fn finish_command(mut self, on_change: OnChange) -> io::Result<Option<SetAsideChanges>> {
         let watched_roots = std::mem::take(&mut self.watched_roots);
         self.protected
             .compare_roots(without_permits(watched_roots), move |watched_root| watched_root.end_command(on_change))
@@ -238,12 +238,12 @@ impl SetAsideChanges {
     }
 
     /// What changed, for people to look at.
-    pub fn diffs(&self) -> Vec<ToolContent> {
+    pub fn change_diffs(&self) -> Vec<ToolContent> {
         self.all_changes().filter_map(|(watched_root, change)| change.diff_content(watched_root.root())).collect()
     }
 
     /// Puts the changes in watched_root. Returns what could not be.
-    pub async fn apply(self) -> io::Result<Vec<String>> {
+    pub async fn apply_changes(self) -> io::Result<Vec<String>> {
         let work: Vec<(Arc<WatchedRoot>, Vec<Change>)> =
             self.roots.iter().map(|root| (Arc::clone(&root.watched_root), root.changes.clone())).collect();
         let problems = run_blocking(move || {
@@ -269,7 +269,7 @@ impl Drop for RootChanges {
 
 /// What of this folder can be mounted read-only.
 pub(crate) fn read_only_paths(folder: &Path) -> ReadOnlyPaths {
-    let found = OpenFolder::open(folder).and_then(|folder| scan(&folder, ScanDepth::Names));
+    let found = OpenFolder::open(folder).and_then(|folder| scan_protected_paths(&folder, ScanDepth::Names));
     let found =
         found.inspect_err(|error| tracing::warn!(%error, "a folder was not looked through")).unwrap_or_default();
     let inner = |path: &PathBuf| folder.join(path);

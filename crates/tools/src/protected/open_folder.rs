@@ -41,7 +41,7 @@ impl OpenFolder {
     }
 
     /// Its own name, which says something about what lies right below it.
-    pub(super) fn name(&self) -> &OsStr {
+    pub(super) fn folder_name(&self) -> &OsStr {
         &self.name
     }
 
@@ -66,7 +66,7 @@ impl OpenFolder {
         Ok(entries)
     }
 
-    pub(super) fn identity(&self, relative: &Path) -> io::Result<Identity> {
+    pub(super) fn file_identity(&self, relative: &Path) -> io::Result<Identity> {
         let stat = rustix::fs::fstat(self.open_below(relative)?)?;
         Ok((stat.st_dev, stat.st_ino))
     }

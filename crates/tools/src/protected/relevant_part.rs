@@ -80,18 +80,18 @@ impl RelevantPart {
         match (self, one.text(), other.text()) {
             (Self::Whole, ..) | (_, None, _) | (_, _, None) => one.is_same(other),
             (Self::Scripts | Self::GitSettings | Self::RebaseCommands, Some(one), Some(other)) => {
-                self.extract(path, one) == self.extract(path, other)
+                self.extract_from_text(path, one) == self.extract_from_text(path, other)
             }
         }
     }
 
     /// True if there is nothing in it that counts: such a file may come and go.
     pub(super) fn is_irrelevant(self, path: &Path, state: &FileState) -> bool {
-        self != Self::Whole && state.text().is_some_and(|text| self.extract(path, text).is_empty())
+        self != Self::Whole && state.text().is_some_and(|text| self.extract_from_text(path, text).is_empty())
     }
 
     /// What of the text counts, in a form in which equal things are equal texts.
-    pub(super) fn extract(self, path: &Path, text: &str) -> String {
+    pub(super) fn extract_from_text(self, path: &Path, text: &str) -> String {
         match self {
             Self::Whole => text.to_owned(),
             Self::Scripts => package_scripts(path.file_name().unwrap_or(OsStr::new("")), text),
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     fn part(relevant: RelevantPart, name: &str, text: &str) -> String {
-        relevant.extract(Path::new(name), text)
+        relevant.extract_from_text(Path::new(name), text)
     }
 
     #[test]

@@ -95,12 +95,12 @@ impl ScanRegion {
 }
 
 /// Looks through the folder. With `ScanDepth::Names` nothing is kept of the files.
-pub(super) fn scan(folder: &OpenFolder, depth: ScanDepth) -> io::Result<ScanResult> {
+pub(super) fn scan_protected_paths(folder: &OpenFolder, depth: ScanDepth) -> io::Result<ScanResult> {
     let mut scan = Scan {
         folder,
         depth,
         found: ScanResult { complete: true, ..ScanResult::default() },
-        queue: VecDeque::from([(PathBuf::new(), ScanRegion::for_root(folder.name()))]),
+        queue: VecDeque::from([(PathBuf::new(), ScanRegion::for_root(folder.folder_name()))]),
         budget: ByteBudget(MAX_BYTES),
         names: 0,
     };
@@ -144,7 +144,7 @@ impl Scan<'_> {
         let bare = matches!(region, ScanRegion::Plain | ScanRegion::Modules) && is_repository(entries);
         let region = if bare { ScanRegion::Git } else { region };
         if matches!(region, ScanRegion::Git) {
-            self.found.repositories.insert(path.to_owned(), self.folder.identity(path)?);
+            self.found.repositories.insert(path.to_owned(), self.folder.file_identity(path)?);
         }
         for (name, kind) in entries {
             let (inner, folder) = (path.join(name), *kind == FileType::Directory);
@@ -165,7 +165,7 @@ impl Scan<'_> {
     }
 
     fn scan_by_name(&mut self, path: &Path, name: &OsStr, inner: PathBuf, folder: bool) -> io::Result<()> {
-        let class = classify_name(path.file_name().unwrap_or(self.folder.name()), name);
+        let class = classify_name(path.file_name().unwrap_or(self.folder.folder_name()), name);
         match (class, folder) {
             (PathClass::Git, true) => self.queue.push_back((inner, ScanRegion::Git)),
             (PathClass::Folder, true) => {

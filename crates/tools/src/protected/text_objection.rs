@@ -34,7 +34,7 @@ pub(crate) fn text_objection(folder: &Path, path: &Path, old: Option<&str>, new:
 
 /// True if the new text would run something that the old one does not, or no longer what it did.
 fn scripts_differ(path: &Path, old: Option<&str>, new: &str) -> bool {
-    let part = |text: &str| RelevantPart::Scripts.extract(path, text);
+    let part = |text: &str| RelevantPart::Scripts.extract_from_text(path, text);
     old.map(part).unwrap_or_default() != part(new)
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::change::{self, Change};
 use super::open_folder::{ByteBudget, OpenFolder};
-use super::scan::{Entry, ScanDepth, ScanResult, scan};
+use super::scan::{Entry, ScanDepth, ScanResult, scan_protected_paths};
 
 /// Bytes of a note that is read back.
 const MAX_BASELINE_BYTES: u64 = 256 << 20;
@@ -69,12 +69,12 @@ impl WatchedRoot {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.lock().running == 0
+        self.lock_state().running == 0
     }
 
     /// A command begins. Commands at the same time share what was there before the first of them.
     pub(super) fn begin_command(&self) -> io::Result<()> {
-        let mut watch = self.lock();
+        let mut watch = self.lock_state();
         if watch.running == 0 {
             let baseline = self.take_baseline()?;
             self.save_baseline(&baseline);
@@ -86,7 +86,7 @@ impl WatchedRoot {
 
     /// A command has ended, with everything it started.
     pub(super) fn end_command(&self, on_change: OnChange) -> io::Result<Comparison> {
-        let mut watch = self.lock();
+        let mut watch = self.lock_state();
         let outcome = match watch.baseline.as_mut() {
             Some(baseline) => compare_and_undo(baseline, on_change),
             None => Ok(Comparison::default()),
@@ -101,7 +101,7 @@ impl WatchedRoot {
 
     /// What commands of an earlier server did here, if that ended before it could look.
     pub(super) fn recover_interrupted(&self) -> io::Result<Comparison> {
-        let mut watch = self.lock();
+        let mut watch = self.lock_state();
         if std::mem::replace(&mut watch.checked, true) || watch.running > 0 {
             return Ok(Comparison::default());
         }
@@ -118,8 +118,8 @@ impl WatchedRoot {
             Err(error) => return vec![error.to_string()],
         };
         let problems = change::redo_changes(&folder, changes);
-        if let Some(baseline) = self.lock().baseline.as_mut() {
-            changes.iter().for_each(|change| baseline.update(&change.path, change.after.clone()));
+        if let Some(baseline) = self.lock_state().baseline.as_mut() {
+            changes.iter().for_each(|change| baseline.update_entry(&change.path, change.after.clone()));
         }
         problems
     }
@@ -127,17 +127,17 @@ impl WatchedRoot {
     /// Somebody else changed a file with good reason while commands run.
     pub(super) fn accept_change(&self, path: &Path) {
         let Ok(relative) = path.strip_prefix(&self.root) else { return };
-        let mut watch = self.lock();
+        let mut watch = self.lock_state();
         let Some(baseline) = watch.baseline.as_mut() else { return };
         let state =
             OpenFolder::open(&self.root).and_then(|folder| folder.read_state(relative, &mut ByteBudget(u64::MAX)));
         let entry = state.ok().flatten().map(|state| Entry { relevant: change::relevant_part_of(relative), state });
-        baseline.update(relative, entry);
+        baseline.update_entry(relative, entry);
     }
 
     fn take_baseline(&self) -> io::Result<Baseline> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let found = scan(&OpenFolder::open(&self.root)?, ScanDepth::Contents)?;
+        let found = scan_protected_paths(&OpenFolder::open(&self.root)?, ScanDepth::Contents)?;
         Ok(Baseline { root: self.root.clone(), since: since.cast_signed(), found })
     }
 
@@ -168,13 +168,13 @@ impl WatchedRoot {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, WatchState> {
+    fn lock_state(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Baseline {
-    fn update(&mut self, path: &Path, entry: Option<Entry>) {
+    fn update_entry(&mut self, path: &Path, entry: Option<Entry>) {
         match entry {
             Some(entry) => self.found.files.insert(path.to_owned(), entry),
             None => self.found.files.remove(path),
@@ -185,7 +185,7 @@ impl Baseline {
 /// Looks again, and undoes what differs if that is wanted.
 fn compare_and_undo(baseline: &mut Baseline, on_change: OnChange) -> io::Result<Comparison> {
     let folder = OpenFolder::open(&baseline.root)?;
-    let mut after = scan(&folder, ScanDepth::Contents)?;
+    let mut after = scan_protected_paths(&folder, ScanDepth::Contents)?;
     let mut problems = Vec::new();
     if on_change == OnChange::SetAside {
         let moved = change::moved_repositories(&baseline.found, &after);
@@ -196,7 +196,7 @@ fn compare_and_undo(baseline: &mut Baseline, on_change: OnChange) -> io::Result<
             }
         }
         if !moved.is_empty() {
-            after = scan(&folder, ScanDepth::Contents)?;
+            after = scan_protected_paths(&folder, ScanDepth::Contents)?;
         }
     }
     let changes = change::compare_scans(&folder, &baseline.found, &after, baseline.since);
@@ -205,7 +205,7 @@ fn compare_and_undo(baseline: &mut Baseline, on_change: OnChange) -> io::Result<
     }
     match on_change {
         OnChange::SetAside => problems.extend(change::undo_changes(&folder, &baseline.found, &changes)),
-        OnChange::Tell => changes.iter().for_each(|change| baseline.update(&change.path, change.after.clone())),
+        OnChange::Tell => changes.iter().for_each(|change| baseline.update_entry(&change.path, change.after.clone())),
     }
     Ok(Comparison { changes, problems })
 }

@@ -20,34 +20,34 @@ pub(super) fn find_bubblewrap() -> Option<PathBuf> {
 pub(super) fn bubblewrap_arguments(policy: &SandboxPolicy, helper: &Path) -> Vec<OsString> {
     let mut words = Words::default();
     for flag in ["--die-with-parent", "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"] {
-        words.flag(flag);
+        words.push_flag(flag);
     }
-    words.flag("--unshare-cgroup-try").flag("--cap-drop").flag("ALL");
+    words.push_flag("--unshare-cgroup-try").push_flag("--cap-drop").push_flag("ALL");
     if policy.network == Network::Closed {
-        words.flag("--unshare-net");
+        words.push_flag("--unshare-net");
     }
-    words.bind("--ro-bind", Path::new("/"));
-    words.flag("--dev").flag("/dev").flag("--proc").flag("/proc");
+    words.bind_path("--ro-bind", Path::new("/"));
+    words.push_flag("--dev").push_flag("/dev").push_flag("--proc").push_flag("/proc");
     for path in outermost_paths(&policy.hidden) {
-        words.hide(path);
+        words.hide_path(path);
     }
     for path in ["/tmp", "/var/tmp"].map(Path::new).into_iter().filter(|path| path.is_dir()) {
-        words.flag("--bind").path(&policy.temporary).path(path);
+        words.push_flag("--bind").push_path(&policy.temporary).push_path(path);
     }
     let resolver = PathBuf::from("/etc/resolv.conf").canonicalize().ok();
     let resolver = resolver.filter(|_| policy.network == Network::Open);
     let helper = [helper.to_owned()];
     for path in policy.readable.iter().chain(&helper).chain(&resolver).filter(|path| is_covered(path, &policy.hidden)) {
-        words.bind("--ro-bind", path);
+        words.bind_path("--ro-bind", path);
     }
-    policy.writable.iter().filter(|path| path.exists()).for_each(|path| words.bind("--bind", path));
-    policy.repositories.iter().filter(|path| path.exists()).for_each(|path| words.bind("--bind", path));
+    policy.writable.iter().filter(|path| path.exists()).for_each(|path| words.bind_path("--bind", path));
+    policy.repositories.iter().filter(|path| path.exists()).for_each(|path| words.bind_path("--bind", path));
     let guarded = policy.guarded.iter().chain(&policy.delicate);
-    guarded.filter(|path| path.exists()).for_each(|path| words.bind("--ro-bind", path));
+    guarded.filter(|path| path.exists()).for_each(|path| words.bind_path("--ro-bind", path));
     for path in policy.hidden_inside_allowed() {
-        words.hide(path);
+        words.hide_path(path);
     }
-    words.flag("--");
+    words.push_flag("--");
     words.0
 }
 
@@ -55,25 +55,27 @@ pub(super) fn bubblewrap_arguments(policy: &SandboxPolicy, helper: &Path) -> Vec
 struct Words(Vec<OsString>);
 
 impl Words {
-    fn flag(&mut self, word: &str) -> &mut Self {
+    fn push_flag(&mut self, word: &str) -> &mut Self {
         self.0.push(word.into());
         self
     }
 
-    fn path(&mut self, path: &Path) -> &mut Self {
+    fn push_path(&mut self, path: &Path) -> &mut Self {
         self.0.push(path.into());
         self
     }
 
-    fn bind(&mut self, how: &str, path: &Path) {
-        self.flag(how).path(path).path(path);
+    fn bind_path(&mut self, how: &str, path: &Path) {
+        self.push_flag(how).push_path(path).push_path(path);
     }
 
     /// An empty folder over a folder, an empty file over a file.
-    fn hide(&mut self, path: &Path) {
+    fn hide_path(&mut self, path: &Path) {
         match path.symlink_metadata() {
-            Ok(there) if there.is_dir() => self.flag("--size").flag(MEMORY).flag("--tmpfs").path(path),
-            Ok(_) => self.flag("--ro-bind").flag("/dev/null").path(path),
+            Ok(there) if there.is_dir() => {
+                self.push_flag("--size").push_flag(MEMORY).push_flag("--tmpfs").push_path(path)
+            }
+            Ok(_) => self.push_flag("--ro-bind").push_flag("/dev/null").push_path(path),
             Err(_) => self,
         };
     }

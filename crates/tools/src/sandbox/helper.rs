@@ -11,10 +11,10 @@ use super::plan::{Around, Found, Plan, Root};
 use super::root;
 use super::syscalls::{self, Local};
 
-pub use super::supervisor::supervise;
+pub use super::supervisor::supervise_command;
 
 /// Becomes the command inside of the policy; returns only if that fails.
-pub fn enter(plan: &str, command: &[OsString]) -> io::Error {
+pub fn enter_sandbox_and_exec(plan: &str, command: &[OsString]) -> io::Error {
     let [program, arguments @ ..] = command else { return io::Error::other("there is no command") };
     match read_plan(plan).and_then(|plan| apply_plan(&plan)) {
         Ok(_) => {
@@ -26,7 +26,7 @@ pub fn enter(plan: &str, command: &[OsString]) -> io::Error {
 }
 
 /// Enters the policy and says what holds inside; the file is one that must not be seen there.
-pub fn probe(plan: &str, hidden: &Path) -> io::Result<String> {
+pub fn probe_sandbox(plan: &str, hidden: &Path) -> io::Result<String> {
     let (landlock, root) = apply_plan(&read_plan(plan)?)?;
     let hides = std::fs::File::open(hidden).is_err();
     let closes = std::net::UdpSocket::bind("127.0.0.1:0").is_err();
@@ -45,11 +45,11 @@ fn apply_plan(plan: &Plan) -> io::Result<(u32, Root)> {
     rustix::process::setrlimit(rustix::process::Resource::Core, nothing)?;
     let (lent, local) = match around {
         Around::Bubblewrap => (Lent::inside_bubblewrap(policy), Local::Open),
-        Around::Nothing => (Lent::alone(policy), Local::Closed),
+        Around::Nothing => (Lent::without_bubblewrap(policy), Local::Closed),
     };
     let root = if *around == Around::Nothing { root::drop_root()? } else { Root::Nobody };
-    policy.caps.hold(*around, root)?;
-    let landlock = landlock::restrict(&lent, policy.network)?;
+    policy.caps.apply_limits(*around, root)?;
+    let landlock = landlock::restrict_with_landlock(&lent, policy.network)?;
     if landlock == 0 && *around == Around::Nothing {
         return Err(io::Error::other("this kernel has no Landlock"));
     }

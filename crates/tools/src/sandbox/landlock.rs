@@ -34,10 +34,10 @@ impl Lent {
     }
 
     /// Without it everything that is to be seen is named, and what holds something hidden is taken apart.
-    pub(super) fn alone(policy: &SandboxPolicy) -> Self {
+    pub(super) fn without_bubblewrap(policy: &SandboxPolicy) -> Self {
         let hidden = |lent: &[PathBuf], all: &[&[PathBuf]]| -> Vec<PathBuf> {
             let branches: Vec<&Path> = all.iter().copied().flatten().map(PathBuf::as_path).collect();
-            lent.iter().flat_map(|root| SandboxPolicy::without(root, &branches)).collect()
+            lent.iter().flat_map(|root| SandboxPolicy::roots_without_branches(root, &branches)).collect()
         };
         let mut read = hidden(&["/".into()], &[&policy.hidden, &policy.secret]);
         read.extend(hidden(&policy.readable, &[&policy.secret]));
@@ -50,7 +50,7 @@ impl Lent {
 }
 
 /// From now on, for this process and all that it starts. Returns the kernel's version; 0: it has none.
-pub(super) fn restrict(lent: &Lent, network: Network) -> io::Result<u32> {
+pub(super) fn restrict_with_landlock(lent: &Lent, network: Network) -> io::Result<u32> {
     enforce_ruleset(lent, network).map_err(io::Error::other)
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::limits::counts_by_namespace;
 use super::plan::{Around, Found, Root};
 use super::policy::SandboxPolicy;
-use super::{Network, SandboxPaths, bubblewrap, words};
+use super::{Network, SandboxPaths, bubblewrap, wrapper_arguments};
 
 /// How long a try may take: a busy machine is slow to start programs.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -42,7 +42,7 @@ pub struct ActiveLayers {
 
 impl Layers {
     /// Tries them: bubblewrap around the kernel's own, else these alone.
-    pub(super) fn probe(helper: &Path, bounds: &SandboxPaths) -> Self {
+    pub(super) fn probe_layers(helper: &Path, bounds: &SandboxPaths) -> Self {
         let alone = || try_layers(Around::Nothing, helper, bounds);
         let whole = bubblewrap::find_bubblewrap().map(|_| try_layers(Around::Bubblewrap, helper, bounds));
         match whole.unwrap_or_else(|| Err("bubblewrap is not installed".to_owned())) {
@@ -57,7 +57,7 @@ impl Layers {
     }
 
     /// What somebody could still do, in words.
-    pub fn shortfalls(&self) -> Vec<&'static str> {
+    pub fn missing_layers(&self) -> Vec<&'static str> {
         let Self::Some(standing) = self else { return vec!["every command asks"] };
         let alone = standing.around == Around::Nothing;
         let known = [
@@ -114,7 +114,7 @@ fn probe_from_inside(around: Around, helper: &Path, bounds: &SandboxPaths) -> Re
     policy.hidden.extend(bait.parent().map(Path::to_owned));
     policy.secret.extend(bait.parent().map(Path::to_owned));
     policy.temporary = temporary;
-    let words = words(around, helper, &policy).ok_or("it is not installed")?;
+    let words = wrapper_arguments(around, helper, &policy).ok_or("it is not installed")?;
     let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])

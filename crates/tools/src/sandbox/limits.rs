@@ -57,7 +57,7 @@ mod linux {
         /// Memory that is only reserved does not count: runtimes reserve far more than they ever write. Processes are
         /// counted for each user of a namespace, so where there is none of its own those of others are added. Where that
         /// would be needed behind bubblewrap, which hides the others, they are not held at all.
-        pub(in crate::sandbox) fn hold(self, around: Around, root: Root) -> io::Result<()> {
+        pub(in crate::sandbox) fn apply_limits(self, around: Around, root: Root) -> io::Result<()> {
             if let Some(memory) = self.memory {
                 lower_limit(Resource::Data, memory)?;
             }

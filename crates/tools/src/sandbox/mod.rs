@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-pub use helper::{enter, probe, supervise};
+pub use helper::{enter_sandbox_and_exec, probe_sandbox, supervise_command};
 pub use layers::{ActiveLayers, Layers};
 pub use limits::SandboxLimits;
 pub use paths::SandboxPaths;
@@ -82,10 +82,10 @@ impl Sandbox {
     }
 
     /// Which layers are in force. The first to ask waits until they were tried.
-    pub fn layers(&self) -> Layers {
+    pub fn available_layers(&self) -> Layers {
         let Some(inner) = &self.inner else { return Layers::None("it is switched off".to_owned()) };
         let tried = inner.layers.get_or_init(|| match inner.bubblewrap {
-            Bubblewrap::IfItWorks => Layers::probe(&inner.helper, &inner.bounds),
+            Bubblewrap::IfItWorks => Layers::probe_layers(&inner.helper, &inner.bounds),
             Bubblewrap::Never => Layers::probe_alone(&inner.helper, &inner.bounds),
         });
         tried.clone()
@@ -93,7 +93,7 @@ impl Sandbox {
 
     /// True if there is a policy around commands.
     pub fn is_in_force(&self) -> bool {
-        matches!(self.layers(), Layers::Some(_))
+        matches!(self.available_layers(), Layers::Some(_))
     }
 
     /// A policy around these folders; none if no layer works.
@@ -103,7 +103,7 @@ impl Sandbox {
     }
 
     /// The folders that commands in these folders may write.
-    pub fn lent(&self, folders: &[PathBuf]) -> Vec<PathBuf> {
+    pub fn lent_folders(&self, folders: &[PathBuf]) -> Vec<PathBuf> {
         let further = self.inner.iter().flat_map(|inner| inner.bounds.writable.iter());
         folders.iter().chain(further).cloned().collect()
     }
@@ -116,8 +116,9 @@ impl Sandbox {
         words: Vec<PathBuf>,
     ) -> Option<SandboxPolicy> {
         let inner = self.inner.as_ref()?;
-        let named = NamedFiles::by(&inner.bounds, words);
-        self.policy_for(folders, network).map(|policy| policy.reading(named.read).writing(named.write))
+        let named = NamedFiles::from_command_words(&inner.bounds, words);
+        self.policy_for(folders, network)
+            .map(|policy| policy.with_readable_paths(named.read).with_writable_paths(named.write))
     }
 
     /// A file for fenced commands to read, which none of them can write.
@@ -137,17 +138,17 @@ impl Sandbox {
     }
 
     /// What stands before a command to put this policy around it.
-    pub fn wrap(&self, policy: &SandboxPolicy) -> io::Result<Wrap> {
+    pub fn wrap_command(&self, policy: &SandboxPolicy) -> io::Result<Wrap> {
         let none = || io::Error::other("there is no sandbox");
         let inner = self.inner.as_ref().ok_or_else(none)?;
-        let Layers::Some(standing) = self.layers() else { return Err(none()) };
+        let Layers::Some(standing) = self.available_layers() else { return Err(none()) };
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&policy.temporary)?;
         let temporary = match standing.around {
             Around::Bubblewrap => PathBuf::from("/tmp"),
             Around::Nothing => policy.temporary.clone(),
         };
         let mut words: Vec<OsString> = vec![inner.helper.clone().into(), HELPER.into(), SUPERVISE.into(), "--".into()];
-        words.extend(self::words(standing.around, &inner.helper, policy).ok_or_else(none)?);
+        words.extend(self::wrapper_arguments(standing.around, &inner.helper, policy).ok_or_else(none)?);
         words.push("--".into());
         Ok(Wrap { words, temporary })
     }
@@ -163,7 +164,7 @@ pub struct Wrap {
 
 impl Wrap {
     /// This program inside of the policy; arguments, folder and streams are to be added.
-    pub fn command(&self, program: &OsStr) -> Command {
+    pub fn wrapped_command(&self, program: &OsStr) -> Command {
         let mut command = Command::new(self.words.first().map_or(program, OsString::as_os_str));
         command.args(self.words.iter().skip(1)).arg(program);
         command
@@ -183,7 +184,7 @@ fn tempfile_in(folder: &Path, name: &str) -> io::Result<(std::fs::File, PathBuf)
 }
 
 /// The helper with its plan, and what stands around it.
-fn words(around: Around, helper: &Path, policy: &SandboxPolicy) -> Option<Vec<OsString>> {
+fn wrapper_arguments(around: Around, helper: &Path, policy: &SandboxPolicy) -> Option<Vec<OsString>> {
     let plan = serde_json::to_string(&Plan { policy: policy.clone(), around }).ok()?;
     let mut words = match around {
         Around::Bubblewrap => {

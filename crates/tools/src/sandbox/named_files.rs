@@ -18,7 +18,7 @@ pub(super) struct NamedFiles {
 
 impl NamedFiles {
     /// By these words, as far as they are whole paths of something that is there.
-    pub(super) fn by(bounds: &SandboxPaths, words: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub(super) fn from_command_words(bounds: &SandboxPaths, words: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut named = Self::default();
         let paths = words.into_iter().filter(|word| word.is_absolute());
         let paths = paths.filter_map(|word| Some((word.canonicalize().ok()?, word)));
@@ -30,7 +30,7 @@ impl NamedFiles {
                 true => named.write.push(path),
                 false => {
                     let names = names_on_the_way(word);
-                    let holders = names.iter().chain([&path]).filter_map(|file| holder(bounds, file));
+                    let holders = names.iter().chain([&path]).filter_map(|file| folder_holding_file(bounds, file));
                     let new: Vec<PathBuf> = holders.filter(|holder| !named.read.contains(holder)).collect();
                     named.read.extend(new);
                 }
@@ -61,7 +61,7 @@ fn names_on_the_way(word: PathBuf) -> Vec<PathBuf> {
 
 /// The folder that a program in a hidden place needs around it: its project, but no more than the file's own
 /// folder among the hidden names of a home.
-fn holder(bounds: &SandboxPaths, file: &Path) -> Option<PathBuf> {
+fn folder_holding_file(bounds: &SandboxPaths, file: &Path) -> Option<PathBuf> {
     let hidden =
         bounds.hidden.iter().filter(|hidden| file.starts_with(hidden)).max_by_key(|hidden| hidden.as_os_str().len())?;
     let depth = if hidden.as_path() == Path::new("/home") { 2 } else { 1 };
@@ -100,7 +100,8 @@ mod tests {
         let bounds = SandboxPaths { hidden: vec![home.clone()], home: Some(home.clone()), ..SandboxPaths::default() };
         let words = ["mcp/dist/index.js", ".hidden/bin/tool", "alone.py", ".envs/x/bin/python", "docs", "none", ""]
             .map(|word| home.join(word));
-        let named = NamedFiles::by(&bounds, words.into_iter().chain(["--flag".into(), "/bin/sh".into()]));
+        let named =
+            NamedFiles::from_command_words(&bounds, words.into_iter().chain(["--flag".into(), "/bin/sh".into()]));
         let read = [home.join("mcp"), home.join(".hidden/bin"), home.join("alone.py"), home.join(".envs/x")];
         assert_eq!(named, NamedFiles { read: read.into(), write: vec![home.join("docs")] });
     }
@@ -118,7 +119,8 @@ mod tests {
         link(Path::new("/bin/sh"), "pythons/3/bin/python3");
         link(Path::new("round"), "app/round");
         let bounds = SandboxPaths { hidden: vec![home.clone()], home: Some(home.clone()), ..SandboxPaths::default() };
-        let named = NamedFiles::by(&bounds, ["app/.venv/bin/python", "app/round"].map(|word| home.join(word)));
+        let named =
+            NamedFiles::from_command_words(&bounds, ["app/.venv/bin/python", "app/round"].map(|word| home.join(word)));
         assert_eq!(named, NamedFiles { read: vec![home.join("app"), home.join("pythons")], write: vec![] });
     }
 }

@@ -75,11 +75,11 @@ impl SandboxPolicy {
             caps: bounds.caps,
             writable: writable.clone(),
         };
-        policy.protecting(&writable)
+        policy.with_protected_folders(&writable)
     }
 
     /// The same, with what makes something run in these folders kept as it is. What is lent by its own name is lent.
-    fn protecting(mut self, folders: &[PathBuf]) -> Self {
+    fn with_protected_folders(mut self, folders: &[PathBuf]) -> Self {
         for guarded in folders.iter().filter(|folder| folder.is_dir()).map(|folder| protected::read_only_paths(folder))
         {
             self.delicate.extend(guarded.whole.into_iter().filter(|path| !self.writable.contains(path)));
@@ -92,17 +92,17 @@ impl SandboxPolicy {
 
     /// The same, with these to read.
     #[must_use]
-    pub fn reading(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub fn with_readable_paths(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         self.readable.extend(paths);
         self
     }
 
     /// The same, with these to write.
     #[must_use]
-    pub fn writing(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub fn with_writable_paths(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let paths: Vec<PathBuf> = paths.into_iter().collect();
         self.writable.extend(paths.iter().cloned());
-        self.protecting(&paths)
+        self.with_protected_folders(&paths)
     }
 
     /// The same for a command that only reads: nothing that is lent can be written, and nothing of these is seen.
@@ -131,7 +131,7 @@ impl SandboxPolicy {
     }
 
     /// The tree without these branches: as few roots as possible, none of which holds one of them.
-    pub(super) fn without(root: &Path, branches: &[&Path]) -> Vec<PathBuf> {
+    pub(super) fn roots_without_branches(root: &Path, branches: &[&Path]) -> Vec<PathBuf> {
         if branches.contains(&root) {
             return Vec::new();
         }
@@ -140,7 +140,7 @@ impl SandboxPolicy {
         }
         let children = std::fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
         let real = children.filter(|path| path.symlink_metadata().is_ok_and(|child| !child.is_symlink()));
-        real.flat_map(|child| Self::without(&child, branches)).collect()
+        real.flat_map(|child| Self::roots_without_branches(&child, branches)).collect()
     }
 }
 
@@ -169,10 +169,10 @@ mod tests {
         }
         std::os::unix::fs::symlink(at("a/secret"), at("link")).unwrap();
         let (one, two) = (at("a/secret"), at("b/deep/secret"));
-        let mut left = SandboxPolicy::without(root.path(), &[&one, &two]);
+        let mut left = SandboxPolicy::roots_without_branches(root.path(), &[&one, &two]);
         left.sort();
         assert_eq!(left, [at("a/open"), at("b/deep/open"), at("c")]);
-        assert_eq!(SandboxPolicy::without(&one, &[&one]), Vec::<PathBuf>::new());
+        assert_eq!(SandboxPolicy::roots_without_branches(&one, &[&one]), Vec::<PathBuf>::new());
     }
 
     #[test]

@@ -21,8 +21,8 @@ const HEARD: [libc::c_int; 5] = [libc::SIGCHLD, libc::SIGUSR1, libc::SIGTERM, li
 const ROUND: Duration = Duration::from_millis(2);
 
 /// Runs the command to its end, ends what it left behind, and ends as it did. Returns only if it cannot be started.
-pub fn supervise(command: &[OsString]) -> io::Error {
-    match run(command) {
+pub fn supervise_command(command: &[OsString]) -> io::Error {
+    match fork_and_wait(command) {
         Ok(Some(status)) => exit_like(status),
         Ok(None) => std::process::exit(137),
         Err(error) => error,
@@ -30,7 +30,7 @@ pub fn supervise(command: &[OsString]) -> io::Error {
 }
 
 /// How the command ended; `None` if nobody wants it any more.
-fn run(command: &[OsString]) -> io::Result<Option<WaitStatus>> {
+fn fork_and_wait(command: &[OsString]) -> io::Result<Option<WaitStatus>> {
     let [program, arguments @ ..] = command else { return Err(io::Error::other("there is no command")) };
     let signals = block_signals()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;

@@ -5,16 +5,16 @@ use std::io;
 use std::path::Path;
 
 /// Never becomes the command.
-pub fn enter(_plan: &str, _command: &[OsString]) -> io::Error {
+pub fn enter_sandbox_and_exec(_plan: &str, _command: &[OsString]) -> io::Error {
     io::Error::other("there is no sandbox on this system")
 }
 
 /// Never starts it.
-pub fn supervise(_command: &[OsString]) -> io::Error {
+pub fn supervise_command(_command: &[OsString]) -> io::Error {
     io::Error::other("there is no sandbox on this system")
 }
 
 /// Never holds.
-pub fn probe(_plan: &str, _hidden: &Path) -> io::Result<String> {
+pub fn probe_sandbox(_plan: &str, _hidden: &Path) -> io::Result<String> {
     Err(io::Error::other("there is no sandbox on this system"))
 }

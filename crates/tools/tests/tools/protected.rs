@@ -55,7 +55,7 @@ impl Workspace {
     async fn command(&self, does: impl FnOnce(&Self)) -> Option<SetAsideChanges> {
         let watched = self.protected.watch_command(&self.folders()).await.unwrap();
         does(self);
-        watched.finish(OnChange::SetAside).await.unwrap()
+        watched.finish_command(OnChange::SetAside).await.unwrap()
     }
 
     fn is_as_it_was(&self) {
@@ -128,7 +128,7 @@ async fn what_is_planted_is_undone_and_put_in_place_on_a_yes() {
         drop(aside);
         assert_eq!(fs::read_dir(workspace.folder.path().join("store")).unwrap().count(), 0, "a no drops it");
         let aside = workspace.command(plant).await.unwrap();
-        assert_eq!(aside.apply().await.unwrap(), Vec::<String>::new());
+        assert_eq!(aside.apply_changes().await.unwrap(), Vec::<String>::new());
         assert_ne!(state(&workspace.at(name)), before, "{name} is in place after a yes");
         assert!(workspace.command(|_| {}).await.is_none(), "and nobody is asked again");
     }
@@ -142,7 +142,7 @@ async fn a_folder_that_counts_itself_is_watched_as_a_whole() {
         fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
         let watched = ProtectedFiles::default().watch_command(std::slice::from_ref(&root)).await.unwrap();
         fs::write(root.join(file), "evil").unwrap();
-        let aside = watched.finish(OnChange::SetAside).await.unwrap();
+        let aside = watched.finish_command(OnChange::SetAside).await.unwrap();
         assert_eq!(aside.map(|aside| aside.path_names()).as_deref(), Some(file));
         assert!(!root.join(file).exists());
     }
@@ -190,7 +190,7 @@ async fn links_in_the_way_lead_nowhere() {
     assert_eq!(fs::read_to_string(outside.join(".vscode/tasks.json")).unwrap(), "mine");
     assert_eq!(workspace.get("sub/.vscode/tasks.json").as_deref(), Some("as it was"));
     workspace.is_as_it_was();
-    assert_eq!(aside.apply().await.unwrap(), Vec::<String>::new());
+    assert_eq!(aside.apply_changes().await.unwrap(), Vec::<String>::new());
     assert_eq!(fs::read_to_string(outside.join(".vscode/tasks.json")).unwrap(), "mine");
 }
 
@@ -203,10 +203,10 @@ async fn while_somebody_is_asked_no_other_command_begins() {
     let begin = workspace.protected.watch_command(&folders);
     tokio::pin!(begin);
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut begin).await.is_err(), "it waits");
-    assert_eq!(aside.apply().await.unwrap(), Vec::<String>::new());
+    assert_eq!(aside.apply_changes().await.unwrap(), Vec::<String>::new());
     let next = begin.await.unwrap();
-    assert!(next.finish(OnChange::SetAside).await.unwrap().is_none());
-    assert!(other.finish(OnChange::SetAside).await.unwrap().is_none(), "nobody is blamed for what was allowed");
+    assert!(next.finish_command(OnChange::SetAside).await.unwrap().is_none());
+    assert!(other.finish_command(OnChange::SetAside).await.unwrap().is_none(), "nobody is blamed for what was allowed");
     assert_eq!(workspace.get(".envrc").as_deref(), Some("evil"));
 }
 
@@ -216,7 +216,7 @@ async fn what_a_file_tool_was_allowed_is_not_blamed_on_a_command() {
     let watched = workspace.protected.watch_command(&workspace.folders()).await.unwrap();
     workspace.put(".envrc", "good");
     workspace.protected.accept_change(workspace.at(".envrc")).await.unwrap();
-    assert!(watched.finish(OnChange::SetAside).await.unwrap().is_none());
+    assert!(watched.finish_command(OnChange::SetAside).await.unwrap().is_none());
     assert_eq!(workspace.get(".envrc").as_deref(), Some("good"));
 }
 
@@ -229,7 +229,7 @@ async fn what_nobody_waits_for_is_undone() {
     // The next command begins when that is done.
     let next = workspace.protected.watch_command(&workspace.folders()).await.unwrap();
     assert_eq!(workspace.get(".envrc"), None);
-    assert!(next.finish(OnChange::SetAside).await.unwrap().is_none());
+    assert!(next.finish_command(OnChange::SetAside).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -253,6 +253,6 @@ async fn with_nobody_to_ask_it_stays_and_is_told() {
     let workspace = Workspace::new();
     let watched = workspace.protected.watch_command(&workspace.folders()).await.unwrap();
     workspace.put(".envrc", "evil");
-    let told = watched.finish(OnChange::Tell).await.unwrap().unwrap();
+    let told = watched.finish_command(OnChange::Tell).await.unwrap().unwrap();
     assert_eq!((told.one_line().as_str(), workspace.get(".envrc").as_deref()), (".envrc (new: evil)", Some("evil")));
 }

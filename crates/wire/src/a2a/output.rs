@@ -472,5 +472,5 @@ fn extension_metadata(value: Value) -> Map<String, Value> {
 
 /// Microseconds since 1970 as text.
 pub(super) fn timestamp_text(at: Timestamp) -> String {
-    jiff::Timestamp::from_microsecond(at.micros()).unwrap_or_default().to_string()
+    jiff::Timestamp::from_microsecond(at.as_micros()).unwrap_or_default().to_string()
 }

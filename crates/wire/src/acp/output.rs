@@ -287,7 +287,7 @@ fn dollars(millionths: u64) -> f64 {
 
 fn settings_update(view: &SessionView, patch: &SettingsPatch) -> SessionUpdateOut<'static> {
     let mut settings = view.settings.clone();
-    settings.apply(patch);
+    settings.apply_patch(patch);
     let mode_changed = (&settings.agent, &settings.mode) != (&view.settings.agent, &view.settings.mode);
     SessionUpdateOut::Settings { settings: Box::new(settings), mode_changed }
 }

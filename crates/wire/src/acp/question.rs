@@ -121,7 +121,7 @@ fn permission_request(view: &SessionView, question: &Question, choices: &[Choice
 
 /// The tool call that the question is about; the protocol wants one even where there is none.
 fn permission_subject(view: &SessionView, question: &Question) -> ToolCallUpdate {
-    let tool = question.call.and_then(|call| view.run.as_ref()?.tool(call));
+    let tool = question.call.and_then(|call| view.run.as_ref()?.find_tool_call(call));
     match (tool, question.call) {
         (Some(tool), _) => permission_tool_call(&tool.call),
         (None, Some(call)) => titled_tool_call(&call.to_string(), &question.title),
@@ -185,7 +185,7 @@ fn read_permission(question: &Question, choices: &[Choice], json: &str) -> Resul
             let reply = reply.ok_or_else(|| unfit_answer("no such option", id))?;
             let edited =
                 response.meta.as_ref().and_then(|meta| meta.get(PLAN_META)).filter(|_| question.plan.is_some());
-            if let Some(plan) = edited.filter(|_| reply.allows()) {
+            if let Some(plan) = edited.filter(|_| reply.is_allowed()) {
                 Plan::parse_edited(plan).map_err(NoReply::Unfit)?;
                 return Ok(Reply::Filled { content: plan.clone() });
             }

@@ -239,7 +239,7 @@ impl fmt::Display for RunStatus {
 
 impl Serialize for WireTime {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match jiff::Timestamp::from_microsecond(self.0.micros()) {
+        match jiff::Timestamp::from_microsecond(self.0.as_micros()) {
             Ok(time) => serializer.collect_str(&format_args!("{time:.6}")),
             Err(_) => Err(serde::ser::Error::custom("time out of range")),
         }

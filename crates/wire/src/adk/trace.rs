@@ -215,7 +215,7 @@ impl SpanBuilder<'_> {
 
 impl TraceSpan {
     fn to_json(&self) -> Value {
-        let nanos = |at: Timestamp| at.micros().saturating_mul(1_000);
+        let nanos = |at: Timestamp| at.as_micros().saturating_mul(1_000);
         let mut logs = Vec::new();
         if let Some(said) = &self.said {
             let mut attributes = self.attributes.clone();

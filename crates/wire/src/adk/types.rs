@@ -177,5 +177,5 @@ impl Event {
 
 /// Seconds with a fraction.
 pub fn epoch_seconds(at: Timestamp) -> f64 {
-    at.micros() as f64 / 1e6
+    at.as_micros() as f64 / 1e6
 }

@@ -189,5 +189,5 @@ fn unstreamed_content(view: &SessionView, parts: &[Part]) -> Vec<Value> {
 }
 
 fn find_tool_call(view: &SessionView, call: gander_domain::ToolCallId) -> Option<&ToolCall> {
-    view.run.as_ref()?.tool(call).map(|open| &open.call)
+    view.run.as_ref()?.find_tool_call(call).map(|open| &open.call)
 }

@@ -71,7 +71,7 @@ pub fn session_summary(summary: &SessionSummaryInput<'_>) -> Map<String, Value> 
 
 /// As goose writes times.
 pub fn time_text(at: Timestamp) -> String {
-    jiff::Timestamp::from_microsecond(at.micros()).map(|at| at.strftime("%FT%TZ").to_string()).unwrap_or_default()
+    jiff::Timestamp::from_microsecond(at.as_micros()).map(|at| at.strftime("%FT%TZ").to_string()).unwrap_or_default()
 }
 
 fn model_config_object(model: &str, view: &SessionView) -> Value {

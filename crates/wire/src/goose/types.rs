@@ -78,5 +78,5 @@ pub(super) fn cost_in_dollars(cost: u64) -> Option<f64> {
 
 /// Seconds since 1970.
 pub(super) fn epoch_seconds(at: Timestamp) -> i64 {
-    at.micros().div_euclid(1_000_000)
+    at.as_micros().div_euclid(1_000_000)
 }

@@ -225,7 +225,7 @@ fn only_a_clear_word_is_an_answer() {
         let resume = ResumeRequest::from_body(build::run(1), body.to_string().as_bytes())?;
         question::read_reply(&asked, &resume.message).map_err(AcpRestRefusal::from)
     };
-    let allows = |parts: Value| answer(parts).map(|reply| reply.allows()).map_err(|refusal| refusal.status);
+    let allows = |parts: Value| answer(parts).map(|reply| reply.is_allowed()).map_err(|refusal| refusal.status);
     assert_eq!(allows(json!([{ "content": "yes" }])), Ok(true));
     assert_eq!(allows(json!([{ "content": " Allow " }])), Ok(true));
     assert_eq!(allows(json!([{ "content": "no" }])), Ok(false));

@@ -37,7 +37,7 @@ proptest! {
     fn told_piece_by_piece_it_is_the_same(steps in prop::collection::vec((0..6_u8, 1..20_u64), 0..40)) {
         let log = entries(&steps);
         let (mut hidden, mut recital, mut told) = (HiddenEntries::default(), ConversationProjection::default(), HistoryProjection::default());
-        log.iter().for_each(|entry| hidden.apply(entry));
+        log.iter().for_each(|entry| hidden.apply_entry(entry));
         let (mut said, mut events) = (Vec::new(), Vec::<Value>::new());
         for entry in &log {
             let (more, happened) = (recital.project_entry(entry), told.project_entry(entry));

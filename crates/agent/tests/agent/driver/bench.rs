@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::StreamExt;
 use gander_agent::AgentSettings;
-use gander_agent::driver::{RunDeps, ToolExecutor, drive};
+use gander_agent::driver::{RunDeps, ToolExecutor, drive_turn};
 use gander_agent::turn::{PermissionEvaluator, ToolDecision, TurnSetup};
 use gander_domain::{
     Answer, Context, Delta, DeltaKind, Entry, Event, IdGenerator, Message, MessageId, Order, Plan, Policy, Principal,
@@ -231,7 +231,7 @@ impl Bench {
         let (orders, heard) = mpsc::channel(8);
         let (tell, reports) = mpsc::channel(reports);
         let cancel = CancellationToken::new();
-        let driver = tokio::spawn(drive(deps, setup, prompted(), heard, tell, cancel.clone()));
+        let driver = tokio::spawn(drive_turn(deps, setup, prompted(), heard, tell, cancel.clone()));
         Self { model, hands, cancel, orders, reports, driver }
     }
 

@@ -31,7 +31,7 @@ impl IdGenerator for Count {
 
 fn bench(folder: &tempfile::TempDir, mode: &str) -> SessionTools {
     let toolbox = Arc::new(native_toolbox(Limits::default(), ToolEnv::default(), vec![]));
-    let modes = ModeSet::built_in().agents()[0].modes.clone();
+    let modes = ModeSet::built_in().agent_specs()[0].modes.clone();
     let mode = modes.into_iter().find(|known| known.id == mode).unwrap();
     let workspace = Arc::new(FileAccess::default().open(folder.path(), &[]).unwrap());
     SessionTools {

@@ -250,7 +250,7 @@ impl World {
         let yes = |id| {
             self.entries.iter().any(|entry| {
                 matches!(&entry.event, Event::QuestionAnswered { question, answer: Answer { reply, .. } }
-                    if *question == id && reply.allows())
+                    if *question == id && reply.is_allowed())
             })
         };
         asked.next().is_none_or(yes)

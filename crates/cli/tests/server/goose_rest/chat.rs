@@ -206,7 +206,7 @@ async fn a_reply_that_nobody_reads_is_cancelled() {
     let listen = server.request(Method::GET, &format!("/sessions/{session}/events")).send().await.unwrap();
     drop(listen);
     let idle = || async {
-        let view = server.app.services().hub.view(session.parse().unwrap()).await.unwrap();
+        let view = server.app.services().hub.session_view(session.parse().unwrap()).await.unwrap();
         view.run.is_none() && !view.ended.is_empty()
     };
     gander_testkit::harness::eventually("the run is cancelled", idle).await.unwrap();
@@ -229,7 +229,7 @@ async fn a_reply_is_cancelled_when_the_last_of_those_who_listen_leaves() {
     for _ in 0..3 {
         elsewhere.frame().await.unwrap();
     }
-    let view = || async { server.app.services().hub.view(session.parse().unwrap()).await.unwrap() };
+    let view = || async { server.app.services().hub.session_view(session.parse().unwrap()).await.unwrap() };
     assert!(view().await.run.is_some(), "it is cancelled though somebody listens");
     drop(listen);
     let cancelled = || async { view().await.run.is_none() };

@@ -49,7 +49,7 @@ impl<'a> Anna<'a> {
 async fn a_token_that_may_only_prompt_does_not_read_the_owners() {
     let test_server = TestServer::with(&[("GANDER_PERMISSIONS_POLICY", "ask")]).await;
     let anna = Anna::of(&test_server);
-    let data = test_server.config.paths.data().to_str().unwrap().to_owned();
+    let data = test_server.config.paths.data_directory().to_str().unwrap().to_owned();
     let root = test_server.root().to_str().unwrap().to_owned();
     std::os::unix::fs::symlink(&data, test_server.work() + "/link").unwrap();
     let tries = [
@@ -78,7 +78,7 @@ async fn a_token_that_may_only_prompt_does_not_read_the_owners() {
 #[tokio::test]
 async fn not_even_the_owner_works_in_the_data_directory_or_reads_it_from_above() {
     let test_server = TestServer::open().await;
-    let data = test_server.config.paths.data().to_str().unwrap().to_owned();
+    let data = test_server.config.paths.data_directory().to_str().unwrap().to_owned();
     test_server.ok("/agent/start", json!({})).await; // makes the folder of private folders
     for folder in [data.clone(), format!("{data}/scratch"), format!("{}/../data", test_server.work())] {
         let (status, said) = test_server.post("/agent/start", json!({"working_dir": folder})).await;

@@ -85,7 +85,7 @@ async fn a_file_of_goose_goes_in_and_comes_out() {
     let made = server.ok("/sessions/import", json!({"json": text})).await;
     assert_eq!((&made["name"], &made["conversation"]), (&json!("demo"), &file["conversation"]));
     let id = made["id"].as_str().unwrap();
-    let private = server.config.paths.scratch().join(id);
+    let private = server.config.paths.scratch_folder().join(id);
     assert_eq!(made["working_dir"].as_str(), private.to_str(), "a file does not choose where an agent works");
     assert_eq!(json!(server.conversation(id).await), file["conversation"]);
     let told = server.reply(json!({"session_id": id, "user_message": message(json!([[{"text": "on"}]]))})).await;

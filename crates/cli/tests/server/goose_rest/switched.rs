@@ -19,8 +19,8 @@ fn secrets(specs: Vec<Spec>) -> Vec<String> {
 
 async fn of_session(test_server: &TestServer, id: &Value) -> Vec<String> {
     let services = test_server.app.services();
-    let view = services.hub.view(id.as_str().unwrap().parse().unwrap()).await.unwrap();
-    secrets(services.extensions.specs(&view))
+    let view = services.hub.session_view(id.as_str().unwrap().parse().unwrap()).await.unwrap();
+    secrets(services.extensions.specs_for_session(&view))
 }
 
 async fn comes_back(name: &str, config: Value) {
@@ -73,7 +73,7 @@ async fn a_switch_wakes_no_session_that_sleeps() {
     let script = json!({"type": "stdio", "cmd": program, "args": args, "envs": envs});
     test_server.ok("/config/extensions", json!({"name": "script", "enabled": true, "config": script})).await;
     let services = test_server.app.services();
-    let view = async |id: &str| services.hub.view(id.parse().unwrap()).await.unwrap();
+    let view = async |id: &str| services.hub.session_view(id.parse().unwrap()).await.unwrap();
     let states = |id: &str| -> Vec<String> {
         let listed = services.extensions.list_json(Some(id.parse().unwrap()));
         listed.as_array().unwrap().iter().map(|server| server["state"].as_str().unwrap().to_owned()).collect()

@@ -12,8 +12,8 @@ async fn session(server: &TestServer) -> String {
     let transport = Transport::Stdio { command: program.into(), args, env };
     let spec = Spec::new("script".to_owned(), transport);
     let services = server.app.services();
-    let view = services.hub.view(id.parse().unwrap()).await.unwrap();
-    services.extensions.attach(&view, vec![spec]);
+    let view = services.hub.session_view(id.parse().unwrap()).await.unwrap();
+    services.extensions.attach_session(&view, vec![spec]);
     id
 }
 

@@ -94,7 +94,7 @@ async fn words_and_history_go_both_ways() {
         assert_eq!((said(&events), outcome(&events)), (vec!["hello".to_owned()], &DONE), "{protocol:?}");
         let events = server.run(session, 2, r#"[[script:[[{"text":"again"}]]]]"#).await;
         assert_eq!(said(&events), ["again"], "{protocol:?}");
-        server.hub.delete(&Caller::local_owner(), session).await.unwrap();
+        server.hub.delete_session(&Caller::local_owner(), session).await.unwrap();
     }
 }
 

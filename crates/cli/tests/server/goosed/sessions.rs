@@ -39,7 +39,7 @@ async fn the_same_session_goes_on_after_a_restart_and_is_resumed_once() {
 async fn deleting_a_session_stops_the_one_behind_it() {
     let server = TestServer::open().await;
     let session = server.session(1).await;
-    server.hub.delete(&Caller::local_owner(), session).await.unwrap();
+    server.hub.delete_session(&Caller::local_owner(), session).await.unwrap();
     assert_eq!(server.goose.heard("POST /agent/stop"), [json!({"session_id": "20261116_1"})]);
 }
 
@@ -147,7 +147,7 @@ async fn the_provider_is_told_what_the_prompt_wants_and_only_when_that_changes()
 async fn what_goose_keeps_for_a_session_can_be_read() {
     let server = TestServer::open().await;
     let session = server.session(1).await;
-    let view = server.hub.view(session).await.unwrap();
+    let view = server.hub.session_view(session).await.unwrap();
     let backend = server.hub.backend();
     assert_eq!(backend.list_remote_files(&view).await, ["goose-session.json"]);
     let export = backend.read_remote_file(&view, "goose-session.json").await.unwrap();

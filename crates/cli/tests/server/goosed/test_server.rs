@@ -39,13 +39,13 @@ impl TestServer {
     pub async fn session(&self, number: u128) -> SessionId {
         let mut birth: SessionInit = build::birth(build::session(number));
         birth.settings.agent = "goose".to_owned();
-        self.hub.create(&Caller::local_owner(), birth, Vec::new()).await.unwrap().session
+        self.hub.create_session(&Caller::local_owner(), birth, Vec::new()).await.unwrap().session
     }
 
     pub async fn prompt(&self, session: SessionId, run: u128, parts: Vec<Part>, meta: Option<Value>) -> RunId {
         let (run, origin) = (build::run(run), build::origin());
         let command = Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta };
-        self.hub.command(&Caller::local_owner(), session, command, Ack::Committed).await.unwrap();
+        self.hub.execute_command(&Caller::local_owner(), session, command, Ack::Committed).await.unwrap();
         run
     }
 
@@ -57,10 +57,11 @@ impl TestServer {
 
     /// What this run wrote up to the first entry of a kind.
     pub async fn until(&self, session: SessionId, run: RunId, last: impl Fn(&Event) -> bool) -> Vec<Event> {
-        let (mut follower, mut events) = (self.hub.follow(session, Seq::ZERO, DeltaForm::Exact), Vec::new());
+        let (mut follower, mut events) = (self.hub.follow_session(session, Seq::ZERO, DeltaForm::Exact), Vec::new());
         let found = tokio::time::timeout(Duration::from_secs(60), async {
             loop {
-                for entry in follower.next().await.unwrap().unwrap().iter().filter(|entry| entry.run == Some(run)) {
+                for entry in follower.next_batch().await.unwrap().unwrap().iter().filter(|entry| entry.run == Some(run))
+                {
                     events.push(entry.event.clone());
                     if last(&entry.event) {
                         return;
@@ -75,7 +76,7 @@ impl TestServer {
 
     /// Chooses this at the one open question.
     pub async fn answer(&self, session: SessionId, kind: ChoiceKind) {
-        let view = self.hub.view(session).await.unwrap();
+        let view = self.hub.session_view(session).await.unwrap();
         let question = view.run.unwrap().questions.remove(0);
         let QuestionKind::Choose { choices } = &question.ask else { panic!("{question:?}") };
         let choice = choices.iter().find(|choice| choice.kind == kind).unwrap().id.clone();
@@ -85,7 +86,7 @@ impl TestServer {
 
     pub async fn reply(&self, session: SessionId, question: gander_domain::QuestionId, reply: Reply) {
         let command = Command::Answer { question, reply, origin: build::origin(), meta: None };
-        self.hub.command(&Caller::local_owner(), session, command, Ack::Committed).await.unwrap();
+        self.hub.execute_command(&Caller::local_owner(), session, command, Ack::Committed).await.unwrap();
     }
 }
 
@@ -99,7 +100,7 @@ pub fn hub(url: &str, key: &str, store: Arc<dyn Store>) -> Hub {
 
 pub fn hub_of(remote: Remote, store: Arc<dyn Store>) -> Hub {
     let agent = Goosed::new("goose", remote.clone(), Arc::clone(&store)).unwrap();
-    let agents = Agents::new(Agent::new(remote.manifest("goose"), Arc::new(agent)));
+    let agents = Agents::new(Agent::new(remote.agent_manifest("goose"), Arc::new(agent)));
     Hub::new(store, Arc::new(agents), Recovery::default())
 }
 

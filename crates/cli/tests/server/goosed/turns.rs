@@ -128,7 +128,7 @@ async fn a_form_of_goose_is_filled_in_here() {
     server.goose.will_reply(vec![Step::Event(form), Step::Elicited, says("thanks"), finishes(1, 1)]);
     let run = server.prompt(session, 1, vec![Part::text("go")], None).await;
     server.until(session, run, asked).await;
-    let question = server.hub.view(session).await.unwrap().run.unwrap().questions.remove(0);
+    let question = server.hub.session_view(session).await.unwrap().run.unwrap().questions.remove(0);
     assert_eq!(question.ask, QuestionKind::Form { schema: json!({"type": "object"}) });
     server.reply(session, question.id, Reply::Filled { content: json!({"x": 1}) }).await;
     let events = server.until(session, run, ended).await;
@@ -156,7 +156,7 @@ async fn cancelling_leaves_the_stream_and_so_stops_goose() {
     let run = server.prompt(session, 1, vec![Part::text("go")], None).await;
     server.until(session, run, |event| matches!(event, Event::PartDelta { .. })).await;
     let command = Command::Cancel { run: None, origin: build::origin() };
-    server.hub.command(&Caller::local_owner(), session, command, Ack::Committed).await.unwrap();
+    server.hub.execute_command(&Caller::local_owner(), session, command, Ack::Committed).await.unwrap();
     let events = server.until(session, run, ended).await;
     assert_eq!(outcome(&events), &Outcome::Cancelled);
     server.goose.is_left(1).await;

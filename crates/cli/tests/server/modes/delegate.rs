@@ -47,7 +47,7 @@ async fn three_independent_tasks_meet_and_a_fourth_hears_of_them() {
     assert_eq!(children.len(), 4);
     let mut modes = Vec::new();
     for child in &children {
-        let view = test_server.app.services().hub.view(*child).await.unwrap();
+        let view = test_server.app.services().hub.session_view(*child).await.unwrap();
         modes.push(view.settings.mode.clone());
         assert!(matches!(view.ended[0].1, Outcome::Completed { .. }));
         if view.settings.mode == "qa" {
@@ -123,7 +123,7 @@ async fn allow(test_server: &TestServer, session: SessionId, place: usize) {
     let hub = &test_server.app.services().hub;
     let asked = async {
         loop {
-            let run = hub.view(session).await.unwrap().run.unwrap();
+            let run = hub.session_view(session).await.unwrap().run.unwrap();
             if let Some(question) = run.questions.get(place) {
                 return question.clone();
             }
@@ -136,7 +136,7 @@ async fn allow(test_server: &TestServer, session: SessionId, place: usize) {
     let reply = Reply::Chosen { choice: yes.id.clone(), kind: yes.kind };
     let origin = RunOrigin { by: Principal::owner(), door: "test".to_owned() };
     let answer = Command::Answer { question: question.id, reply, origin, meta: None };
-    hub.command(&Caller::local_owner(), session, answer, Ack::Committed).await.unwrap();
+    hub.execute_command(&Caller::local_owner(), session, answer, Ack::Committed).await.unwrap();
 }
 
 #[tokio::test]

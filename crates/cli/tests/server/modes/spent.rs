@@ -25,7 +25,7 @@ async fn what_sub_agents_use_is_added_to_their_parents_figures() {
     assert_eq!(own.child, None, "how full the window is says only a call of its own");
     let mut used = 0;
     for child in children(&server, &session).await {
-        let spent = server.app.services().hub.view(child).await.unwrap().spent;
+        let spent = server.app.services().hub.session_view(child).await.unwrap().spent;
         used += spent.input + spent.output;
     }
     assert_eq!(used, 2 * 700 + 1 + 3 * 700 + 1);

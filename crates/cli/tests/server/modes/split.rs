@@ -118,7 +118,7 @@ async fn a_model_can_be_asked_to_take_it_apart() {
     assert!(told.contains("one said") && told.contains("two said"), "{told}");
     let mut modes = Vec::new();
     for child in children(&server, &session).await {
-        modes.push(hub.view(child).await.unwrap().settings.mode);
+        modes.push(hub.session_view(child).await.unwrap().settings.mode);
     }
     modes.sort();
     assert_eq!(modes, ["pm", "qa"]);

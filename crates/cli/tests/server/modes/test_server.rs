@@ -61,15 +61,15 @@ impl TestServer {
     }
 
     pub async fn view(&self, session: &str) -> SessionView {
-        self.app.services().hub.view(session.parse().unwrap()).await.unwrap()
+        self.app.services().hub.session_view(session.parse().unwrap()).await.unwrap()
     }
 
     /// How a session's first run ended, once it has.
     pub async fn ended(&self, session: SessionId) -> Outcome {
-        let mut follower = self.app.services().hub.follow(session, Seq::ZERO, DeltaForm::Joined);
+        let mut follower = self.app.services().hub.follow_session(session, Seq::ZERO, DeltaForm::Joined);
         let ended = async {
             loop {
-                let batch = follower.next().await.unwrap().unwrap();
+                let batch = follower.next_batch().await.unwrap().unwrap();
                 let outcome = |entry: &Entry| {
                     if let Event::RunEnded { outcome } = &entry.event { Some(outcome.clone()) } else { None }
                 };

@@ -24,7 +24,7 @@ async fn awaiting(server: &TestServer, token: &str) -> Awaiting {
     let run = server.ok(token, "/runs", &json!({ "agent_name": agent, "mode": "sync", "input": input })).await;
     assert_eq!(run["status"], "awaiting", "{run}");
     let session = run["session_id"].as_str().unwrap().parse().unwrap();
-    let view = server.app.services().hub.view(session).await.unwrap();
+    let view = server.app.services().hub.session_view(session).await.unwrap();
     let open = view.run.unwrap();
     Awaiting { run: open.id, session, question: open.questions[0].id }
 }
@@ -35,7 +35,7 @@ fn agent(server: &TestServer) -> String {
 }
 
 async fn is_open(server: &TestServer, asked: &Awaiting) -> bool {
-    let view = server.app.services().hub.view(asked.session).await.unwrap();
+    let view = server.app.services().hub.session_view(asked.session).await.unwrap();
     view.run.is_some_and(|run| run.questions.iter().any(|question| question.id == asked.question))
 }
 

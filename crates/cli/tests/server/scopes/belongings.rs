@@ -109,7 +109,7 @@ impl TestServer {
         let run = self.ok(&all.token, "/runs", &self.run_of(&asking(&all.name))).await;
         assert_eq!(run["status"], "awaiting", "{run}");
         let session: SessionId = run["session_id"].as_str().unwrap().parse().unwrap();
-        let open = self.app.services().hub.view(session).await.unwrap().run.unwrap();
+        let open = self.app.services().hub.session_view(session).await.unwrap().run.unwrap();
         let question = &open.questions[0];
         let title = json!({ "name": all.secret() });
         let named = self.ask(Some(&all.token), &Method::PUT, &format!("/sessions/{session}/name"), Some(&title)).await;
@@ -217,7 +217,8 @@ impl TestServer {
         let config = json!({ "taskId": task, "id": push, "url": "https://hook.invalid/x", "token": all.secret() });
         self.rpc(token, &rpc("CreateTaskPushNotificationConfig", config)).await;
         let run = self.app.services().hub.store().run(task.parse().unwrap()).await.unwrap().unwrap();
-        let asked = self.app.services().hub.view(run.session).await.unwrap().run.unwrap().questions[0].id.to_string();
+        let asked =
+            self.app.services().hub.session_view(run.session).await.unwrap().run.unwrap().questions[0].id.to_string();
         all.ids.extend([("context", context), ("task", task), ("push", push), ("asked", asked)]);
     }
 }

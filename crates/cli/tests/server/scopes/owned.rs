@@ -73,8 +73,8 @@ async fn the_owners_keys_go_to_the_owners_servers_alone() {
         let entry = ExtensionEntry { command: Some("true".into()), env_keys, ..ExtensionEntry::default() };
         let services = server.app.services();
         services.extensions.add(ExtensionScope::Session(session), "keyed", entry, Rights::Programs).await.unwrap();
-        let view = services.hub.view(session).await.unwrap();
-        let specs = services.extensions.specs(&view);
+        let view = services.hub.session_view(session).await.unwrap();
+        let specs = services.extensions.specs_for_session(&view);
         let spec = specs.iter().find(|spec| spec.name == "keyed").unwrap();
         let Transport::Stdio { env, .. } = &spec.transport else { panic!("a program") };
         assert_eq!(env.len(), expected, "{}", view.owner);

@@ -11,7 +11,7 @@ const APPROVE: &[Scope] = &[Scope::Prompt, Scope::Approve];
 
 async fn policy(server: &TestServer, session: &Value) -> Policy {
     let session: SessionId = session.as_str().unwrap().parse().unwrap();
-    server.app.services().hub.view(session).await.unwrap().settings.policy
+    server.app.services().hub.session_view(session).await.unwrap().settings.policy
 }
 
 async fn start(server: &TestServer, token: &str) -> Value {

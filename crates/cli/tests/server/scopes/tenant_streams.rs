@@ -40,7 +40,7 @@ impl TestServer {
     }
 
     async fn is_asked(&self, ann: &Belongings) -> bool {
-        let view = self.app.services().hub.view(ann.id("session").parse().unwrap()).await.unwrap();
+        let view = self.app.services().hub.session_view(ann.id("session").parse().unwrap()).await.unwrap();
         view.run.is_some_and(|run| run.questions.iter().any(|asked| asked.id.to_string() == ann.id("question")))
     }
 }

@@ -48,7 +48,7 @@ pub fn settings(root: &Path, variables: &[(&str, &str)]) -> (Config, Environment
     let environment = Environment::from_pairs(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let flags = Flags { data: Some(root.join("data")), ..Flags::default() };
     let config = Config::load(&flags, &environment).unwrap();
-    config.paths.create().unwrap();
+    config.paths.create_folders().unwrap();
     (config, environment)
 }
 
@@ -84,7 +84,7 @@ impl Served {
         rustls::crypto::ring::default_provider().install_default().ok();
         let token = token::owner_token(&config.paths).unwrap().expose_secret().to_owned();
         let app = app.start().await.unwrap();
-        let tokens = Tokens::open(&config.paths).unwrap().accepting(config.secret.as_ref());
+        let tokens = Tokens::open(&config.paths).unwrap().with_chosen_token(config.secret.as_ref());
         let gateway = app.gateway(&config, tokens);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -25,7 +25,7 @@ pub async fn connect(handler: Arc<dyn Handler>) -> (Client, Scripted) {
         agent.result(&id, json!({ "protocolVersion": 1, "agentInfo": { "name": "scripted", "version": "1" } })).await;
     };
     let who = Implementation::new("test", "0");
-    let (client, ()) = tokio::join!(Client::connect(Link::lines(reader, writer), who, handler), hello);
+    let (client, ()) = tokio::join!(Client::connect(Link::from_line_streams(reader, writer), who, handler), hello);
     (client.unwrap(), agent)
 }
 

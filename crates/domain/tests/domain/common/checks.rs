@@ -78,7 +78,7 @@ pub fn one_answer(log: &[Entry]) -> Check {
             Event::QuestionAnswered { question, answer } => {
                 let call = open.remove(question);
                 prop_assert!(call.is_some(), "{} answered twice or unasked", entry.seq);
-                if let (Some((_, Some(call))), true) = (call, answer.reply.allows()) {
+                if let (Some((_, Some(call))), true) = (call, answer.reply.is_allowed()) {
                     refused.remove(&call);
                 }
             }
@@ -113,8 +113,8 @@ pub fn death_fails(script: &mut SessionScript) -> Check {
         return Ok(());
     }
     script.backend_dies(run.id);
-    let failed = matches!(script.session.view().outcome(run.id), Some(Outcome::Failed { .. }));
-    prop_assert!(failed, "{:?}", script.session.view().outcome(run.id));
+    let failed = matches!(script.session.view().run_outcome(run.id), Some(Outcome::Failed { .. }));
+    prop_assert!(failed, "{:?}", script.session.view().run_outcome(run.id));
     Ok(())
 }
 
@@ -155,7 +155,7 @@ pub fn whole_is_joined(log: &[Entry]) -> Check {
 
 fn grow(parts: &mut Vec<Part>, part: usize, growth: DeltaKind, piece: &str) {
     if parts.len() == part {
-        parts.push(Part::empty(growth));
+        parts.push(Part::empty_for_delta(growth));
     }
     match (&mut parts[part], growth) {
         (Part::Text { text }, DeltaKind::Text) | (Part::Thought { text }, DeltaKind::Thought) => text.push_str(piece),

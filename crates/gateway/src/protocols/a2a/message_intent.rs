@@ -114,11 +114,11 @@ impl A2a {
         head: Seq,
     ) -> Result<PriorMessages, A2aError> {
         let mut past = PriorMessages { sent: MessageSeen::Not, answered: Vec::new(), open: Vec::new() };
-        let mut follower = self.services.hub.follow(task_ref.session, task_ref.after, DeltaForm::Joined);
+        let mut follower = self.services.hub.follow_session(task_ref.session, task_ref.after, DeltaForm::Joined);
         let mut at = task_ref.after;
         while at < head {
             let late = |_| A2aError::new(ErrorKind::Unavailable, "the store is slow, try again");
-            let batch = tokio::time::timeout(COMMIT_TIMEOUT, follower.next()).await.map_err(late)?;
+            let batch = tokio::time::timeout(COMMIT_TIMEOUT, follower.next_batch()).await.map_err(late)?;
             let Some(batch) = batch.map_err(store_error)? else { break };
             let from = at;
             // A batch may begin with entries that were given before.

@@ -116,7 +116,7 @@ impl A2a {
         {
             self.services
                 .hub
-                .command(&caller.identity, session, Command::Configure { patch }, Ack::Committed)
+                .execute_command(&caller.identity, session, Command::Configure { patch }, Ack::Committed)
                 .await
                 .map_err(hub_error)?;
         }
@@ -124,7 +124,7 @@ impl A2a {
         let (parts, if_busy) = (sent.parts.clone(), IfBusy::Queue);
         let command = Command::Prompt { run, origin: caller.origin(), parts, if_busy, meta };
         let accepted =
-            self.services.hub.command(&caller.identity, session, command, sent.ack).await.map_err(hub_error)?;
+            self.services.hub.execute_command(&caller.identity, session, command, sent.ack).await.map_err(hub_error)?;
         let after = match accepted {
             Accepted::Repeated(_) => return self.find_repeated_task(caller, run, &sent).await,
             Accepted::Started(_) | Accepted::Queued(_) | Accepted::Steered(_) | Accepted::Done => view.head,
@@ -174,7 +174,11 @@ impl A2a {
             None => sent.steer_command(caller),
             Some(question) => sent.answer_command(caller, question)?,
         };
-        self.services.hub.command(&caller.identity, task_ref.session, command, sent.ack).await.map_err(hub_error)?;
+        self.services
+            .hub
+            .execute_command(&caller.identity, task_ref.session, command, sent.ack)
+            .await
+            .map_err(hub_error)?;
         task_ref.check_from = view.head.next();
         Ok(task_ref)
     }
@@ -216,7 +220,8 @@ impl A2a {
         sent: &SentMessage<'_>,
         workspace: Option<SessionFolder>,
     ) -> Result<TaskRef, SessionError> {
-        let settings = self.services.agents.settings(&caller.agent.name, &self.services.settings());
+        let settings =
+            self.services.agents.settings_for_agent(&caller.agent.name, &self.services.default_session_settings());
         let aliases = name.map(|name| context_alias(&caller.identity.principal, name)).into_iter().collect();
         let session = SessionId::make(&mut SystemIds);
         let settings = settings.ok_or(HubError::Gone(session))?;

@@ -36,7 +36,7 @@ impl A2a {
             return Err(over());
         }
         let command = Command::Cancel { run: Some(task_ref.run), origin: caller.origin() };
-        match self.services.hub.command(&caller.identity, task_ref.session, command, Ack::Committed).await {
+        match self.services.hub.execute_command(&caller.identity, task_ref.session, command, Ack::Committed).await {
             Ok(_) => {}
             Err(HubError::Refused(CommandError::NoSuchRun(_))) => return Err(over()),
             Err(error) => return Err(hub_error(error)),

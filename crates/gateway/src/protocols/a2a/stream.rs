@@ -90,10 +90,10 @@ impl A2a {
         ends: StopWhen,
     ) -> Result<TaskUpdate<'static>, A2aError> {
         let mut watch = A2aProjection::new(task_ref.subject(caller), caller.detail, TaskOpening::AtOnce);
-        let follow = || self.services.hub.follow(task_ref.session, task_ref.after, DeltaForm::Joined);
+        let follow = || self.services.hub.follow_session(task_ref.session, task_ref.after, DeltaForm::Joined);
         let mut follower = task_ref.newborn.unwrap_or_else(follow);
         let mut task: Option<Task> = None;
-        while let Some(batch) = follower.next().await.map_err(store_error)? {
+        while let Some(batch) = follower.next_batch().await.map_err(store_error)? {
             for entry in batch.iter() {
                 for update in watch.project_entry(entry) {
                     if let TaskUpdate::Reply(message) = update {
@@ -141,11 +141,11 @@ impl A2a {
         if fresh {
             let watch = A2aProjection::new(task_ref.subject(caller), caller.detail, caller.task_opening());
             let (session, after) = (task_ref.session, task_ref.after);
-            let follower = task_ref.newborn.unwrap_or_else(|| hub.follow(session, after, DeltaForm::Exact));
+            let follower = task_ref.newborn.unwrap_or_else(|| hub.follow_session(session, after, DeltaForm::Exact));
             return Ok(TaskStream { watch, snapshot: None, follower, ends, check_from: after.next() });
         }
         let (watch, snapshot, at) = self.rebuild_task(caller, &task_ref).await?;
-        let follower = hub.follow(task_ref.session, at, DeltaForm::Exact);
+        let follower = hub.follow_session(task_ref.session, at, DeltaForm::Exact);
         Ok(TaskStream { watch, snapshot, follower, ends, check_from: task_ref.check_from })
     }
 
@@ -157,7 +157,7 @@ impl A2a {
         if over {
             return Err(A2aError::new(ErrorKind::UnsupportedOperation, format!("task is over: {id}")));
         }
-        let follower = self.services.hub.follow(task_ref.session, at, DeltaForm::Exact);
+        let follower = self.services.hub.follow_session(task_ref.session, at, DeltaForm::Exact);
         Ok(TaskStream { watch, snapshot: task, follower, ends: StopWhen::Terminal, check_from: at.next() })
     }
 
@@ -174,7 +174,7 @@ impl A2a {
             store_error(error)
         })?;
         let watch = A2aProjection::new(task_ref.subject(caller), caller.detail, caller.task_opening());
-        let follower = self.services.hub.follow(task_ref.session, task_ref.after, DeltaForm::Exact);
+        let follower = self.services.hub.follow_session(task_ref.session, task_ref.after, DeltaForm::Exact);
         let check_from = seen.seq.next();
         Ok(TaskStream { watch, snapshot: None, follower, ends: StopWhen::Terminal, check_from })
     }

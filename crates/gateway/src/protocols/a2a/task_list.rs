@@ -47,7 +47,7 @@ impl A2a {
             agent: self
                 .services
                 .agents
-                .settings(&caller.agent.name, &self.services.settings())
+                .settings_for_agent(&caller.agent.name, &self.services.default_session_settings())
                 .map(|settings| settings.agent),
             session,
             state: list.state.map(run_sort_of_state),

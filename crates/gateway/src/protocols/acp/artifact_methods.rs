@@ -3,7 +3,7 @@
 use gander_domain::{ArtifactContent, ServiceError, SessionId};
 use gander_services::Services;
 use gander_services::artifacts::{ArtifactError, ArtifactScope, NamedArtifact};
-use gander_services::errors::unavailable;
+use gander_services::errors::service_error_from_store;
 use gander_wire::goose::session::time_text;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ pub(super) async fn read_artifact(
 
 fn artifact_error(error: ArtifactError) -> ServiceError {
     match error {
-        ArtifactError::Store(error) => unavailable(&error),
+        ArtifactError::Store(error) => service_error_from_store(&error),
         ArtifactError::BadName(..) | ArtifactError::TooLarge(_) | ArtifactError::Full => {
             ServiceError::BadParams(error.to_string())
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use gander_domain::{Seq, ServiceError, SessionId};
 use gander_services::Services;
-use gander_services::errors::{refusal, unavailable};
+use gander_services::errors::{service_error_from_hub, service_error_from_store};
 use gander_services::extension_changes as changes;
 use gander_services::session_watch::{WatchQuery, WatchedSessions, status_word, watch_sessions};
 use gander_store::{DeltaForm, Limit, SessionSummary};
@@ -65,13 +65,13 @@ async fn watch(services: &Services, peer: &ClientPeer, params: Value) -> Result<
     let text = text.filter(|text| !text.trim().is_empty());
     let query = WatchQuery { text, archived, limit: limit.unwrap_or(DEFAULT_SESSIONS).clamp(1, MAX_SESSIONS) };
     let now = watch_sessions(services, &peer.caller.principal, &query, after.as_deref()).await;
-    now.map(|now| watched_sessions(&now)).map_err(|error| unavailable(&error))
+    now.map(|now| watched_sessions(&now)).map_err(|error| service_error_from_store(&error))
 }
 
 fn watched_sessions(now: &WatchedSessions) -> Value {
     let sessions: Vec<Value> =
         now.sessions.iter().map(|(summary, clients)| watched_session(summary, *clients)).collect();
-    json!({ "cursor": now.cursor(), "sessions": sessions, "more": now.more, "waiting": now.waiting })
+    json!({ "cursor": now.next_cursor(), "sessions": sessions, "more": now.more, "waiting": now.waiting })
 }
 
 fn watched_session(summary: &SessionSummary, clients: usize) -> Value {
@@ -131,7 +131,7 @@ async fn extension_status(services: &Services, peer: &ClientPeer, params: Value)
         None => services.extensions.built_ins_everywhere(),
     };
     let built_in = |known: BuiltIn| {
-        let state = if on.has(known) { "on" } else { "off" };
+        let state = if on.is_enabled(known) { "on" } else { "off" };
         json!({ "name": known.name(), "kind": "built_in", "state": state, "description": known.description() })
     };
     let server = |listed: &Value| {
@@ -210,7 +210,7 @@ async fn inspect_session(services: &Services, peer: &ClientPeer, params: Value) 
     let (mut inspection, mut place, mut shown) = (Inspection::default(), Seq::ZERO, Vec::new());
     while shown.len() < limit {
         let page = store.read(session_id, place, Limit::default(), DeltaForm::Joined).await;
-        let page = page.map_err(|error| refusal(session_id, &error.into()))?;
+        let page = page.map_err(|error| service_error_from_hub(session_id, &error.into()))?;
         let Some(last) = page.last() else { break };
         place = last.seq;
         for entry in page {
@@ -220,6 +220,6 @@ async fn inspect_session(services: &Services, peer: &ClientPeer, params: Value) 
             }
         }
     }
-    let head = store.head(session_id).await.map_err(|error| refusal(session_id, &error.into()))?;
+    let head = store.head(session_id).await.map_err(|error| service_error_from_hub(session_id, &error.into()))?;
     Ok(json!({ "entries": shown, "head": head, "clients": services.clients.attached_count(session_id) }))
 }

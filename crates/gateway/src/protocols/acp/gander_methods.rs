@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gander_domain::caller::Transport;
 use gander_domain::{Command, ServiceError, SessionId, Timestamp};
 use gander_runtime::hub::Ack;
-use gander_services::errors::{denied, refusal, unavailable};
+use gander_services::errors::{service_error_from_denied, service_error_from_hub, service_error_from_store};
 use gander_services::extensions::ExtensionEntry;
 use gander_services::sessions::{ImportedDocument, PruneMode, PrunedSession, SessionFolder};
 use gander_services::trust::TrustError;
@@ -155,9 +155,11 @@ async fn rename_session(services: &Services, peer: &ClientPeer, params: Value) -
         return Err(ServiceError::BadParams("title must have 1 to 200 characters on one line".to_owned()));
     }
     find_own_session(services, peer, session_id).await?;
-    let renamed =
-        services.hub.command(&peer.caller, session_id, Command::SetTitle { title: title.clone() }, Ack::Synced).await;
-    renamed.map(|_| json!({ "title": title })).map_err(|error| refusal(session_id, &error))
+    let renamed = services
+        .hub
+        .execute_command(&peer.caller, session_id, Command::SetTitle { title: title.clone() }, Ack::Synced)
+        .await;
+    renamed.map(|_| json!({ "title": title })).map_err(|error| service_error_from_hub(session_id, &error))
 }
 
 async fn show_session(services: &Services, peer: &ClientPeer, params: &Value) -> Result<Value, ServiceError> {
@@ -174,13 +176,13 @@ async fn list_extensions(services: &Services, peer: &ClientPeer, params: Value) 
                 .hub
                 .view_for(session, &peer.caller.principal)
                 .await
-                .map_err(|error| refusal(session, &error))?;
+                .map_err(|error| service_error_from_hub(session, &error))?;
             services.extensions.built_ins(&view)
         }
         None => services.extensions.built_ins_everywhere(),
     };
     let shown = |known: BuiltIn| {
-        let state = if on.has(known) { "on" } else { "off" };
+        let state = if on.is_enabled(known) { "on" } else { "off" };
         json!({ "name": known.name(), "place": "built in", "state": state, "description": known.description() })
     };
     let ours = BuiltIn::ALL.map(shown).into_iter();
@@ -225,19 +227,20 @@ async fn log_out(services: &Services, peer: &ClientPeer, params: Value) -> Resul
 }
 
 async fn list_grants(services: &Services, peer: &ClientPeer) -> Result<Value, ServiceError> {
-    let grants = services.grants.list(&peer.caller.principal).await.map_err(|error| unavailable(&error))?;
+    let grants =
+        services.grants.list(&peer.caller.principal).await.map_err(|error| service_error_from_store(&error))?;
     Ok(json!({ "grants": grants }))
 }
 
 async fn control_server(services: &Services, peer: &ClientPeer, control: Control) -> Result<Value, ServiceError> {
-    peer.caller.may_change_server_settings().map_err(denied)?;
+    peer.caller.may_change_server_settings().map_err(service_error_from_denied)?;
     (services.control)(control).await.map_err(ServiceError::Unavailable)
 }
 
 async fn revoke_grant(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    peer.caller.may_grant().map_err(denied)?;
+    peer.caller.may_grant().map_err(service_error_from_denied)?;
     let Revoke { id } = read_params(params)?;
-    match services.grants.revoke(&peer.caller.principal, id).await.map_err(|error| unavailable(&error))? {
+    match services.grants.revoke(&peer.caller.principal, id).await.map_err(|error| service_error_from_store(&error))? {
         true => Ok(json!({})),
         false => Err(ServiceError::BadParams(format!("no such grant: {id}"))),
     }
@@ -249,19 +252,19 @@ fn list_trusted_folders(services: &Services) -> Value {
 }
 
 async fn trust_folder(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    peer.caller.may_trust().map_err(denied)?;
+    peer.caller.may_trust().map_err(service_error_from_denied)?;
     let Folder { folder } = read_params(params)?;
     match services.trust.trust(&folder).await {
         Ok(folder) => Ok(json!({ "folder": folder })),
-        Err(TrustError::Store(error)) => Err(unavailable(&error)),
+        Err(TrustError::Store(error)) => Err(service_error_from_store(&error)),
         Err(error @ TrustError::NoFolder { .. }) => Err(ServiceError::BadParams(error.to_string())),
     }
 }
 
 async fn distrust_folder(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    peer.caller.may_trust().map_err(denied)?;
+    peer.caller.may_trust().map_err(service_error_from_denied)?;
     let Folder { folder } = read_params(params)?;
-    match services.trust.revoke(&folder).await.map_err(|error| unavailable(&error))? {
+    match services.trust.revoke(&folder).await.map_err(|error| service_error_from_store(&error))? {
         true => Ok(json!({})),
         false => Err(ServiceError::BadParams(format!("not trusted: {}", folder.display()))),
     }

@@ -7,7 +7,7 @@ use gander_domain::{
 };
 use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::Ack;
-use gander_services::errors::refusal;
+use gander_services::errors::service_error_from_hub;
 use gander_services::{Services, recipes};
 use gander_store::SessionStatus;
 use gander_wire::acp::{Intent, IntentTicket, ListedSession, Presence, Withdrawal};
@@ -136,9 +136,12 @@ impl AcpClient {
             }
         };
         let lent = self.client_resources(session);
-        let pending = self.services.hub.submit(&self.peer.caller, session, command, ack, lent).await;
+        let pending = self.services.hub.submit_command(&self.peer.caller, session, command, ack, lent).await;
         self.work.spawn(async move {
-            FinishedIntent::Command { ticket, result: pending.await.map_err(|error| refusal(session, &error)) }
+            FinishedIntent::Command {
+                ticket,
+                result: pending.await.map_err(|error| service_error_from_hub(session, &error)),
+            }
         });
     }
 
@@ -272,16 +275,17 @@ async fn session_presence(
 
 async fn archive_session(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
     close_session(services, peer, session).await?;
-    let archived = services.hub.command(&peer.caller, session, Command::Archive { archived: true }, Ack::Synced).await;
-    archived.map(drop).map_err(|error| refusal(session, &error))
+    let archived =
+        services.hub.execute_command(&peer.caller, session, Command::Archive { archived: true }, Ack::Synced).await;
+    archived.map(drop).map_err(|error| service_error_from_hub(session, &error))
 }
 
 async fn close_session(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
     find_own_session(services, peer, session).await?;
     if services.clients.attached_count(session) == 0 {
         let cancel = Command::Cancel { run: None, origin: run_origin(peer) };
-        let cancelled = services.hub.command(&peer.caller, session, cancel, Ack::Synced).await;
-        cancelled.map_err(|error| refusal(session, &error))?;
+        let cancelled = services.hub.execute_command(&peer.caller, session, cancel, Ack::Synced).await;
+        cancelled.map_err(|error| service_error_from_hub(session, &error))?;
         services.extensions.close_session(session);
     }
     Ok(())

@@ -28,7 +28,7 @@ pub(super) fn server_specs(
 pub(super) fn prompt_command(prompt: &PromptSpec) -> SlashCommand {
     let wanted = prompt.arguments.iter().map(|argument| argument.name.as_str());
     let hint = wanted.collect::<Vec<_>>().join(" ");
-    SlashCommand { name: prompt.command(), description: prompt.description.clone(), hint }
+    SlashCommand { name: prompt.slash_command_name(), description: prompt.description.clone(), hint }
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]

@@ -123,7 +123,7 @@ impl AcpClient {
         let reminders = Reminders::new(services.reminder_delay);
         Self {
             follows: Subscriptions::new(Arc::clone(&services.clients)),
-            relisted: services.agents.changes(),
+            relisted: services.agents.roster_changes(),
             services,
             peer,
             connection,
@@ -160,7 +160,7 @@ impl AcpClient {
     fn close_broken_session(&mut self, session: SessionId, error: &StoreError) {
         tracing::warn!(%session, %error, "a session is not followed any further");
         self.follows.unsubscribe(session);
-        self.connection.handle_session_broken(session, &gander_services::errors::unavailable(error));
+        self.connection.handle_session_broken(session, &gander_services::errors::service_error_from_store(error));
     }
 
     /// Carries out what the client wants.
@@ -178,7 +178,7 @@ impl AcpClient {
         let SessionEvent { session, follower, batch } = event;
         match batch {
             Ok(Some(batch)) => {
-                batch.slices().for_each(|entries| self.connection.handle_entries(session, entries));
+                batch.entry_slices().for_each(|entries| self.connection.handle_entries(session, entries));
                 if self.connection.is_attached(session) {
                     self.follows.resume(session, follower);
                 }
@@ -206,7 +206,7 @@ impl AcpClient {
     }
 
     fn attach_session(&mut self, session: SessionId, after: gander_domain::Seq) {
-        self.follows.subscribe(session, self.services.hub.follow(session, after, self.form));
+        self.follows.subscribe(session, self.services.hub.follow_session(session, after, self.form));
     }
 }
 

@@ -127,7 +127,7 @@ async fn overview_row(services: &Services, caller: &Caller, summary: &SessionSum
         "title": summary.title,
         "cwd": summary.workspace,
         "agent": summary.agent,
-        "updatedAt": summary.updated_at.micros(),
+        "updatedAt": summary.updated_at.as_micros(),
         "state": state,
         "parent": summary.parent,
         "messages": summary.messages,
@@ -146,5 +146,5 @@ async fn has_failed(services: &Services, caller: &Caller, summary: &SessionSumma
         limit: 1,
     };
     let last = services.sessions.list_runs(caller, query).await?.rows.into_iter().next();
-    Ok(last.is_some_and(|run| matches!(run.state, RunState::Ended(..)) && run.state.sort() == RunSort::Failed))
+    Ok(last.is_some_and(|run| matches!(run.state, RunState::Ended(..)) && run.state.sort_key() == RunSort::Failed))
 }

@@ -55,12 +55,12 @@ pub(super) async fn create_session(
         }
     };
     let view = services.sessions.create(&peer.caller, new).await?;
-    services.extensions.attach(&view, servers);
+    services.extensions.attach_session(&view, servers);
     Ok(followed_from_head(view))
 }
 
 fn new_session(services: &Services, peer: &ClientPeer, params: SessionParams) -> NewSession {
-    let mut settings = services.settings();
+    let mut settings = services.default_session_settings();
     settings.model = peer.model.clone().or(settings.model);
     let workspace = params.cwd.map(SessionFolder::Chosen);
     let folders = params.folders.into_iter().map(SessionFolder::Chosen).collect();
@@ -108,7 +108,7 @@ pub(super) async fn fork_session(
     let folders = params.folders.into_iter().map(SessionFolder::Chosen).collect();
     let fork = Fork { workspace, folders, messages, title: source.title.clone(), meta: params.meta };
     let view = services.sessions.fork(&peer.caller, &source, fork).await?;
-    services.extensions.attach(&view, servers);
+    services.extensions.attach_session(&view, servers);
     Ok(followed_from_head(view))
 }
 
@@ -125,7 +125,7 @@ pub(super) async fn open_session(
         if let Some(cwd) = params.cwd.filter(|cwd| !services.workspaces.is_same_folder(cwd, &view.workspace)) {
             services.sessions.choose_folder(&peer.caller, &cwd).await?;
         }
-        services.extensions.attach(&view, servers);
+        services.extensions.attach_session(&view, servers);
     }
     let view = services.sessions.as_stored(view).await?;
     let after = match from {

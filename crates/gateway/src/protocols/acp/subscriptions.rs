@@ -99,7 +99,7 @@ impl Subscriptions {
     fn spawn_watch(&mut self, session: SessionId, mut follower: Follower) -> AbortHandle {
         let (handle, registration) = AbortHandle::new_pair();
         let watch: BoxFuture<'static, SessionEvent> = Box::pin(async move {
-            let batch = follower.next().await;
+            let batch = follower.next_batch().await;
             SessionEvent { session, follower, batch }
         });
         self.watches.push(Abortable::new(watch, registration));

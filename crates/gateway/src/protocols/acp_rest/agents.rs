@@ -95,7 +95,7 @@ impl RunTotals {
                 self.runs += 1;
                 self.completed +=
                     u32::from(matches!(outcome, Outcome::Completed { stop } if stop.limit_message().is_none()));
-                self.micros += entry.at.micros() - began.micros();
+                self.micros += entry.at.as_micros() - began.as_micros();
             }
         }
     }

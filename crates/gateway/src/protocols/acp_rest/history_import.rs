@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gander_domain::SessionView;
 use gander_store::clock;
-use gander_tools::download;
+use gander_tools::download_page;
 use gander_wire::acp_rest::{AcpRestRefusal, HistoryMessage, Message, input};
 
 use super::AcpRest;
@@ -70,7 +70,7 @@ impl AcpRest {
             let kept = self.load_message(reference).await.ok_or_else(gone)?;
             return Ok(HistoryMessage { role: kept.message.role, parts: kept.message.parts });
         }
-        let fetched = download(&self.guard, address, MAX_MESSAGE_BYTES).await;
+        let fetched = download_page(&self.guard, address, MAX_MESSAGE_BYTES).await;
         let bytes =
             fetched.map_err(|error| AcpRestRefusal::unreadable(format!("history cannot be fetched: {error}")))?;
         let message: Message = serde_json::from_slice(&bytes)
@@ -81,6 +81,6 @@ impl AcpRest {
     /// The proof in an address is ours or it is not: whatever its host.
     fn own_reference(&self, address: &str) -> Option<MessageReference> {
         let (_, id) = address.rsplit_once("/resources/")?;
-        self.resources.verify_resource_id(id, clock::now())
+        self.resources.verify_resource_id(id, clock::current_time())
     }
 }

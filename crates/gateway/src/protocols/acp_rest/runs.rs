@@ -68,7 +68,7 @@ impl AcpRest {
         new: RunRequest,
     ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
         let unknown = || AcpRestRefusal::not_found(format!("no such agent: {}", new.agent));
-        let settings = self.services.agents.settings(&new.agent, &self.services.settings());
+        let settings = self.services.agents.settings_for_agent(&new.agent, &self.services.default_session_settings());
         let (settings, named) = settings.zip(self.services.agents.manifest(&new.agent)).ok_or_else(unknown)?;
         for part in &new.parts {
             check::check_media_for(part, &named.takes)
@@ -186,8 +186,12 @@ impl AcpRest {
         }
         let follower = self.services.hub.follow_live(session, view.head);
         let PendingPrompt { run, agent, command, ack, base } = prompt;
-        let accepted =
-            self.services.hub.command(caller, session, command, ack).await.map_err(|error| hub_refusal(&error))?;
+        let accepted = self
+            .services
+            .hub
+            .execute_command(caller, session, command, ack)
+            .await
+            .map_err(|error| hub_refusal(&error))?;
         match accepted {
             Accepted::Repeated(_) => return Ok(None),
             Accepted::Started(_) | Accepted::Queued(_) | Accepted::Steered(_) | Accepted::Done => {}
@@ -218,7 +222,7 @@ impl AcpRest {
             )));
         }
         let after = seq_before(row.first);
-        let follower = self.services.hub.follow(row.session, after, DeltaForm::Exact);
+        let follower = self.services.hub.follow_session(row.session, after, DeltaForm::Exact);
         Ok(Some(AcpRestRunSubscription::from_start(projection, follower, row.session, after)))
     }
 
@@ -240,7 +244,7 @@ impl AcpRest {
         row: RunRow,
     ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
         let projection = self.load_projection(caller, base, &row).await?;
-        let follower = self.services.hub.follow(row.session, seq_before(row.first), DeltaForm::Exact);
+        let follower = self.services.hub.follow_session(row.session, seq_before(row.first), DeltaForm::Exact);
         Ok(AcpRestRunSubscription::from_start(projection, follower, row.session, seq_before(row.first)))
     }
 
@@ -297,7 +301,11 @@ impl AcpRest {
         let follower = self.services.hub.follow_live(row.session, position);
         let command = Command::Answer { question, reply, origin: run_origin(caller), meta: None };
         let ack = if resume.mode == RunMode::Sync { Ack::Committed } else { Ack::Synced };
-        self.services.hub.command(caller, row.session, command, ack).await.map_err(|error| hub_refusal(&error))?;
+        self.services
+            .hub
+            .execute_command(caller, row.session, command, ack)
+            .await
+            .map_err(|error| hub_refusal(&error))?;
         Ok(AcpRestRunSubscription { projection, follower, answered: Some(question), session: row.session, begin })
     }
 
@@ -311,7 +319,7 @@ impl AcpRest {
             return Err(over());
         }
         let command = Command::Cancel { run: Some(run), origin: run_origin(caller) };
-        match self.services.hub.command(caller, row.session, command, Ack::Synced).await {
+        match self.services.hub.execute_command(caller, row.session, command, Ack::Synced).await {
             Ok(_) => Ok(Run { status: RunStatus::Cancelling, finished_at: None, ..projection.into_run() }),
             Err(HubError::Refused(CommandError::NoSuchRun(_))) => Err(over()),
             Err(error) => Err(hub_refusal(&error)),
@@ -360,7 +368,7 @@ impl AcpRest {
     }
 
     async fn send_command(&self, caller: &Caller, session: SessionId, command: Command) -> Result<(), AcpRestRefusal> {
-        let done = self.services.hub.command(caller, session, command, Ack::Committed).await;
+        let done = self.services.hub.execute_command(caller, session, command, Ack::Committed).await;
         done.map(|_| ()).map_err(|error| hub_refusal(&error))
     }
 }
@@ -408,7 +416,7 @@ impl AcpRestRunSubscription {
 
     async fn next_batch(&mut self) -> Result<Batch, AcpRestRefusal> {
         let gone = || hub_refusal(&HubError::Gone(self.session));
-        self.follower.next().await.map_err(store_refusal)?.ok_or_else(gone)
+        self.follower.next_batch().await.map_err(store_refusal)?.ok_or_else(gone)
     }
 }
 

@@ -51,7 +51,7 @@ impl ResourceUrls {
         bytes.extend_from_slice(reference.session.uuid().as_bytes());
         bytes.extend_from_slice(&reference.seq.0.to_be_bytes());
         bytes.extend_from_slice(&reference.index.to_be_bytes());
-        bytes.extend_from_slice(&until.micros().to_be_bytes());
+        bytes.extend_from_slice(&until.as_micros().to_be_bytes());
         let proof = self.sign_resource(&bytes);
         bytes.extend_from_slice(&proof);
         URL_SAFE_NO_PAD.encode(bytes)
@@ -69,7 +69,7 @@ impl ResourceUrls {
         let until = i64::from_be_bytes(rest.try_into().ok()?);
         let session = SessionId::new(uuid::Uuid::from_bytes(*session));
         let (seq, index) = (Seq(u64::from_be_bytes(*seq)), u32::from_be_bytes(*index));
-        (now.micros() < until).then_some(MessageReference { session, seq, index })
+        (now.as_micros() < until).then_some(MessageReference { session, seq, index })
     }
 
     /// Hashed twice, so that nobody can lengthen what was proven.
@@ -106,7 +106,7 @@ impl AcpRest {
     ) -> Result<Session, AcpRestRefusal> {
         let mut history = Vec::new();
         if self.resources.forwarded {
-            let until = Timestamp::from_micros(clock::now().micros() + RESOURCE_TTL_MICROS);
+            let until = Timestamp::from_micros(clock::current_time().as_micros() + RESOURCE_TTL_MICROS);
             for kept in self.completed_messages(view.session).await? {
                 let reference = MessageReference { session: view.session, seq: kept.seq, index: kept.index };
                 history.push(format!("{}/resources/{}", base.0, self.resources.resource_id(reference, until)));
@@ -117,7 +117,7 @@ impl AcpRest {
 
     /// The message at an address.
     pub async fn find_resource(&self, id: &str) -> Result<Message, UnknownResource> {
-        let known = self.resources.verify_resource_id(id, clock::now()).filter(|_| self.resources.forwarded);
+        let known = self.resources.verify_resource_id(id, clock::current_time()).filter(|_| self.resources.forwarded);
         let reference = known.ok_or(UnknownResource)?;
         let summary = self.services.sessions.find_proven(reference.session).await.map_err(|_| UnknownResource)?;
         let kept = self.load_message(reference).await.ok_or(UnknownResource)?;

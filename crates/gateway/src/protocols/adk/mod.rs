@@ -76,7 +76,7 @@ impl Adk {
     pub fn named_modes(&self, agent: &AgentManifest) -> Vec<Arc<AgentManifest>> {
         let roster = self.services.agents.roster();
         let own = |way: &&AgentMode| way.agent.name == agent.name && way.name != agent.name;
-        roster.agent_modes().iter().filter(own).map(|way| Arc::new(way.manifest())).collect()
+        roster.agent_modes().iter().filter(own).map(|way| Arc::new(way.agent_manifest())).collect()
     }
 
     /// The app by the one name that its agent or mode has here.

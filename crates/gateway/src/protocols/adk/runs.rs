@@ -168,7 +168,7 @@ impl Adk {
         let leaving = self.cancel_on_drop(caller, located.session, run);
         self.services
             .hub
-            .command(caller, located.session, command, Ack::Committed)
+            .execute_command(caller, located.session, command, Ack::Committed)
             .await
             .map_err(|error| hub_refusal(&error))?;
         let telling = self.run_projection(run, &view, streaming);
@@ -221,7 +221,7 @@ impl Adk {
         let Some(id) = response.id.strip_prefix("adk-").and_then(|id| id.parse::<QuestionId>().ok()) else {
             return Ok(ResponseMeaning::Unknown(response.id));
         };
-        if let Some(question) = view.run.as_ref().and_then(|run| run.question(id)) {
+        if let Some(question) = view.run.as_ref().and_then(|run| run.find_question(id)) {
             let meta = json!({ PROTOCOL_NAME: { "response": response.response, "name": response.name } });
             let reply = read_reply(question, &response.response)?;
             let (origin, meta) = (run_origin(caller), Some(Box::new(meta)));
@@ -260,7 +260,7 @@ impl Adk {
         let leaving = self.cancel_on_drop(caller, view.session, active.id);
         let mut answered = Vec::new();
         for (question, command) in answers {
-            match self.services.hub.command(caller, view.session, command, Ack::Committed).await {
+            match self.services.hub.execute_command(caller, view.session, command, Ack::Committed).await {
                 Ok(_) => answered.push(question),
                 Err(HubError::Refused(gander_domain::CommandError::NoSuchQuestion(_))) => {} // somebody was faster
                 Err(error) => return Err(hub_refusal(&error)),
@@ -312,7 +312,7 @@ impl AdkRunSubscription {
             return Ok(None);
         }
         let gone = || hub_refusal(&HubError::Gone(self.leaving.session));
-        let batch = self.follower.next().await;
+        let batch = self.follower.next_batch().await;
         let batch: Batch = batch.map_err(|error: StoreError| store_refusal(error))?.ok_or_else(gone)?;
         let mut events = Vec::new();
         for entry in batch.iter() {
@@ -359,7 +359,7 @@ impl Drop for CancelRunOnDrop {
         let (services, caller, session) = (Arc::clone(&self.services), self.caller.clone(), self.session);
         let command = Command::Cancel { run: Some(self.run), origin: run_origin(&self.caller) };
         runtime.spawn(async move {
-            if let Err(error) = services.hub.command(&caller, session, command, Ack::Committed).await {
+            if let Err(error) = services.hub.execute_command(&caller, session, command, Ack::Committed).await {
                 tracing::debug!(%error, "nothing to cancel");
             }
         });

@@ -56,7 +56,8 @@ impl Adk {
     ) -> Result<Session, AdkRefusal> {
         let app_user = self.canonical_app_user(app_user);
         self.check_user(caller, &app_user)?;
-        let settings = self.services.agents.settings(&app_user.app, &self.services.settings());
+        let settings =
+            self.services.agents.settings_for_agent(&app_user.app, &self.services.default_session_settings());
         let settings = settings.ok_or_else(|| AdkRefusal::no_such_app(&app_user.app))?;
         let session = SessionId::make(&mut SystemIds);
         let name = new.id.unwrap_or_else(|| session.to_string());
@@ -229,7 +230,7 @@ impl Adk {
         session: SessionId,
         command: Command,
     ) -> Result<(), AdkRefusal> {
-        let done = self.services.hub.command(caller, session, command, Ack::Synced).await;
+        let done = self.services.hub.execute_command(caller, session, command, Ack::Synced).await;
         done.map(drop).map_err(|error| hub_refusal(&error))
     }
 

@@ -91,7 +91,7 @@ impl AdkRunStream {
             saved.iter().for_each(|saved| append_event(bytes, saved));
         }
         if let RunStage::Ended(outcome) = self.subscription.stage() {
-            failure_event(outcome, clock::now()).iter().for_each(|last| append_event(bytes, last));
+            failure_event(outcome, clock::current_time()).iter().for_each(|last| append_event(bytes, last));
             let well = self.closes && matches!(outcome, Outcome::Completed { .. });
             self.last.take().filter(|_| well).iter().for_each(|last| append_event(bytes, &turn_complete_event(last)));
         }
@@ -158,14 +158,14 @@ impl EventSource for AdkRunStream {
 /// The end of a turn, with what it cost.
 fn turn_complete_event(last: &Event) -> Event {
     let id = uuid::Uuid::now_v7().to_string();
-    let mut end = Event::new(&last.invocation_id, &last.author, id, clock::now());
+    let mut end = Event::new(&last.invocation_id, &last.author, id, clock::current_time());
     (end.turn_complete, end.usage_metadata) = (Some(true), last.usage_metadata.clone());
     end
 }
 
 /// The last words of a stream that went wrong.
 pub(crate) fn error_event(kind: &str, message: &str) -> Value {
-    let at = epoch_seconds(clock::now());
+    let at = epoch_seconds(clock::current_time());
     json!({
         "error": format!("{kind}: {message}"),
         "error_details": { "error_type": kind, "error_message": message, "timestamp": at },

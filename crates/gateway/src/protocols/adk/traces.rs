@@ -43,7 +43,7 @@ impl Adk {
         let filter = SessionFilter { limit: MAX_RECENT_SESSIONS, ..SessionFilter::default() };
         let recent = self.services.sessions.list(caller, filter).await.map_err(session_refusal)?.sessions;
         let was_there = |summary: &&SessionSummary| {
-            (summary.created_at.micros() - CLOCK_SLACK_MICROS..=summary.updated_at.micros() + CLOCK_SLACK_MICROS)
+            (summary.created_at.as_micros() - CLOCK_SLACK_MICROS..=summary.updated_at.as_micros() + CLOCK_SLACK_MICROS)
                 .contains(&at)
         };
         for summary in recent.iter().filter(was_there).take(MAX_SESSIONS_READ) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gander_domain::{ServiceError, Settings};
 use gander_services::Services;
-use gander_services::errors::{denied, unavailable};
+use gander_services::errors::{service_error_from_denied, service_error_from_store};
 use gander_services::user_store::{Collection, UserStore};
 use gander_wire::goose::mode;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub async fn apply_saved_settings(
         settings.model = Some(model);
     }
     if let Some(policy) = text(MODE).and_then(mode::policy_of_mode) {
-        settings.policy = peer.caller.allowed_policy(services.settings().policy, policy);
+        settings.policy = peer.caller.allowed_policy(services.default_session_settings().policy, policy);
     }
     Ok(())
 }
@@ -44,13 +44,14 @@ pub async fn load_saved_settings(
     collection: Collection,
 ) -> Result<BTreeMap<String, Value>, ServiceError> {
     let user_store = UserStore::open(services.hub.store(), &peer.caller.principal);
-    user_store.collection(collection).await.map_err(|error| unavailable(&error))
+    user_store.collection(collection).await.map_err(|error| service_error_from_store(&error))
 }
 
 /// Every setting that is in force.
 pub async fn all_settings(services: &Services, peer: &ClientPeer) -> Result<BTreeMap<String, Value>, ServiceError> {
-    let mut values = BTreeMap::from([(MODE.to_owned(), json!(mode::mode_of_policy(services.settings().policy)))]);
-    let model = services.settings().model.clone().or_else(|| services.models.known_default());
+    let mut values =
+        BTreeMap::from([(MODE.to_owned(), json!(mode::mode_of_policy(services.default_session_settings().policy)))]);
+    let model = services.default_session_settings().model.clone().or_else(|| services.models.known_default());
     if let Some((provider, model)) = model.as_deref().and_then(|model| model.split_once('/')) {
         values.insert(PROVIDER.to_owned(), json!(provider));
         values.insert(MODEL.to_owned(), json!(model));
@@ -76,11 +77,11 @@ pub async fn save_setting(
         )));
     }
     if let (Collection::Config, MODE, Some(policy)) = (collection, key, value.as_str().and_then(mode::policy_of_mode)) {
-        let allowed = peer.caller.may_loosen_policy(services.settings().policy, policy);
-        allowed.map_err(denied)?;
+        let allowed = peer.caller.may_loosen_policy(services.default_session_settings().policy, policy);
+        allowed.map_err(service_error_from_denied)?;
     }
     let user_store = UserStore::open(services.hub.store(), &peer.caller.principal);
-    user_store.put(collection, key, value).await.map_err(|error| unavailable(&error))
+    user_store.put(collection, key, value).await.map_err(|error| service_error_from_store(&error))
 }
 
 /// Forgets a setting; false if there was none.
@@ -91,7 +92,7 @@ pub async fn delete_setting(
     key: &str,
 ) -> Result<bool, ServiceError> {
     let user_store = UserStore::open(services.hub.store(), &peer.caller.principal);
-    user_store.remove(collection, key).await.map_err(|error| unavailable(&error))
+    user_store.remove(collection, key).await.map_err(|error| service_error_from_store(&error))
 }
 
 /// True for what is never shown nor stored.

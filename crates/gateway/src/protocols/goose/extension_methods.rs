@@ -3,7 +3,7 @@
 use gander_domain::{Command, QuestionId, Reply, RunOrigin, ServiceError, SessionId};
 use gander_runtime::hub::Ack;
 use gander_services::Services;
-use gander_services::errors::{refusal, unavailable};
+use gander_services::errors::{service_error_from_hub, service_error_from_store};
 use gander_services::extension_changes::Switch;
 use gander_services::models::Provider;
 use gander_services::recipes::SlashRecipe;
@@ -68,7 +68,11 @@ pub fn built_in_commands() -> Vec<Value> {
 
 /// The same, and the recipes that somebody calls by a slash.
 async fn all_slash_commands(services: &Services, peer: &ClientPeer) -> Result<Vec<Value>, ServiceError> {
-    let slashes = services.recipes.slash_recipes(&peer.caller.principal).await.map_err(|error| unavailable(&error))?;
+    let slashes = services
+        .recipes
+        .slash_recipes(&peer.caller.principal)
+        .await
+        .map_err(|error| service_error_from_store(&error))?;
     let recipe = |slash: &SlashRecipe| {
         let kind = json!({ "commandType": "Recipe" });
         json!({ "name": slash.name, "description": slash.recipe.description, "_meta": kind })
@@ -283,7 +287,7 @@ async fn update_working_dir(services: &Services, peer: &ClientPeer, params: Valu
     if services.workspaces.is_same_folder(&working_dir, &view.workspace) {
         return Ok(json!({}));
     }
-    let chosen = services.workspaces.choose(&services.hub, &peer.caller, &working_dir).await;
+    let chosen = services.workspaces.choose_workspace(&services.hub, &peer.caller, &working_dir).await;
     chosen.map_err(|error| ServiceError::BadWorkspace(error.to_string()))?;
     Err(ServiceError::BadWorkspace("a session keeps its folder, begin another one there".to_owned()))
 }
@@ -332,6 +336,6 @@ async fn command_own_session(
     command: Command,
 ) -> Result<Value, ServiceError> {
     sessions::find_own_session(services, peer, session).await?;
-    let done = services.hub.command(&peer.caller, session, command, Ack::Synced).await;
-    done.map(|_| json!({})).map_err(|error| refusal(session, &error))
+    let done = services.hub.execute_command(&peer.caller, session, command, Ack::Synced).await;
+    done.map(|_| json!({})).map_err(|error| service_error_from_hub(session, &error))
 }

@@ -85,7 +85,7 @@ pub fn list_known_extensions(services: &Services, caller: &Caller) -> Vec<(Value
 /// Those of a session, without secrets; our own tools first.
 pub fn session_extensions(services: &Services, view: &SessionView) -> Vec<Value> {
     let ours = services.extensions.built_ins(view);
-    let servers = services.extensions.specs(view);
+    let servers = services.extensions.specs_for_session(view);
     ours.iter().map(built_in_config).chain(servers.iter().map(|spec| session_config(services, view, spec))).collect()
 }
 
@@ -169,7 +169,7 @@ fn server_config(spec: &Spec) -> Value {
             "env_keys": env.iter().map(|(name, _)| name).collect::<Vec<_>>(), "timeout": timeout, "bundled": false,
         }),
         Transport::Http { .. } => json!({
-            "type": "streamable_http", "name": spec.name, "description": "", "uri": spec.place(), "headers": {},
+            "type": "streamable_http", "name": spec.name, "description": "", "uri": spec.command_or_url(), "headers": {},
             "envs": {}, "env_keys": [], "timeout": timeout, "bundled": false,
         }),
     }
@@ -187,7 +187,7 @@ mod tests {
             "envs": {"KEY": "hush"}, "timeout": 5, "available_tools": [], "bundled": null,
         });
         let (name, entry) = parse_config(&given).unwrap();
-        let spec = entry.spec(&name, &gander_models::Keys::default(), gander_mcp::Reach::Anywhere).unwrap();
+        let spec = entry.to_mcp_spec(&name, &gander_models::Keys::default(), gander_mcp::Reach::Anywhere).unwrap();
         let shown = server_config(&spec);
         assert_eq!((&shown["cmd"], &shown["env_keys"], &shown["timeout"]), (&json!("npx"), &json!(["KEY"]), &json!(5)));
         assert!(!shown.to_string().contains("hush"));

@@ -11,17 +11,17 @@ use serde_json::{Value, json};
 /// The tools of our own that a session has, by name.
 pub fn session_tools(services: &Services, view: &SessionView) -> Vec<Value> {
     let extensions = services.extensions.built_ins(view);
-    filtered_tools(services, view, |group| extensions.offers(group))
+    filtered_tools(services, view, |group| extensions.offers_group(group))
 }
 
 /// The same of one extension alone.
 pub fn extension_tools(services: &Services, view: &SessionView, extension: &str) -> Vec<Value> {
-    let wanted = BuiltIn::from_name(extension).filter(|wanted| services.extensions.built_ins(view).has(*wanted));
+    let wanted = BuiltIn::from_name(extension).filter(|wanted| services.extensions.built_ins(view).is_enabled(*wanted));
     filtered_tools(services, view, |group| wanted.is_some() && BuiltIn::of_group(group) == wanted)
 }
 
 fn filtered_tools(services: &Services, view: &SessionView, is_wanted: impl Fn(Group) -> bool) -> Vec<Value> {
-    let mode = services.agent_catalog.modes_in(Path::new(&view.workspace)).mode(&view.settings);
+    let mode = services.agent_catalog.modes_in(Path::new(&view.workspace)).selected_mode(&view.settings);
     let offered = mode.filter_tools(&services.tools).filter(|tool| is_wanted(tool.group));
     let mut tools: Vec<&ToolSpec> = offered.map(|tool| &tool.spec).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));

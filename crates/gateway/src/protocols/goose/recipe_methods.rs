@@ -6,7 +6,7 @@ use gander_services::Services;
 use gander_services::apply_recipe::{self, ApplyRecipe};
 use gander_services::apps::{AppError, AppSummary};
 use gander_services::artifacts::ArtifactError;
-use gander_services::errors::unavailable;
+use gander_services::errors::service_error_from_store;
 use gander_services::schedule_methods::{self, NewSchedule, ScheduleError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -142,7 +142,7 @@ pub(super) async fn handle_app_method(
         _ => return Err(unknown_method(name)),
     };
     done.map_err(|error| match error {
-        AppError::Kept(ArtifactError::Store(error)) => unavailable(&error),
+        AppError::Kept(ArtifactError::Store(error)) => service_error_from_store(&error),
         AppError::Kept(_) | AppError::BadName(_) | AppError::BadPage(_) | AppError::Missing(_) | AppError::Taken(_) => {
             ServiceError::BadParams(error.to_string())
         }

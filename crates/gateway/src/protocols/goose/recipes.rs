@@ -4,7 +4,7 @@ use gander_agent::recipe::{self, Recipe, Values};
 use gander_domain::{ServiceError, SessionView};
 use gander_services::Services;
 use gander_services::errors::recipe_flaw;
-use gander_services::errors::unavailable;
+use gander_services::errors::service_error_from_store;
 use gander_services::user_store::{Collection, UserStore};
 use gander_store::clock;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ pub fn decode_recipe_link(link: &str) -> Result<Value, ServiceError> {
 /// A recipe as the text of a file.
 pub fn recipe_yaml(value: &Value) -> Result<String, ServiceError> {
     check_recipe(value)?;
-    recipe::yaml(value).map_err(|flaw| recipe_flaw(&flaw))
+    recipe::recipe_to_yaml(value).map_err(|flaw| recipe_flaw(&flaw))
 }
 
 /// Everything that somebody saved, by id.
@@ -75,10 +75,10 @@ pub async fn save_recipe(
     if id.len() > MAX_RECIPE_ID || id.contains(['/', '\\', '\0']) || id.starts_with('.') {
         return Err(ServiceError::BadParams(format!("id must be a plain name of at most {MAX_RECIPE_ID} bytes")));
     }
-    let at = gander_wire::goose::session::time_text(clock::now());
+    let at = gander_wire::goose::session::time_text(clock::current_time());
     let user_store = UserStore::open(services.hub.store(), &peer.caller.principal);
     let kept = json!({ "recipe": recipe, "last_modified": at });
-    user_store.put(Collection::Recipe, &id, kept).await.map_err(|error| unavailable(&error))?;
+    user_store.put(Collection::Recipe, &id, kept).await.map_err(|error| service_error_from_store(&error))?;
     services.recipes.forget_slashes(&peer.caller.principal);
     Ok(id)
 }

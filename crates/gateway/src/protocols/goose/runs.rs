@@ -6,7 +6,7 @@ use gander_domain::{
 };
 use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::Ack;
-use gander_services::errors::{refusal, unavailable};
+use gander_services::errors::{service_error_from_hub, service_error_from_store};
 use gander_services::idempotency::RequestHash;
 use gander_services::{Services, recipes};
 use gander_store::clock::SystemIds;
@@ -107,7 +107,8 @@ async fn was_prompted(
     let row = services.sessions.find_run(&peer.caller, run).await.map_err(ServiceError::from)?;
     let Some(row) = row else { return Ok(false) };
     let store = &**services.hub.store();
-    let same = row.session == session && hash.started_run(store, &row).await.map_err(|error| unavailable(&error))?;
+    let same = row.session == session
+        && hash.started_run(store, &row).await.map_err(|error| service_error_from_store(&error))?;
     if same { Ok(true) } else { Err(ChatError::KeyReused(run)) }
 }
 
@@ -146,9 +147,12 @@ async fn begin_prompt(
     let parts = recipes::expand_slash(&services.recipes, &peer.caller.principal, &view.workspace, prompt.parts).await?;
     let view = services.sessions.stored_view(&peer.caller, session).await.map_err(ServiceError::from)?;
     let command = Command::Prompt { run, origin: run_origin(peer), parts, if_busy, meta };
-    let accepted =
-        services.hub.submit(&peer.caller, session, command, Ack::Committed, ClientResources::default()).await.await;
-    let accepted = accepted.map_err(|error| refusal(session, &error))?;
+    let accepted = services
+        .hub
+        .submit_command(&peer.caller, session, command, Ack::Committed, ClientResources::default())
+        .await
+        .await;
+    let accepted = accepted.map_err(|error| service_error_from_hub(session, &error))?;
     Ok(PromptOutcome::Begun { view: Box::new(view), accepted })
 }
 
@@ -189,8 +193,8 @@ pub async fn send_command(
     session: SessionId,
     command: Command,
 ) -> Result<(), ServiceError> {
-    let done = services.hub.command(&peer.caller, session, command, Ack::Synced).await;
-    done.map(drop).map_err(|error| refusal(session, &error))
+    let done = services.hub.execute_command(&peer.caller, session, command, Ack::Synced).await;
+    done.map(drop).map_err(|error| service_error_from_hub(session, &error))
 }
 
 fn replace_history_command(history: &[Value]) -> Result<Command, BadMessage> {

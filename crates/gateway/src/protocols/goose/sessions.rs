@@ -3,7 +3,7 @@
 use gander_domain::sanitize;
 use gander_domain::{Entry, Seq, ServiceError, SessionId, SessionView, Settings, Usage};
 use gander_services::Services;
-use gander_services::errors::{refusal, unavailable};
+use gander_services::errors::{service_error_from_hub, service_error_from_store};
 use gander_services::schedules::Schedule;
 use gander_services::sessions::ImportedSession;
 use gander_services::user_store::{Collection, UserStore};
@@ -27,15 +27,17 @@ pub async fn find_own_session(
 /// Everything that was said in a session.
 pub async fn load_transcript(services: &Services, session: SessionId) -> Result<Transcript, ServiceError> {
     let entries = read_all(&**services.hub.store(), session, DeltaForm::Joined).await;
-    Ok(Transcript::replay(&entries.map_err(|error| refusal(session, &error.into()))?))
+    Ok(Transcript::replay(&entries.map_err(|error| service_error_from_hub(session, &error.into()))?))
 }
 
 /// The object of a session, without its conversation.
 pub async fn session_object(services: &Services, view: &SessionView) -> Result<Map<String, Value>, ServiceError> {
     let mut kept = initial_meta(services, view.session).await?;
     let user_store = UserStore::open(services.hub.store(), &view.owner);
-    let later =
-        user_store.get(Collection::Session, &view.session.to_string()).await.map_err(|error| unavailable(&error))?;
+    let later = user_store
+        .get(Collection::Session, &view.session.to_string())
+        .await
+        .map_err(|error| service_error_from_store(&error))?;
     if let Some(Value::Object(later)) = later {
         kept.extend(later);
     }
@@ -67,7 +69,7 @@ pub async fn conversation_list(
     session: SessionId,
 ) -> Result<LogList<ConversationProjection>, ServiceError> {
     let items = LogList::open(services.hub.store(), session, ConversationProjection::default()).await;
-    items.map_err(|error| refusal(session, &error.into()))
+    items.map_err(|error| service_error_from_hub(session, &error.into()))
 }
 
 impl ListProjection for ConversationProjection {
@@ -90,7 +92,7 @@ pub async fn import_session(services: &Services, peer: &ClientPeer, text: &str) 
     let said = object.get("conversation").and_then(Value::as_array).cloned().unwrap_or_default();
     let messages = goose::input::read_conversation(&said, &mut SystemIds).map_err(|error| bad(error.to_string()))?;
     let imported = ImportedSession {
-        settings: Settings { model: known_model(services, object), ..services.settings() },
+        settings: Settings { model: known_model(services, object), ..services.default_session_settings() },
         meta: Some(json!({ "goose": goose::input::exported_meta(object) })),
         messages,
         title: ["name", "description"].iter().find_map(|key| check_title(object.get(*key)?.as_str()?).ok()),
@@ -131,7 +133,7 @@ pub fn schedule_meta(schedule: &Schedule) -> Value {
 pub async fn initial_meta(services: &Services, session: SessionId) -> Result<Map<String, Value>, ServiceError> {
     let first = Limit { entries: 1, ..Limit::default() };
     let entries = services.hub.store().read(session, Seq::ZERO, first, DeltaForm::Joined).await;
-    let entries = entries.map_err(|error| refusal(session, &error.into()))?;
+    let entries = entries.map_err(|error| service_error_from_hub(session, &error.into()))?;
     let meta = entries.first().and_then(|entry| entry.meta.as_deref()?.get("goose")?.as_object().cloned());
     Ok(meta.unwrap_or_default())
 }

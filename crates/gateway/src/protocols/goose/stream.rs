@@ -43,7 +43,7 @@ impl ReplyStream {
     ) -> Self {
         let session = view.session;
         Self {
-            follower: services.hub.follow(session, view.head, DeltaForm::Joined),
+            follower: services.hub.follow_session(session, view.head, DeltaForm::Joined),
             reply: ReplyProjection::new(view, run),
             stop,
             cancel_on_drop: CancelReplyOnDrop {
@@ -83,7 +83,7 @@ impl EventSource for ReplyStream {
     }
 
     fn next_input(&mut self) -> impl Future<Output = Self::Input> + Send {
-        self.follower.next()
+        self.follower.next_batch()
     }
 
     async fn write_input(&mut self, batch: Self::Input, bytes: &mut Vec<u8>) {
@@ -120,9 +120,9 @@ async fn follow_run_to_end(
 ) -> Result<(), SessionError> {
     let view = services.sessions.stored_view(&peer.caller, session).await?;
     // Through the log: the run may end after the view was taken and before anybody listens.
-    let mut follower = services.hub.follow(session, view.head, DeltaForm::Joined);
+    let mut follower = services.hub.follow_session(session, view.head, DeltaForm::Joined);
     let mut is_open = view.is_run_open(run);
-    while is_open && let Some(batch) = follower.next().await? {
+    while is_open && let Some(batch) = follower.next_batch().await? {
         is_open = !batch.iter().any(|entry| entry.run == Some(run) && matches!(entry.event, Event::RunEnded { .. }));
     }
     Ok(())

@@ -88,7 +88,7 @@ pub(super) async fn drive_run(goosed: &Goosed, backend_run: BackendRun) {
     () = stop.cancelled() => {}
     () = run.drive_prompt(&client, &theirs, blocks, events_in, orders) => {}
     }
-    client.dispose();
+    client.close_connection();
 }
 
 /// The session over there begins with ours.
@@ -97,7 +97,7 @@ pub(super) async fn start_session(goosed: &Goosed, view: &SessionView) -> Result
     let deaf = tokio::spawn(drain_events(events_in));
     let client = connect(&goosed.remote, events).await?;
     let made = create_session(goosed, view, &client).await;
-    client.dispose();
+    client.close_connection();
     deaf.abort();
     made
 }
@@ -113,7 +113,7 @@ pub(super) async fn call_method(goosed: &Goosed, method: &str, params: Value) ->
     let deaf = tokio::spawn(drain_events(events_in));
     let client = connect(&goosed.remote, events).await?;
     let answer = client.request(method, &params).await.map_err(call_trouble);
-    client.dispose();
+    client.close_connection();
     deaf.abort();
     answer
 }
@@ -146,7 +146,7 @@ async fn open_session(
     let gate = HistoryGate::default();
     let client =
         connect_with(&goosed.remote, Arc::new(GatedHandler { events: AcpHandler(events), gate: gate.clone() })).await?;
-    let theirs = match goosed.mapping(view).find().await? {
+    let theirs = match goosed.session_mapping(view).find_remote_id().await? {
         None => create_session(goosed, view, &client).await?,
         Some(theirs) => {
             match client.load_session(theirs.clone(), session_folder(goosed, view)).await.map_err(call_trouble) {
@@ -178,7 +178,7 @@ async fn set_model(client: &Client, theirs: &str, view: &SessionView) -> Result<
 async fn create_session(goosed: &Goosed, view: &SessionView, client: &Client) -> Result<String, GoosedError> {
     let made = client.new_session(session_folder(goosed, view)).await.map_err(call_trouble)?;
     let theirs = made.session_id.to_string();
-    goosed.mapping(view).set(&theirs).await?;
+    goosed.session_mapping(view).set_remote_id(&theirs).await?;
     if let Some(mode) = &goosed.remote.mode {
         let params = json!({ "sessionId": theirs, "modeId": mode });
         client.request::<Value>("session/set_mode", &params).await.map_err(call_trouble)?;
@@ -207,7 +207,7 @@ async fn connect_with(remote: &Remote, handler: Arc<dyn Handler>) -> Result<Clie
     if let Some(pin) = remote.pin {
         endpoint = endpoint.with_pin(pin);
     }
-    let link = Link::http(&endpoint).map_err(|error| link_trouble(&error))?;
+    let link = Link::connect_http(&endpoint).map_err(|error| link_trouble(&error))?;
     Client::connect(link, Implementation::new("gander", env!("CARGO_PKG_VERSION")), handler).await.map_err(call_trouble)
 }
 
@@ -284,20 +284,20 @@ impl AcpRun {
                 reports
             }
         };
-        self.report(reports).await
+        self.send_reports(reports).await
     }
 
     async fn handle_order(&mut self, order: Option<Order>, client: &Client, theirs: &str) -> bool {
         match order {
             Some(Order::Cancel) => {
                 client.cancel(theirs.to_owned()).await.ok();
-                self.report(vec![Report::Ended(Outcome::Cancelled)]).await;
+                self.send_reports(vec![Report::Ended(Outcome::Cancelled)]).await;
                 false
             }
             Some(Order::Answered { question, answer }) => {
                 let (outcome, ready) = self.turn.answer_question(question, &answer.reply);
                 if let Some(place) = self.open_permissions.iter().position(|(asked, _)| *asked == question) {
-                    let going = self.report(ready.into_iter().collect()).await;
+                    let going = self.send_reports(ready.into_iter().collect()).await;
                     // An agent that is gone says so by the end of its prompt.
                     self.open_permissions.remove(place).1.send(outcome).ok();
                     return going;
@@ -323,10 +323,10 @@ impl AcpRun {
                 self.turn.handle_failure(trouble.reason_code(), &trouble.to_string())
             }
         };
-        self.report(reports).await;
+        self.send_reports(reports).await;
     }
 
-    async fn report(&self, reports: Vec<Report>) -> bool {
+    async fn send_reports(&self, reports: Vec<Report>) -> bool {
         for report in reports {
             if self.reports.send(report).await.is_err() {
                 return false;

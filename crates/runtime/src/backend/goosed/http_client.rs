@@ -66,7 +66,7 @@ impl GoosedHttp {
         self.timeout
     }
 
-    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, GoosedError> {
+    pub(super) async fn post_json(&self, path: &str, body: &Value) -> Result<Value, GoosedError> {
         let request = || self.http.post(format!("{}{path}", self.base)).timeout(self.timeout).json(body);
         read_json(self.send_with_retry(path, request).await?).await
     }

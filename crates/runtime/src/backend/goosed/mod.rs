@@ -88,7 +88,7 @@ impl Remote {
     }
 
     /// What the agent behind it is called and offers.
-    pub fn manifest(&self, name: &str) -> AgentManifest {
+    pub fn agent_manifest(&self, name: &str) -> AgentManifest {
         let mut manifest = AgentManifest::new(name, "goose", format!("The goose at {}", self.url));
         manifest.takes.push("image/*".to_owned());
         manifest.tags.push("goose".to_owned());
@@ -103,7 +103,7 @@ impl Goosed {
         Ok(Self { name: name.to_owned(), remote, http, store, speaks: OnceLock::new(), awake: Mutex::default() })
     }
 
-    fn mapping<'a>(&'a self, view: &'a SessionView) -> SessionMapping<'a> {
+    fn session_mapping<'a>(&'a self, view: &'a SessionView) -> SessionMapping<'a> {
         SessionMapping { store: &*self.store, agent: &self.name, view }
     }
 
@@ -131,18 +131,20 @@ impl Goosed {
     /// Ends the goose session behind ours.
     async fn end_session(&self, theirs: &str) -> Result<(), GoosedError> {
         match self.detect_protocol().await? {
-            Protocol::Rest => self.http.post("/agent/stop", &request::stop_body(theirs)).await.map(drop),
+            Protocol::Rest => self.http.post_json("/agent/stop", &request::stop_body(theirs)).await.map(drop),
             Protocol::Acp => acp_run::close_session(self, theirs).await,
         }
     }
 
     /// The goose session behind ours, ready for a prompt: started if there is none, else resumed once.
     async fn ensure_awake(&self, view: &SessionView) -> Result<String, GoosedError> {
-        let Some(theirs) = self.mapping(view).find().await? else { return self.start_rest_session(view).await };
-        if self.awake().contains_key(&view.session) {
+        let Some(theirs) = self.session_mapping(view).find_remote_id().await? else {
+            return self.start_rest_session(view).await;
+        };
+        if self.lock_awake_sessions().contains_key(&view.session) {
             return Ok(theirs);
         }
-        match self.http.post("/agent/resume", &request::resume_body(&theirs)).await {
+        match self.http.post_json("/agent/resume", &request::resume_body(&theirs)).await {
             Ok(answer) => self.remember_awake(view.session, &answer["session"]),
             Err(trouble) => return Err(self.forget_if_lost(view, trouble).await),
         }
@@ -151,13 +153,13 @@ impl Goosed {
 
     async fn start_rest_session(&self, view: &SessionView) -> Result<String, GoosedError> {
         let folder = self.remote.folder.as_deref().unwrap_or(&view.workspace);
-        let answer = self.http.post("/agent/start", &request::start_body(folder)).await?;
+        let answer = self.http.post_json("/agent/start", &request::start_body(folder)).await?;
         let theirs = answer["id"].as_str().or_else(|| answer["session_id"].as_str());
         let theirs = theirs.ok_or_else(|| GoosedError::Unreadable("a session without an id".to_owned()))?;
-        self.mapping(view).set(theirs).await?;
+        self.session_mapping(view).set_remote_id(theirs).await?;
         self.remember_awake(view.session, &answer);
         if let Some(mode) = &self.remote.mode {
-            self.http.post("/agent/update_session", &request::update_session_body(theirs, mode)).await?;
+            self.http.post_json("/agent/update_session", &request::update_session_body(theirs, mode)).await?;
         }
         Ok(theirs.to_owned())
     }
@@ -165,14 +167,14 @@ impl Goosed {
     /// Tells goose which model answers, if that is new.
     async fn update_provider(&self, view: &SessionView, theirs: &str) -> Result<(), GoosedError> {
         let wanted = rest_run::requested_provider(view);
-        let Awake { provider, told } = self.awake().get(&view.session).cloned().unwrap_or_default();
+        let Awake { provider, told } = self.lock_awake_sessions().get(&view.session).cloned().unwrap_or_default();
         let Some(body) = request::update_provider_body(theirs, &wanted, provider.as_deref()).filter(|_| wanted != told)
         else {
             return Ok(());
         };
-        self.http.post("/agent/update_provider", &body).await?;
+        self.http.post_json("/agent/update_provider", &body).await?;
         let provider = body["provider"].as_str().map(str::to_owned);
-        self.awake().insert(view.session, Awake { provider, told: wanted });
+        self.lock_awake_sessions().insert(view.session, Awake { provider, told: wanted });
         Ok(())
     }
 
@@ -187,12 +189,12 @@ impl Goosed {
     }
 
     async fn forget_session(&self, view: &SessionView) -> Result<(), GoosedError> {
-        self.awake().remove(&view.session);
-        self.mapping(view).clear().await
+        self.lock_awake_sessions().remove(&view.session);
+        self.session_mapping(view).clear().await
     }
 
     fn remember_awake(&self, session: SessionId, answer: &Value) {
-        let mut awake = self.awake();
+        let mut awake = self.lock_awake_sessions();
         if awake.len() >= MAX_AWAKE {
             awake.clear();
         }
@@ -201,7 +203,7 @@ impl Goosed {
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn awake(&self) -> MutexGuard<'_, HashMap<SessionId, Awake>> {
+    fn lock_awake_sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Awake>> {
         self.awake.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -243,7 +245,7 @@ impl Backend for Goosed {
     }
 
     async fn session_closing(&self, view: &SessionView) {
-        let Ok(Some(theirs)) = self.mapping(view).find().await else { return };
+        let Ok(Some(theirs)) = self.session_mapping(view).find_remote_id().await else { return };
         match tokio::time::timeout(SESSION_CALL_TIMEOUT, self.end_session(&theirs)).await {
             Ok(Ok(()) | Err(GoosedError::NotFound)) => {}
             Ok(Err(error)) => tracing::warn!(%error, "goose session not stopped"),

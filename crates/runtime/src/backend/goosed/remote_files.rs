@@ -16,7 +16,7 @@ const RESOURCE_PREFIX: &str = "resource:";
 impl Goosed {
     /// The names of what can be listed. Resources are known to their extensions alone.
     pub(super) async fn remote_file_names(&self, view: &SessionView) -> Vec<String> {
-        match self.mapping(view).find().await {
+        match self.session_mapping(view).find_remote_id().await {
             Ok(Some(_)) => vec![EXPORT_FILE.to_owned()],
             Ok(None) | Err(_) => Vec::new(),
         }
@@ -28,7 +28,7 @@ impl Goosed {
         view: &SessionView,
         name: &str,
     ) -> Result<Option<RemoteFile>, GoosedError> {
-        let Some(theirs) = self.mapping(view).find().await? else { return Ok(None) };
+        let Some(theirs) = self.session_mapping(view).find_remote_id().await? else { return Ok(None) };
         let resource = name.strip_prefix(RESOURCE_PREFIX).and_then(|rest| rest.split_once(':'));
         let found = match (name == EXPORT_FILE, resource) {
             (true, _) => self.fetch_export(&theirs).await,
@@ -61,7 +61,7 @@ impl Goosed {
         let answer = match self.detect_protocol().await? {
             Protocol::Rest => {
                 let body = json!({ "session_id": theirs, "extension_name": extension, "uri": uri });
-                self.http.post("/agent/read_resource", &body).await?
+                self.http.post_json("/agent/read_resource", &body).await?
             }
             Protocol::Acp => {
                 let params = json!({ "sessionId": theirs, "extensionName": extension, "uri": uri });

@@ -1,7 +1,7 @@
 //! One run over goose's REST: a prompt, its stream, and answers to what goose asks.
 
 use gander_domain::{Answer, Context, Notice, Order, Outcome, Part, QuestionId, Report, Role, SessionView, Severity};
-use gander_store::clock::{SystemIds, now};
+use gander_store::clock::{SystemIds, current_time};
 use gander_wire::adk::run_meta::{self, RequestedModel};
 use gander_wire::goose::client::request::{self, ProviderChoice};
 use gander_wire::goose::client::{GoosedError, GoosedRequest, GoosedTurn};
@@ -83,7 +83,7 @@ async fn send_prompt(
         let given = run_meta::function_responses(run_meta_of(view));
         let said: &[Part] = prompt.map_or(&[], |message| &message.parts);
         let parts = if given.is_empty() { said } else { &given };
-        let message = request::prompt_message(parts, &context.messages, now());
+        let message = request::prompt_message(parts, &context.messages, current_time());
         goosed.http.post_reply(&request::reply_body(&theirs, message)).await
     };
     match sent.await {
@@ -128,7 +128,7 @@ impl RestRun<'_> {
         if let Some(trouble) = self.turn.failure().cloned() {
             self.goosed.forget_if_lost(&self.view, trouble).await;
         }
-        self.report(join_deltas(reports)).await
+        self.send_reports(join_deltas(reports)).await
     }
 
     fn handle_event(&mut self, data: &[u8]) -> Vec<Report> {
@@ -141,7 +141,7 @@ impl RestRun<'_> {
     async fn handle_order(&mut self, order: Option<Order>) -> bool {
         match order {
             Some(Order::Cancel) => {
-                self.report(vec![Report::Ended(Outcome::Cancelled)]).await;
+                self.send_reports(vec![Report::Ended(Outcome::Cancelled)]).await;
                 false
             }
             Some(Order::Answered { question, answer }) => self.handle_answer(question, &answer).await,
@@ -159,19 +159,20 @@ impl RestRun<'_> {
     /// Passes an answer on to goose, which goes on with it.
     async fn handle_answer(&mut self, question: QuestionId, answer: &Answer) -> bool {
         let Some((tell, ready)) = self.turn.answer_question(question, answer) else { return true };
-        if !self.report(ready.into_iter().collect()).await {
+        if !self.send_reports(ready.into_iter().collect()).await {
             return false;
         }
         match self.goosed.send_answer(&self.theirs, &tell).await {
             Ok(()) => true,
             Err(trouble) => {
                 let title = format!("Goose did not take the answer: {trouble}");
-                self.report(vec![Report::Noticed(Notice { severity: Severity::Error, title, detail: None })]).await
+                self.send_reports(vec![Report::Noticed(Notice { severity: Severity::Error, title, detail: None })])
+                    .await
             }
         }
     }
 
-    async fn report(&self, reports: Vec<Report>) -> bool {
+    async fn send_reports(&self, reports: Vec<Report>) -> bool {
         for report in reports {
             if self.reports.send(report).await.is_err() {
                 return false;
@@ -186,16 +187,16 @@ impl Goosed {
         match tell {
             GoosedRequest::Confirm { id, action } => {
                 let body = request::confirmation_body(theirs, id, action);
-                match self.http.post("/action-required/tool-confirmation", &body).await {
+                match self.http.post_json("/action-required/tool-confirmation", &body).await {
                     // Before 1.16 it was called so.
                     Err(GoosedError::NotFound | GoosedError::Refused(405, _)) => {
-                        self.http.post("/confirm", &body).await.map(drop)
+                        self.http.post_json("/confirm", &body).await.map(drop)
                     }
                     told => told.map(drop),
                 }
             }
             GoosedRequest::Elicited { id, data } => {
-                let message = request::elicitation_message(id, data, now());
+                let message = request::elicitation_message(id, data, current_time());
                 // What it answers is told by the stream that is open.
                 self.http.post_reply(&request::reply_body(theirs, message)).await.map(drop)
             }

@@ -17,12 +17,12 @@ pub(super) struct SessionMapping<'a> {
 
 impl SessionMapping<'_> {
     /// Its id, if there is one.
-    pub(super) async fn find(&self) -> Result<Option<String>, GoosedError> {
-        Ok(self.alias().await?.map(|alias| alias.text))
+    pub(super) async fn find_remote_id(&self) -> Result<Option<String>, GoosedError> {
+        Ok(self.current_alias().await?.map(|alias| alias.text))
     }
 
     /// From now on it is this one. Goose counts its sessions by the day: after a loss it may give an id again.
-    pub(super) async fn set(&self, theirs: &str) -> Result<(), GoosedError> {
+    pub(super) async fn set_remote_id(&self, theirs: &str) -> Result<(), GoosedError> {
         let alias = Alias {
             principal: self.view.owner.clone(),
             door: ALIAS_DOOR.to_owned(),
@@ -40,13 +40,13 @@ impl SessionMapping<'_> {
 
     /// There is none any more.
     pub(super) async fn clear(&self) -> Result<(), GoosedError> {
-        match self.alias().await? {
+        match self.current_alias().await? {
             Some(alias) => self.store.remove_alias(&alias).await.map(drop).map_err(store_trouble),
             None => Ok(()),
         }
     }
 
-    async fn alias(&self) -> Result<Option<Alias>, GoosedError> {
+    async fn current_alias(&self) -> Result<Option<Alias>, GoosedError> {
         let aliases = self.store.aliases(self.view.session).await.map_err(store_trouble)?;
         Ok(aliases.into_iter().find(|alias| alias.door == ALIAS_DOOR && alias.namespace == self.agent))
     }

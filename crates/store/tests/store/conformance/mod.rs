@@ -38,7 +38,7 @@ impl Harness for Memory {
 
     async fn reopen(&self, store: MemoryStore) -> MemoryStore {
         store.close().await.unwrap();
-        store.reopen()
+        store.reopen_with_same_data()
     }
 }
 

@@ -36,7 +36,7 @@ async fn schemas_and_arguments_agree() {
         ("plan", json!({"items": [{"text": "x", "status": "pending", "priority": "high"}]})),
     ];
     let describe = |name: &str, arguments: Value| {
-        bench.tools.describe(ToolCallId::new(Uuid::from_u128(1)), name, &arguments, &bench.context.workspace)
+        bench.tools.describe_call(ToolCallId::new(Uuid::from_u128(1)), name, &arguments, &bench.context.workspace)
     };
     for ((name, arguments), spec) in whole.into_iter().zip(bench.tools.listed_tools().iter().map(|tool| &tool.spec)) {
         assert_eq!(name, spec.name);
@@ -94,8 +94,9 @@ fn a_call_is_described_for_people_and_policies() {
     let bench = Bench::new();
     bench.put("src/a.rs", "x");
     let id = ToolCallId::new(Uuid::from_u128(1));
-    let describe =
-        |name: &str, arguments: Value| bench.tools.describe(id, name, &arguments, &bench.context.workspace).unwrap();
+    let describe = |name: &str, arguments: Value| {
+        bench.tools.describe_call(id, name, &arguments, &bench.context.workspace).unwrap()
+    };
     let arguments = json!({"path": "src/a.rs", "line": 5, "limit": 10});
     assert_eq!(
         describe("read", arguments.clone()),

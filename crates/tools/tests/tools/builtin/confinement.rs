@@ -212,8 +212,8 @@ async fn a_further_folder_of_the_session_is_inside_too() {
     let extra = tempfile::tempdir().unwrap();
     fs::write(extra.path().join("x"), "extra").unwrap();
     let workspace = gander_tools::FileAccess::default().open(&bench.root(), &[extra.path().to_owned()]).unwrap();
-    let located = workspace.locate(extra.path().join("x").to_str().unwrap()).unwrap();
-    assert_eq!(located.absolute(), extra.path().canonicalize().unwrap().join("x"));
+    let located = workspace.locate_path(extra.path().join("x").to_str().unwrap()).unwrap();
+    assert_eq!(located.absolute_path(), extra.path().canonicalize().unwrap().join("x"));
     assert_eq!(workspace.rule_folders().extra, [extra.path().canonicalize().unwrap()]);
 }
 
@@ -264,10 +264,10 @@ async fn what_was_described_is_what_is_touched() {
     link("a", bench.path("now"));
     let id = gander_domain::ToolCallId::new(uuid::Uuid::from_u128(1));
     let arguments = json!({"path": "now/x", "content": "new"});
-    let call = bench.tools.describe(id, "write", &arguments, &bench.context.workspace).unwrap();
+    let call = bench.tools.describe_call(id, "write", &arguments, &bench.context.workspace).unwrap();
     fs::remove_file(bench.path("now")).unwrap();
     link("b", bench.path("now"));
-    let result = bench.tools.run(&call, &bench.context).await;
+    let result = bench.tools.run_tool(&call, &bench.context).await;
     assert_eq!(text(&result), "path leads elsewhere than when it was described: now/x");
     assert_eq!((bench.get("a/x"), bench.get("b/x")), ("a".into(), "b".into()));
 }

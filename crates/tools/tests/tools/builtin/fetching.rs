@@ -172,7 +172,7 @@ fn open(port: u16) -> Guard {
 #[tokio::test]
 async fn nothing_private_is_fetched() {
     let names = Arc::new(Names::default());
-    let bench = bench(Guard::default().resolving(names.clone()), Limits::default());
+    let bench = bench(Guard::default().with_resolver(names.clone()), Limits::default());
     for url in PRIVATE {
         let told = bench.refused("fetch", json!({"url": url})).await;
         let known = ["blocked address", "only http", "addresses with a user name", "not an address"];
@@ -194,7 +194,7 @@ async fn a_name_is_looked_up_once_and_that_address_is_dialled() {
         known: HashMap::from([("peer.example", vec!["127.0.0.1".parse().unwrap()])]),
         ..Names::default()
     });
-    let bench = bench(open(port).resolving(names.clone()), Limits::default());
+    let bench = bench(open(port).with_resolver(names.clone()), Limits::default());
     assert_eq!(bench.done("fetch", json!({"url": format!("http://peer.example:{port}/")})).await, "hello");
     assert_eq!(
         (names.asked.lock().unwrap().clone(), asked.lock().unwrap().clone()),
@@ -219,7 +219,7 @@ async fn redirects_are_followed_and_checked_again() {
         ("/bad", moved("http://[")),
     ];
     let (port, asked) = serve(pages).await;
-    let bench = bench(open(port).resolving(Arc::new(Names::default())), Limits::default());
+    let bench = bench(open(port).with_resolver(Arc::new(Names::default())), Limits::default());
     let at = |path: &str| json!({"url": format!("http://127.0.0.1:{port}{path}")});
     assert_eq!(bench.done("fetch", at("/ok")).await, "arrived");
     let cases = [

@@ -40,7 +40,7 @@ impl Host for Editor {
 
     async fn run_command(&self, command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
         self.note(format!("run {}", command.line));
-        live.show(vec![ToolContent::Terminal { id: "t1".into() }]);
+        live.show_content(vec![ToolContent::Terminal { id: "t1".into() }]);
         Ok(CommandEnd { output: "from the editor\n".into(), exit: Exit::Code(0), terminal: Some("t1".into()) })
     }
 }

@@ -73,8 +73,8 @@ impl Bench {
     /// Describes and runs, as the driver does.
     async fn call(&self, name: &str, arguments: Value) -> ToolResult {
         let id = ToolCallId::new(Uuid::from_u128(1));
-        match self.tools.describe(id, name, &arguments, &self.context.workspace) {
-            Ok(call) => self.tools.run(&call, &self.context).await,
+        match self.tools.describe_call(id, name, &arguments, &self.context.workspace) {
+            Ok(call) => self.tools.run_tool(&call, &self.context).await,
             Err(refusal) => refusal,
         }
     }

@@ -66,9 +66,9 @@ fn planted_secrets_are_hidden_wherever_they_stand() {
             format!("x=\"{secret}\"\ny"),
             format!("{secret}\n{secret}"),
         ] {
-            let hidden = redactor.text(&text);
+            let hidden = redactor.redact_text(&text);
             assert!(!hidden.contains(seen) && hidden.contains("[redacted]"), "{text:?} became {hidden:?}");
-            assert_eq!(redactor.text(&hidden), hidden, "hiding twice changes nothing more");
+            assert_eq!(redactor.redact_text(&hidden), hidden, "hiding twice changes nothing more");
         }
     }
 }
@@ -89,14 +89,14 @@ fn ordinary_text_stays() {
         "it looks for -----BEGIN PUBLIC KEY----- and goes on",
         "0123456789abcdef0123456789abcdef01234567",
     ];
-    assert_eq!(texts.map(|text| redactor.text(text)), texts.map(str::to_owned));
+    assert_eq!(texts.map(|text| redactor.redact_text(text)), texts.map(str::to_owned));
 }
 
 /// Source code that speaks of keys is still to be read.
 #[test]
 fn a_mention_of_a_key_hides_only_itself() {
     let code = "if text.contains(\"-----BEGIN RSA PRIVATE KEY-----\") {\n    refuse();\n}";
-    assert_eq!(redactor().text(code), "if text.contains(\"[redacted]\") {\n    refuse();\n}");
+    assert_eq!(redactor().redact_text(code), "if text.contains(\"[redacted]\") {\n    refuse();\n}");
 }
 
 /// A token may be longer than any regular expression, and there may be many.
@@ -108,12 +108,12 @@ fn long_and_many_values_are_hidden_in_every_form() {
     for value in long.iter().chain(many.iter().step_by(97)) {
         let in_url = value.replace('/', "%2F").replace('+', "%2B");
         for form in [value.clone(), in_url, STANDARD.encode(value), URL_SAFE.encode(format!("user:{value}"))] {
-            let hidden = redactor.text(&format!("before {form} after"));
+            let hidden = redactor.redact_text(&format!("before {form} after"));
             assert!(hidden.starts_with("before ") && hidden.ends_with(" after"), "what stands around stays");
             assert!(hidden.contains("[redacted]") && hidden.len() < 64, "{} bytes are left", hidden.len());
         }
     }
-    assert_eq!(redactor.knowing(["one value more"]).text("one value more"), "[redacted]");
+    assert_eq!(redactor.with_more_secrets(["one value more"]).redact_text("one value more"), "[redacted]");
 }
 
 /// What looks like a token and is one of nobody.

@@ -114,7 +114,7 @@ async fn no_planted_secret_is_in_the_environment() {
     ];
     let planted = secrets.map(|name| (name.into(), "PLANTED".into()));
     let whole = planted.into_iter().chain(kept.map(|(name, value)| (name.into(), value.into())));
-    let surroundings = ToolEnv { environment: Environment::pick(whole), ..ToolEnv::default() };
+    let surroundings = ToolEnv { environment: Environment::harmless_variables_of(whole), ..ToolEnv::default() };
     let bench = Bench::with(Limits::default(), surroundings);
     let told = bench.done("shell", json!({"command": "env"})).await;
     assert!(!told.contains("PLANTED"), "{told}");
@@ -148,14 +148,14 @@ async fn output_is_shown_while_it_runs() {
     let id = gander_domain::ToolCallId::new(uuid::Uuid::from_u128(1));
     let call = bench
         .tools
-        .describe(id, "shell", &json!({"command": format!("echo started; {LONG}")}), &context.workspace)
+        .describe_call(id, "shell", &json!({"command": format!("echo started; {LONG}")}), &context.workspace)
         .unwrap();
     let watch = async {
         let shown = signals.recv().await;
         cancel.cancel();
         shown
     };
-    let (result, shown) = tokio::join!(bench.tools.run(&call, &context), watch);
+    let (result, shown) = tokio::join!(bench.tools.run_tool(&call, &context), watch);
     let part = ToolContent::Part { part: Part::text("started\n") };
     assert_eq!(shown, Some(ToolEvent::Shown(vec![part])));
     assert_eq!((result.end, text(&result).as_str()), (ToolEnd::Cancelled, "started\n[cancelled]"));

@@ -2,7 +2,7 @@
 
 use gander_domain::{Answer, ChoiceKind, Policy, Principal, QuestionId, Reply, ToolCallId};
 use gander_tools::permission::{
-    CallContext, Grant, Verdict, answer_approves, call_fingerprint, decide, permission_question,
+    CallContext, Grant, Verdict, answer_approves, call_fingerprint, decide_permission, permission_question,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -197,9 +197,12 @@ fn a_granted_tool_is_that_tool_of_that_server() {
 #[test]
 fn a_granted_program_reads_where_there_is_no_sandbox() {
     let open = |line: &str| CallContext { sandboxed: false, ..context(&shell(line)) };
-    let decided = |grants: &[Grant], line: &str| word(&decide(Policy::Ask, &[], grants, &shell(line), &open(line)));
+    let decided =
+        |grants: &[Grant], line: &str| word(&decide_permission(Policy::Ask, &[], grants, &shell(line), &open(line)));
     let log = shell("git log -1");
-    let Verdict::Ask(asked) = decide(Policy::Ask, &[], &[], &log, &open("git log -1")) else { panic!("not asked") };
+    let Verdict::Ask(asked) = decide_permission(Policy::Ask, &[], &[], &log, &open("git log -1")) else {
+        panic!("not asked")
+    };
     let offered: Vec<String> = asked.grants.iter().map(|(_, grant)| grant.to_string()).collect();
     assert_eq!(offered[1], "`git log` with any arguments that only read in this workspace");
     let grants = [asked.grants[1].1.clone()];

@@ -11,7 +11,9 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use gander_domain::{Location, Policy, ToolCall, ToolCallId, ToolKind};
-use gander_tools::permission::{CallContext, Grant, PermissionPrompt, Rule, Verdict, WorkspaceFolders, decide};
+use gander_tools::permission::{
+    CallContext, Grant, PermissionPrompt, Rule, Verdict, WorkspaceFolders, decide_permission,
+};
 use gander_tools::{Limits, ToolEffect, Toolbox};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -21,7 +23,7 @@ const ROOT: &str = "/ws";
 /// Around a call of a built-in tool; any other is unknown.
 fn context(call: &ToolCall) -> CallContext {
     static TOOLBOX: LazyLock<Toolbox> = LazyLock::new(|| Toolbox::builtin(Limits::default()));
-    let effect = TOOLBOX.find(&call.name).map_or(ToolEffect::Unknown, |tool| tool.effect());
+    let effect = TOOLBOX.find_tool(&call.name).map_or(ToolEffect::Unknown, |tool| tool.effect());
     let folders = WorkspaceFolders { root: PathBuf::from(ROOT), extra: vec![PathBuf::from("/lib")] };
     CallContext { effect, folders, sandboxed: true, objection: None }
 }
@@ -64,16 +66,16 @@ fn rule(text: &str) -> Rule {
 }
 
 fn verdict(policy: Policy, call: &ToolCall) -> Verdict {
-    decide(policy, &[], &[], call, &context(call))
+    decide_permission(policy, &[], &[], call, &context(call))
 }
 
 fn ruled(policy: Policy, rules: &[&str], call: &ToolCall) -> &'static str {
     let rules: Vec<Rule> = rules.iter().map(|text| rule(text)).collect();
-    word(&decide(policy, &rules, &[], call, &context(call)))
+    word(&decide_permission(policy, &rules, &[], call, &context(call)))
 }
 
 fn granted(grants: &[Grant], call: &ToolCall) -> &'static str {
-    word(&decide(Policy::Ask, &[], grants, call, &context(call)))
+    word(&decide_permission(Policy::Ask, &[], grants, call, &context(call)))
 }
 
 fn word(verdict: &Verdict) -> &'static str {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gander_domain::{Policy, ToolCall};
-use gander_tools::permission::{CallContext, WorkspaceFolders, decide, is_protected, is_secret};
+use gander_tools::permission::{CallContext, WorkspaceFolders, decide_permission, is_protected, is_secret};
 
 use crate::permission::{context, read, verdict, word, write};
 
@@ -180,7 +180,13 @@ fn the_name_of_the_workspace_itself_counts() {
     let row = |root: &str, path: &str| {
         let folders = WorkspaceFolders { root: root.into(), extra: Vec::new() };
         let decided = |call: &ToolCall| {
-            decide(Policy::AutoEdit, &[], &[], call, &CallContext { folders: folders.clone(), ..context(call) })
+            decide_permission(
+                Policy::AutoEdit,
+                &[],
+                &[],
+                call,
+                &CallContext { folders: folders.clone(), ..context(call) },
+            )
         };
         let (changes, looks) = (decided(&write(path)), decided(&read(path)));
         (word(&changes), word(&looks))

@@ -2,7 +2,7 @@
 
 use gander_domain::sanitize;
 use gander_domain::{Policy, ToolCall};
-use gander_tools::permission::{Action, Grant, Rule, Scope, Stand, Verdict, decide};
+use gander_tools::permission::{Action, Grant, Rule, Scope, Stand, Verdict, decide_permission};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -95,17 +95,17 @@ fn rank(verdict: &Verdict) -> u8 {
 proptest! {
     #[test]
     fn a_total_rule_decides_at_least_as_strictly(call in any_call(), policy in policy(), mut rules in rules(), grants in grants()) {
-        let before = rank(&decide(policy, &rules, &grants, &call, &context(&call)));
+        let before = rank(&decide_permission(policy, &rules, &grants, &call, &context(&call)));
         rules.push(Rule { tool: "*".into(), pattern: None, action: Action::Ask });
-        let asked = rank(&decide(policy, &rules, &grants, &call, &context(&call)));
+        let asked = rank(&decide_permission(policy, &rules, &grants, &call, &context(&call)));
         prop_assert_eq!(asked, before.max(1));
         rules.push(Rule { tool: "*".into(), pattern: None, action: Action::Deny });
-        prop_assert_eq!(rank(&decide(policy, &rules, &grants, &call, &context(&call))), 2);
+        prop_assert_eq!(rank(&decide_permission(policy, &rules, &grants, &call, &context(&call))), 2);
     }
 
     #[test]
     fn a_stricter_policy_never_allows_more(call in any_call(), rules in rules(), grants in grants()) {
-        let ranks = [Policy::Auto, Policy::AutoEdit, Policy::Ask, Policy::ReadOnly].map(|policy| rank(&decide(policy, &rules, &grants, &call, &context(&call))));
+        let ranks = [Policy::Auto, Policy::AutoEdit, Policy::Ask, Policy::ReadOnly].map(|policy| rank(&decide_permission(policy, &rules, &grants, &call, &context(&call))));
         prop_assert!(ranks.is_sorted(), "{:?}", ranks);
     }
 

@@ -145,7 +145,7 @@ impl AgentTurn {
         reply: &Reply,
     ) -> (RequestPermissionOutcome, Option<Report>) {
         let asked = self.calls.values_mut().find(|call| call.stage == CallStage::Asked(question));
-        let ready = asked.filter(|_| reply.allows()).map(|call| {
+        let ready = asked.filter(|_| reply.is_allowed()).map(|call| {
             call.stage = CallStage::Started;
             Report::ToolReady { call: call.call.id }
         });

@@ -129,7 +129,7 @@ impl Attachment {
     /// The settings with every change of this client that was accepted, though its entry may not have gone by yet.
     pub(super) fn accepted_settings(&self) -> Option<Settings> {
         let mut settings = self.view.as_ref()?.settings.clone();
-        self.ahead.iter().for_each(|patch| settings.apply(patch));
+        self.ahead.iter().for_each(|patch| settings.apply_patch(patch));
         Some(settings)
     }
 
@@ -137,7 +137,7 @@ impl Attachment {
     pub(super) fn apply_accepted_patch(&mut self, patch: SettingsPatch) -> Option<Settings> {
         let before = self.accepted_settings()?;
         let mut settings = before.clone();
-        settings.apply(&patch);
+        settings.apply_patch(&patch);
         // A change to what is there already makes no entry, so nothing would take it away again.
         if settings != before {
             self.ahead.push_back(patch);
@@ -477,7 +477,7 @@ fn answered_visit_question(view: &SessionView, entry: &Entry) -> Option<Question
     let Event::QuestionAnswered { question, answer: Answer { reply: Reply::Filled { .. }, .. } } = &entry.event else {
         return None;
     };
-    let asked = view.run.as_ref()?.question(*question)?;
+    let asked = view.run.as_ref()?.find_question(*question)?;
     matches!(asked.ask, QuestionKind::Visit { .. }).then_some(*question)
 }
 

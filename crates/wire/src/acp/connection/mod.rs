@@ -276,7 +276,7 @@ impl Connection {
     /// An answer that comes too late, or to a question that is not open, is no answer.
     fn handle_answer(&mut self, session: SessionId, id: QuestionId, result: Result<&RawValue, Error>) {
         let Some(view) = self.sessions.get(&session).and_then(|attachment| attachment.view()) else { return };
-        let Some(open) = view.run.as_ref().and_then(|run| run.question(id)) else { return };
+        let Some(open) = view.run.as_ref().and_then(|run| run.find_question(id)) else { return };
         match question::read_reply(open, result) {
             Ok(reply) => {
                 self.answers = true;

@@ -33,7 +33,7 @@ impl Connection {
         let abilities = self.abilities.unwrap_or_default();
         let Some(attachment) = self.sessions.get(&session) else { return };
         let Some(view) = attachment.view() else { return };
-        let Some((run, open)) = view.run.as_ref().and_then(|run| Some((run.id, run.question(question)?))) else {
+        let Some((run, open)) = view.run.as_ref().and_then(|run| Some((run.id, run.find_question(question)?))) else {
             return;
         };
         let can_be_asked = question::question_request(abilities, view, open).is_some();

@@ -315,7 +315,7 @@ impl Connection {
         };
         let mut named = read(catalog, &settings);
         for pending in self.pending_changes(session) {
-            settings.apply(pending);
+            settings.apply_patch(pending);
             // Each of them may yet be refused: what is another than with any of them is named.
             if let Ok(more) = read(catalog, &settings) {
                 named = Ok(match named {

@@ -438,7 +438,7 @@ impl PendingRequest {
 }
 
 fn session_info(listed: ListedSession) -> SessionInfo {
-    let time = |at: Timestamp| jiff::Timestamp::from_microsecond(at.micros()).ok();
+    let time = |at: Timestamp| jiff::Timestamp::from_microsecond(at.as_micros()).ok();
     let (created_at, updated_at) = (time(listed.created_at), time(listed.updated_at));
     SessionInfo::new(listed.session.to_string(), listed.workspace)
         .additional_directories(listed.folders.into_iter().map(Into::into).collect())

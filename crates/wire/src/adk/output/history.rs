@@ -129,7 +129,7 @@ impl HistoryProjection {
             | Reply::Cancelled
             | Reply::Interrupted
             | Reply::Superseded => {
-                json!({ "confirmed": reply.allows() })
+                json!({ "confirmed": reply.is_allowed() })
             }
         });
         let name = name.unwrap_or_else(|| "adk_request_confirmation".to_owned());

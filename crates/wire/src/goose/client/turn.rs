@@ -147,7 +147,7 @@ impl GoosedTurn {
             };
             return Some((GoosedRequest::Elicited { id, data }, None));
         }
-        let ready = call.filter(|_| answer.reply.allows()).map(|call| Report::ToolReady { call });
+        let ready = call.filter(|_| answer.reply.is_allowed()).map(|call| Report::ToolReady { call });
         Some((GoosedRequest::Confirm { id, action: request::confirmation_action(&answer.reply) }, ready))
     }
 

@@ -22,7 +22,7 @@ const MAX_TRIES: u32 = 60;
 
 /// Delivers until the task is over, nobody wants it any more, or the server stops.
 pub(super) async fn deliver_updates(inner: Arc<Inner>, receiver: Receiver, stop: CancellationToken) {
-    let mut follower = inner.hub.follow(receiver.session, receiver.first, DeltaForm::Joined);
+    let mut follower = inner.hub.follow_session(receiver.session, receiver.first, DeltaForm::Joined);
     let subject = TaskSubject {
         task: receiver.run,
         context: receiver.context.clone(),
@@ -37,7 +37,7 @@ pub(super) async fn deliver_updates(inner: Arc<Inner>, receiver: Receiver, stop:
     loop {
         let batch = tokio::select! {
         () = stop.cancelled() => return,
-        batch = follower.next() => batch,
+        batch = follower.next_batch() => batch,
         };
         let Ok(Some(batch)) = batch else { return };
         let notices = writer.notifications(&receiver, &batch);

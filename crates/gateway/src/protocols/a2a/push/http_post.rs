@@ -33,7 +33,7 @@ pub(super) async fn post_notification(guard: &Guard, config: &PushConfig, id: &s
 
 async fn try_post(guard: &Guard, config: &PushConfig, id: &str, body: &Value) -> Result<StatusCode, String> {
     let url = Url::parse(&config.url).map_err(|error| error.to_string())?;
-    let addresses = guard.addresses(&url).await.map_err(|blocked| blocked.to_string())?;
+    let addresses = guard.allowed_addresses(&url).await.map_err(|blocked| blocked.to_string())?;
     let client = Client::builder()
         .no_proxy()
         .redirect(redirect::Policy::none())

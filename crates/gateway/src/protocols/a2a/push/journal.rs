@@ -87,7 +87,7 @@ impl FactState for Receivers {
         self.known.values().flat_map(receiver_facts).collect()
     }
 
-    fn size(&self) -> usize {
+    fn approximate_fact_count(&self) -> usize {
         self.known.len() * 2
     }
 }
@@ -108,7 +108,7 @@ impl PushJournal {
         }
         let journal = Self { log: FactLog::new(store, scope), vault };
         journal.move_secrets_to_vault().await?;
-        let Receivers { known, .. } = journal.log.fold().await?;
+        let Receivers { known, .. } = journal.log.fold_all().await?;
         let receivers = known.into_values().map(|(receiver, state)| (journal.with_secrets(receiver), state)).collect();
         Ok((journal, receivers))
     }
@@ -116,7 +116,7 @@ impl PushJournal {
     /// Earlier versions wrote credentials into the log. They go into the vault, and the log is compacted without them:
     /// what stood there before is overwritten.
     async fn move_secrets_to_vault(&self) -> Result<(), StoreError> {
-        let mut folded = self.log.read().await?;
+        let mut folded = self.log.read_folded().await?;
         if !folded.state.has_secrets {
             return Ok(());
         }
@@ -125,7 +125,7 @@ impl PushJournal {
                 self.store_secrets(receiver.clone()).await?;
             }
         }
-        if !self.log.compact(&mut folded).await? {
+        if !self.log.compact_now(&mut folded).await? {
             tracing::warn!("credentials of push notifications stay in a log that another version wrote");
         }
         Ok(())
@@ -189,7 +189,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use gander_store::{MemoryStore, ScopeAppend, clock, longest};
+    use gander_store::{MemoryStore, ScopeAppend, clock, longest_log};
 
     fn receiver(n: u128) -> Receiver {
         let run = RunId::new(Uuid::from_u128(n));
@@ -245,7 +245,7 @@ mod tests {
             facts.append(&delivered_to, Durability::Relaxed).await.expect("written");
         }
         let length = store.read_scope(facts.log.scope(), Seq::ZERO, 20_000).await.expect("read").len();
-        assert!(length <= longest(4) + 1, "{length}");
+        assert!(length <= longest_log(4) + 1, "{length}");
         let (_, found) = PushJournal::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
         assert_eq!(
             found,
@@ -267,7 +267,7 @@ mod tests {
         let facts = [&kept, &replaced, &receiver(3)]
             .map(|receiver| serde_json::to_value(PushFact::ReceiverSet { receiver: Box::new(receiver.clone()) }));
         let facts = facts.into_iter().collect::<Result<_, _>>().expect("JSON");
-        let append = ScopeAppend { scope: JOURNAL_SCOPE.to_owned(), at: clock::now(), facts, after: None };
+        let append = ScopeAppend { scope: JOURNAL_SCOPE.to_owned(), at: clock::current_time(), facts, after: None };
         store.append_scope(append, Durability::Relaxed).await.expect("written");
         let (facts, found) = PushJournal::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
         assert_eq!(found, [(kept.clone(), DeliveryState::Pending), (receiver(3), DeliveryState::Pending)]);

@@ -120,7 +120,7 @@ impl PushNotifications {
         check_credentials(config)?;
         let url = Url::parse(&config.url)
             .map_err(|error| A2aError::invalid_field("url", format!("not an address: {error}")))?;
-        match self.inner.guard.addresses(&url).await {
+        match self.inner.guard.allowed_addresses(&url).await {
             // A name that leads nowhere yet is looked up, and checked, again whenever it is dialled.
             Err(Blocked::Unknown(host)) if host.trim_end_matches('.') != "localhost" => Ok(()),
             Ok(_) => Ok(()),

@@ -137,7 +137,7 @@ fn grpc_update_stream(stream: TaskStream, stop: CancellationToken) -> impl Event
             while waiting.is_empty() && !over {
                 let batch = tokio::select! {
                     () = stop.cancelled() => return None,
-                    batch = stream.follower.next() => batch,
+                    batch = stream.follower.next_batch() => batch,
                 };
                 let Ok(Some(batch)) = batch else { return None };
                 for entry in batch.iter() {

@@ -256,13 +256,13 @@ impl ConnectionActor {
         let known = lanes.sessions.get(&session).map_or(0, |stream| stream.known.seq);
         match batch {
             Ok(Some(batch)) => {
-                for entries in batch.slices().flat_map(|entries| split_entries(entries, known)) {
+                for entries in batch.entry_slices().flat_map(|entries| split_entries(entries, known)) {
                     client.connection.handle_entries(session, entries);
                     // What does not fit is read again from the log.
                     if client.connection.outbox().bytes().len() >= MAX_UNSENT
                         && let Some(last) = entries.last()
                     {
-                        follower = client.services.hub.follow(session, last.seq, DeltaForm::Exact);
+                        follower = client.services.hub.follow_session(session, last.seq, DeltaForm::Exact);
                         break;
                     }
                 }

@@ -105,7 +105,7 @@ impl ConnectionJournal {
     /// A connection that begins now. Nothing is written yet.
     pub(super) fn new(store: Arc<dyn Store>, id: Uuid) -> Self {
         let (told, loads) = (HashSet::new(), HashMap::new());
-        Self { store, scope: scope_name(id), last: 0, written: clock::now(), told, loads }
+        Self { store, scope: scope_name(id), last: 0, written: clock::current_time(), told, loads }
     }
 
     /// A connection that began before. `None` if there was none, or too long ago.
@@ -142,7 +142,7 @@ impl ConnectionJournal {
     pub(super) async fn append(&mut self, facts: &[ConnectionFact]) -> Result<(), StoreError> {
         facts.iter().for_each(|fact| self.apply_fact(fact));
         let facts = facts.iter().filter_map(|fact| serde_json::to_value(fact).ok()).collect();
-        self.written = clock::now();
+        self.written = clock::current_time();
         let append = ScopeAppend { scope: self.scope.clone(), at: self.written, facts, after: None };
         self.store.append_scope(append, Durability::Relaxed).await.map(drop)
     }
@@ -238,7 +238,7 @@ pub(super) async fn delete_expired(store: &dyn Store) -> Result<(), StoreError> 
 }
 
 fn age(since: Timestamp) -> Duration {
-    let micros = clock::now().micros().saturating_sub(since.micros());
+    let micros = clock::current_time().as_micros().saturating_sub(since.as_micros());
     Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
@@ -255,7 +255,7 @@ mod tests {
     #[tokio::test]
     async fn connections_that_nobody_used_for_long_are_forgotten() {
         let store = MemoryStore::new();
-        let at = |age: Duration| Timestamp::from_micros(clock::now().micros() - age.as_micros() as i64);
+        let at = |age: Duration| Timestamp::from_micros(clock::current_time().as_micros() - age.as_micros() as i64);
         let scopes = [
             ("connection/old", at(CONNECTION_TTL * 2)),
             ("connection/new", at(CONNECTION_TTL / 2)),

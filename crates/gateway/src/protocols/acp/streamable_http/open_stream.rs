@@ -112,10 +112,10 @@ impl ConnectionActor {
         let stream = self.lanes.sessions.entry(session).or_default();
         stream.start_after(known);
         (stream.attached, stream.paused) = (true, None);
-        let mut follower = self.client.services.hub.follow(session, from, DeltaForm::Exact);
-        while follower.position() < Seq(known.seq) {
+        let mut follower = self.client.services.hub.follow_session(session, from, DeltaForm::Exact);
+        while follower.last_seq() < Seq(known.seq) {
             let Some(batch) = follower.next_stored().await? else { break };
-            for entries in batch.slices().flat_map(|entries| split_entries(entries, known.seq)) {
+            for entries in batch.entry_slices().flat_map(|entries| split_entries(entries, known.seq)) {
                 self.client.connection.handle_entries(session, entries);
             }
         }

@@ -101,7 +101,7 @@ pub(crate) async fn get_dev_info(
 /// Only of the built-in agents it is known which tools they have in which mode.
 fn agent_tools(state: &AdkState, agent: &AgentManifest) -> Vec<ToolInfo> {
     let services = &state.services;
-    let settings = services.agents.settings(&agent.name, &services.settings());
+    let settings = services.agents.settings_for_agent(&agent.name, &services.default_session_settings());
     let known =
         services.agents.default_manifest().family.as_ref().is_some_and(|family| agent.family.as_ref() == Some(family));
     let Some(settings) = settings.filter(|_| known) else { return Vec::new() };
@@ -111,8 +111,8 @@ fn agent_tools(state: &AdkState, agent: &AgentManifest) -> Vec<ToolInfo> {
         parameters: tool.spec.schema.clone(),
     };
     let (mode, extensions) =
-        (services.agent_catalog.modes().mode(&settings), services.extensions.built_ins_everywhere());
-    mode.filter_tools(&services.tools).filter(|tool| extensions.offers(tool.group)).map(tool_info).collect()
+        (services.agent_catalog.modes().selected_mode(&settings), services.extensions.built_ins_everywhere());
+    mode.filter_tools(&services.tools).filter(|tool| extensions.offers_group(tool.group)).map(tool_info).collect()
 }
 
 fn is_true(text: Option<&str>) -> bool {

@@ -38,7 +38,7 @@ pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResu
         (_, None, None) => None,
     };
     let checked = recipe.as_ref().map(recipes::check_recipe).transpose()?;
-    let mut settings = services.settings();
+    let mut settings = services.default_session_settings();
     apply_saved_settings(services, &caller.peer, &mut settings).await?;
     let mut kept = Map::new();
     kept.extend(recipe.map(|recipe| ("recipe".to_owned(), recipe)));
@@ -151,7 +151,7 @@ pub(crate) async fn update_working_dir(caller: GooseCaller, body: Bytes) -> Hand
     if services.workspaces.is_same_folder(&working_dir, &view.workspace) {
         return empty_response();
     }
-    let chosen = services.workspaces.choose(&services.hub, &caller.peer.caller, &working_dir).await;
+    let chosen = services.workspaces.choose_workspace(&services.hub, &caller.peer.caller, &working_dir).await;
     chosen.map_err(|error| bad_request(format!("working_dir {error}")))?;
     Err(GooseError::new(StatusCode::NOT_IMPLEMENTED, "a session keeps its folder, begin another one there"))
 }

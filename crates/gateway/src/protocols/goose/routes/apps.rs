@@ -5,7 +5,7 @@ use axum::response::{Html, IntoResponse};
 use bytes::Bytes;
 use gander_services::apps::AppError;
 use gander_services::artifacts::ArtifactError;
-use gander_services::errors::unavailable;
+use gander_services::errors::service_error_from_store;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ impl From<AppError> for GooseError {
             AppError::Missing(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
             AppError::Taken(_) => Self::new(StatusCode::CONFLICT, error.to_string()),
             AppError::BadName(_) | AppError::BadPage(_) => bad_request(error.to_string()),
-            AppError::Kept(ArtifactError::Store(error)) => unavailable(&error).into(),
+            AppError::Kept(ArtifactError::Store(error)) => service_error_from_store(&error).into(),
             AppError::Kept(error @ ArtifactError::TooLarge(_)) => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, error.to_string())
             }

@@ -6,7 +6,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
 use gander_domain::{IfBusy, RunId, Seq, ServiceError, SessionId, SessionView};
-use gander_services::errors::refusal;
+use gander_services::errors::service_error_from_hub;
 use gander_store::clock::SystemIds;
 use gander_store::{DeltaForm, Limit};
 use gander_wire::goose::{input, output};
@@ -111,9 +111,9 @@ pub(crate) async fn session_events(
         }
         Err(_) => return Err(bad_request("Last-Event-ID is not an id of this stream")),
     };
-    let view = services.hub.view_at(session, from).await.map_err(|error| refusal(session, &error))?;
+    let view = services.hub.view_at(session, from).await.map_err(|error| service_error_from_hub(session, &error))?;
     let follow = SseStream {
-        follower: services.hub.follow(session, from, DeltaForm::Joined),
+        follower: services.hub.follow_session(session, from, DeltaForm::Joined),
         projection: SessionEvents {
             active: now.run.as_ref().map(|run| run.id),
             view,
@@ -237,7 +237,7 @@ async fn resume_after(caller: &GooseCaller, session: SessionId, position: Stream
     let before = Seq(position.seq.saturating_sub(1));
     let one = Limit { entries: 1, ..Limit::default() };
     let entries = caller.services().hub.store().read(session, before, one, DeltaForm::Exact).await;
-    let entries = entries.map_err(|error| refusal(session, &error.into()))?;
+    let entries = entries.map_err(|error| service_error_from_hub(session, &error.into()))?;
     let grown = entries.first().is_none_or(|entry| entry.event.is_delta());
     Ok(if grown { Seq(position.seq) } else { before })
 }

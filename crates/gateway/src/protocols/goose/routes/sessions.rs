@@ -5,7 +5,7 @@ use axum::extract::{Query, Request};
 use bytes::Bytes;
 use gander_domain::{Command, ResetReason, Seq, SessionId, SessionView};
 use gander_services::apply_recipe::{ApplyRecipe, apply_recipe};
-use gander_services::errors::unavailable;
+use gander_services::errors::service_error_from_store;
 use gander_services::sessions::{Fork, SessionFilter, SessionFolder};
 use gander_services::user_store::{Collection, UserStore};
 use gander_store::clock::SystemIds;
@@ -78,7 +78,7 @@ pub(crate) async fn search_sessions(
     let limit = parse_limit(said.as_deref(), MAX_FOUND)?.unwrap_or(10);
     let (after, before) = (parse_time_micros(after_date.as_deref())?, parse_time_micros(before_date.as_deref())?);
     let in_time = |summary: &&SessionSummary| {
-        let at = summary.updated_at.micros();
+        let at = summary.updated_at.as_micros();
         after.is_none_or(|after| at >= after) && before.is_none_or(|before| at <= before)
     };
     let mut pages = SessionPages::new(Some(words.to_owned()), None, usize::MAX);
@@ -167,7 +167,7 @@ pub(crate) async fn set_recipe_values(
     let user_store = UserStore::open(services.hub.store(), &peer.caller.principal);
     let kept = json!({ "user_recipe_values": values });
     let put = user_store.put(Collection::Session, &session.to_string(), kept).await;
-    put.map_err(|error| unavailable(&error))?;
+    put.map_err(|error| service_error_from_store(&error))?;
     let given = recipes::recipe_values(values.as_object().unwrap_or(&serde_json::Map::new()));
     let wish =
         ApplyRecipe { recipe: recipes::check_recipe(&object["recipe"])?, values: given, ..ApplyRecipe::default() };

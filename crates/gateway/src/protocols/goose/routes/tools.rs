@@ -37,7 +37,7 @@ pub(crate) async fn call_tool(caller: GooseCaller, body: Bytes) -> HandlerResult
     let Call { session_id, name, arguments } = read_json(&body)?;
     let servers = session_servers(&caller, &session_id).await?;
     let arguments = if arguments.is_null() { json!({}) } else { arguments };
-    let call = servers.describe(ToolCallId::make(&mut SystemIds), &name, &arguments);
+    let call = servers.describe_call(ToolCallId::make(&mut SystemIds), &name, &arguments);
     let call = call.ok_or_else(|| match caller.services().tools.iter().any(|tool| tool.spec.name == name) {
         true => GooseError::new(StatusCode::FORBIDDEN, format!("only the agent uses this tool: {name}")),
         false => GooseError::new(StatusCode::NOT_FOUND, format!("no such tool: {name}")),
@@ -100,7 +100,7 @@ async fn run_tool(servers: &Servers, call: &ToolCall) -> Result<ToolResult, Goos
     let _stop = cancel.clone().drop_guard();
     let deaf = async { while heard.recv().await.is_some() {} };
     let gone = || GooseError::new(StatusCode::FAILED_DEPENDENCY, "the extension is gone");
-    let (result, ()) = tokio::join!(servers.run(call, signals, cancel), deaf);
+    let (result, ()) = tokio::join!(servers.call_tool(call, signals, cancel), deaf);
     result.ok_or_else(gone)
 }
 
