@@ -35,6 +35,8 @@ pub enum Tone {
     Warn,
     /// Went wrong.
     Bad,
+    /// Source code.
+    Code,
 }
 
 impl Output {
@@ -104,6 +106,7 @@ impl Style {
             (Self::Colour, Tone::Good) => "32",
             (Self::Colour, Tone::Warn) => "33",
             (Self::Colour, Tone::Bad) => "31",
+            (Self::Colour, Tone::Code) => "36",
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }

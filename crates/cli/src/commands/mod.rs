@@ -4,6 +4,7 @@ mod acp;
 mod apps;
 mod cancel;
 mod catalog;
+mod chat;
 mod client;
 mod config;
 mod doctor;
@@ -74,6 +75,10 @@ pub fn main(allocator: Allocator) -> ExitCode {
     let environment = Environment::of_process();
     let said = match goose::is_called_so(std::env::args_os().next()) {
         true => goose::parse(std::env::args_os(), &environment),
+        // Without a word, at a terminal: somebody wants to talk.
+        false if std::env::args_os().len() == 1 && chat::is_possible() => {
+            Cli::try_parse_from(["gander", "chat"]).map(|cli| (cli, Vec::new()))
+        }
         false => Cli::try_parse().map(|cli| (cli, Vec::new())),
     };
     let (cli, settings) = match said {
@@ -137,6 +142,7 @@ fn dispatch(command: Command, context: Context, allocator: Allocator) -> anyhow:
         Command::Server { command } => block_on(server::run(context, command)),
         Command::Open(options) => block_on(open::run(context, options)),
         Command::Acp { standalone, .. } => acp::run(context, standalone),
+        Command::Chat(options) => block_on(chat::run(context, options)),
         Command::Run(options) => block_on(run::run(context, options)),
         Command::Watch(options) => block_on(watch::run(context, options)),
         Command::Cancel(options) => block_on(cancel::run(context, options)),
@@ -183,6 +189,7 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
             (None, None)
         }
         Command::Open(_)
+        | Command::Chat(_)
         | Command::Server { .. }
         | Command::Sessions { .. }
         | Command::Watch(_)

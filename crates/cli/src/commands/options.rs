@@ -11,6 +11,7 @@ use gander_tools::sandbox::HELPER;
 
 use super::apps::AppsCommand;
 use super::cancel::CancelOptions;
+use super::chat::options::ChatOptions;
 use super::extensions::ExtensionsCommand;
 use super::open::OpenOptions;
 use super::recipes::RecipesCommand;
@@ -22,6 +23,7 @@ use super::watch::WatchOptions;
 
 const EXAMPLES: &str = "\
 Examples:
+  gander                                     talk to an agent in this folder
   gander run \"what is in this folder?\"       ask once, in the terminal
   gander run --continue \"and in French\"      go on, also in a session from an editor
   gander watch                               follow what waits for your answer
@@ -126,6 +128,20 @@ can join it. With --standalone it parks instead, and goes on at the next start."
         #[command(flatten)]
         options: MannerOptions,
     },
+    /// Talk to an agent in the terminal: what `gander` alone opens
+    #[command(after_help = "\
+Examples:
+  gander chat                                a new session in this folder
+  gander chat --continue                     the last session of this folder
+  gander chat --session 0199c2f4             any session, also one from an editor or the page
+  gander chat --attach http://127.0.0.1:4747
+  gander chat --plain                        whole lines only, for screen readers
+
+Enter sends, alt-enter begins a new line, tab completes /commands and @files, /help lists
+everything. Questions take a key: y, n, a (always), a number, r (no, with a reason).
+ctrl-c cancels the turn, a second one leaves; turns go on without you. The server may be
+restarted at any time: the chat finds it again and goes on where it was.")]
+    Chat(ChatOptions),
     /// Ask once and print the answer
     #[command(after_help = "\
 Examples:

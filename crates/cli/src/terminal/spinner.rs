@@ -39,8 +39,7 @@ impl Spinner {
             return;
         }
         self.turn = (self.turn + 1) % FRAMES.len();
-        let text = format!("{} {} · {}", FRAMES[self.turn], clean(waits_for), elapsed(waited));
-        let text = cut_line(&text, self.output.columns().saturating_sub(1));
+        let text = cut_line(&spinner_text(self.turn, waits_for, waited), self.output.columns().saturating_sub(1));
         self.output.aside(&format!("\r\x1b[K{}", self.output.error_style().paint(Tone::Dim, &text)));
         self.drawn = true;
     }
@@ -57,6 +56,11 @@ impl Spinner {
         self.clear();
         self.since = Instant::now();
     }
+}
+
+/// What is waited for and for how long, behind a sign that turns.
+pub(crate) fn spinner_text(turn: usize, waits_for: &str, waited: Duration) -> String {
+    format!("{} {} · {}", FRAMES[turn % FRAMES.len()], clean(waits_for), elapsed(waited))
 }
 
 /// A span of time for people.

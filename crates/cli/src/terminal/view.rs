@@ -51,7 +51,7 @@ impl TerminalView {
         Self::with_styles(output.style(), output.error_style(), output.columns(), answer)
     }
 
-    fn with_styles(out: Style, err: Style, columns: usize, answer: AnswerKind) -> Self {
+    pub(crate) fn with_styles(out: Style, err: Style, columns: usize, answer: AnswerKind) -> Self {
         // Nobody looks at a pipe: nothing is cut there.
         let columns = if err.is_terminal() { columns } else { usize::MAX };
         Self { out, err, columns, open: Open::Nothing, tools: ToolLog::default(), answer, result: None }
@@ -76,6 +76,16 @@ impl TerminalView {
             ShownUpdate::Other(update) => self.other(update),
             ShownUpdate::Title(_) | ShownUpdate::Mode(_) | ShownUpdate::Usage { .. } => Vec::new(),
         }
+    }
+
+    /// The terminal has another width from now on.
+    pub(crate) fn set_columns(&mut self, columns: usize) {
+        self.columns = columns;
+    }
+
+    /// Something else was printed: the next line of a tool says which call it is of.
+    pub(crate) fn interrupt(&mut self) {
+        self.tools.interrupt();
     }
 
     /// True if the cursor stands at the beginning of a line.

@@ -32,14 +32,13 @@ impl Ending {
     }
 
     /// Tokens, cost and time in one line.
-    fn summary(&self, usage: &Value, session: &str) -> String {
+    pub(crate) fn summary(&self, usage: &Value) -> String {
         let tokens = |name: &str| usage[name].as_u64().filter(|tokens| *tokens > 0);
         let used = tokens("inputTokens").zip(tokens("outputTokens"));
         let used = used.map(|(input, output)| format!("{} tokens in, {} out", grouped(input), grouped(output)));
         let cost = self.cost.as_ref().map(|cost| format!("session cost {}", cost_text(cost)));
         let time = elapsed(self.began.elapsed());
-        let parts = used.into_iter().chain(cost).chain([time, format!("session {session}")]);
-        parts.collect::<Vec<_>>().join(" · ")
+        used.into_iter().chain(cost).chain([time]).collect::<Vec<_>>().join(" · ")
     }
 }
 
@@ -60,7 +59,7 @@ impl Turn<'_> {
             Exit::Done | Exit::Failed | Exit::Usage => {}
         }
         if self.screen.output().error_style().is_terminal() {
-            let summary = self.ending.summary(&result["usage"], &self.session);
+            let summary = format!("{} · session {}", self.ending.summary(&result["usage"]), self.session);
             self.screen.line(Tone::Dim, &summary)?;
         }
         Ok(exit)
@@ -100,7 +99,8 @@ pub(crate) fn grouped(number: u64) -> String {
     groups.collect::<Vec<_>>().join(",")
 }
 
-fn exit_of(stop: &str) -> Exit {
+/// The exit status that a stop reason means.
+pub(crate) fn exit_of(stop: &str) -> Exit {
     match stop {
         "end_turn" => Exit::Done,
         "cancelled" => Exit::Cancelled,
@@ -108,7 +108,8 @@ fn exit_of(stop: &str) -> Exit {
     }
 }
 
-fn stop_text(stop: &str) -> &'static str {
+/// Why a turn stopped before it was done.
+pub(crate) fn stop_text(stop: &str) -> &'static str {
     match stop {
         "max_tokens" => "stopped early: the model reached its output limit",
         "max_turn_requests" => "stopped early: the turn reached its limit of model calls (max_turns)",

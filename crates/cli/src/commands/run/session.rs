@@ -59,7 +59,8 @@ pub(crate) async fn load_history(
     Ok(history)
 }
 
-async fn last_session(connection: &mut AgentConnection, folder: &str) -> anyhow::Result<String> {
+/// The session of this folder that changed last.
+pub(crate) async fn last_session(connection: &mut AgentConnection, folder: &str) -> anyhow::Result<String> {
     let answer = connection.call_method("session/list", &json!({ "cwd": folder })).await?;
     let id = answer["sessions"][0]["sessionId"].as_str();
     id.map(str::to_owned).with_context(|| format!("no session in this folder yet: {folder}"))
@@ -95,6 +96,6 @@ fn usage_error(error: CallError) -> anyhow::Error {
 }
 
 /// A folder's name as the protocol takes it.
-pub(super) fn folder_name(folder: &Path) -> anyhow::Result<&str> {
+pub(crate) fn folder_name(folder: &Path) -> anyhow::Result<&str> {
     folder.to_str().context("the folder's name is not UTF-8")
 }

@@ -1,0 +1,72 @@
+//! The chat at a terminal that can be drawn on: keys in, the screen out.
+
+use std::time::{Duration, Instant};
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::app::{App, Wanted};
+use super::driver::Driver;
+use super::keyboard::read_keys;
+use super::keys::Key;
+use super::screen::ChatScreen;
+use super::view::{Frame, View};
+use crate::commands::Exit;
+use crate::terminal::spinner;
+
+/// Between two drawings while much is told: what comes meanwhile is drawn together.
+const FRAME_TIME: Duration = Duration::from_millis(30);
+
+/// Until the person leaves.
+pub(super) async fn run(mut driver: Driver, mut app: App) -> anyhow::Result<Exit> {
+    let mut screen = ChatScreen::open()?;
+    let mut keys = read_keys();
+    let mut resized = signal(SignalKind::window_change())?;
+    let (mut terminated, mut hung_up) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+    let mut ticks = tokio::time::interval(spinner::TICK);
+    let mut frames = tokio::time::interval(FRAME_TIME);
+    frames.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let style = app.conversation.transcript.style();
+    let (mut tick, mut quiet_since) = (0, Instant::now());
+    app.conversation.handle_connected();
+    app.conversation.transcript.set_columns(screen.size().0 - 1);
+    let exit = loop {
+        app.settle(Instant::now());
+        if let Some(exit) = driver.carry_out(&mut app.conversation) {
+            break exit;
+        }
+        let (columns, rows) = screen.size();
+        let lines = app.conversation.transcript.take_done();
+        let waited = quiet_since.elapsed();
+        screen.draw(&lines, app.view(Frame { columns, rows, tick, waited }, style))?;
+        tokio::select! {
+            // Keys first: who types must not wait for a long answer.
+            biased;
+            key = keys.recv() => match key {
+                Some(key) => handle_key(&mut app, &mut screen, key)?,
+                None => app.conversation.leave(),
+            },
+            _ = resized.recv() => {
+                let (columns, _) = screen.resize();
+                app.conversation.transcript.set_columns(columns - 1);
+            }
+            event = async { frames.tick().await; driver.next_event().await } => {
+                driver.feed(&mut app.conversation, event);
+                quiet_since = Instant::now();
+            }
+            _ = ticks.tick(), if app.conversation.waits_for().is_some() => tick += 1,
+            _ = terminated.recv() => app.conversation.leave(),
+            _ = hung_up.recv() => app.conversation.leave(),
+        }
+    };
+    let lines = app.conversation.transcript.take_done();
+    screen.draw(&lines, View::default())?;
+    Ok(exit)
+}
+
+fn handle_key(app: &mut App, screen: &mut ChatScreen, key: Key) -> std::io::Result<()> {
+    match app.handle_key(Instant::now(), key) {
+        Wanted::Nothing => Ok(()),
+        Wanted::Suspend => screen.suspend(),
+        Wanted::Redraw => screen.clear(),
+    }
+}

@@ -1,0 +1,83 @@
+//! `gander chat`: a conversation at the terminal. A pure machine in the middle, the terminal and the server at its ends.
+
+mod answers;
+mod app;
+mod asking;
+mod commands;
+mod completion;
+mod conversation;
+mod driver;
+mod editor;
+mod effects;
+mod history;
+mod host;
+mod interactive;
+mod keyboard;
+mod keys;
+pub(crate) mod options;
+mod picker;
+mod plain;
+mod resume;
+mod screen;
+mod session_info;
+#[cfg(test)]
+mod tests;
+mod transcript;
+mod view;
+
+use std::io::IsTerminal;
+
+use anyhow::Context as _;
+
+use self::app::App;
+use self::conversation::Conversation;
+use self::driver::Driver;
+use self::history::InputHistory;
+use self::host::ChatHost;
+use self::options::ChatOptions;
+use self::transcript::Transcript;
+use super::run;
+use super::run::session::{folder_name, last_session};
+use super::session_id::resolve_session;
+use crate::commands::{Context, Exit, UsageError};
+use crate::output::{Style, Tone};
+use crate::terminal::person::Person;
+
+/// True if a chat can be held here: a person sees what is printed, and types.
+pub(super) fn is_possible() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+pub(super) async fn run(context: Context, options: ChatOptions) -> anyhow::Result<Exit> {
+    if !is_possible() {
+        let message = "a chat needs a terminal; from a script: gander run \"…\"";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let folder = run::folder(options.folder.as_deref())?;
+    let folder_text = folder_name(&folder)?.to_owned();
+    let host = ChatHost::new(&context.config, folder, &options)?;
+    let mut connection = host.connect().await?;
+    let session = match &options.session {
+        Some(given) => Some(resolve_session(&mut connection, given).await?),
+        None if options.continue_last => Some(last_session(&mut connection, &folder_text).await?),
+        None => None,
+    };
+    let driver = Driver::new(host, connection);
+    let (style, columns) = match options.plain {
+        true => (Style::Plain, usize::MAX),
+        false => (context.output.style(), context.output.columns()),
+    };
+    let mut transcript = Transcript::new(style, columns);
+    transcript.line(Tone::Dim, &format!("gander chat in {folder_text} · /help"));
+    let mut conversation = Conversation::new(transcript, folder_text, session);
+    let policy = options.policy.map(|policy| policy.name().to_owned());
+    let wishes = [("mode", options.mode), ("model", options.model), ("policy", policy)];
+    conversation.wishes = wishes.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value?))).collect();
+    // Only one reader of the keyboard: a person is listened to in plain lines alone.
+    if options.plain {
+        let person = Person::at_terminal().context("a chat needs a terminal")?;
+        return plain::run(driver, conversation, person, context.output).await;
+    }
+    let history = InputHistory::open(context.config.paths.data_directory().join("chat_history"));
+    interactive::run(driver, App::new(conversation, history)).await
+}
