@@ -16,6 +16,7 @@ mod fence;
 mod goose;
 mod grants;
 mod idle_memory;
+mod inspect;
 mod open;
 mod options;
 mod proxy;
@@ -145,6 +146,7 @@ fn dispatch(command: Command, context: Context, allocator: Allocator) -> anyhow:
         Command::Chat(options) => block_on(chat::run(context, options)),
         Command::Run(options) => block_on(run::run(context, options)),
         Command::Watch(options) => block_on(watch::run(context, options)),
+        Command::Inspect(options) => block_on(inspect::run(context, options)),
         Command::Cancel(options) => block_on(cancel::run(context, options)),
         Command::Models { json } => block_on(catalog::models(context, json)),
         Command::Modes { json } => block_on(catalog::modes(context, json)),
@@ -193,6 +195,7 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
         | Command::Server { .. }
         | Command::Sessions { .. }
         | Command::Watch(_)
+        | Command::Inspect(_)
         | Command::Cancel(_)
         | Command::Models { .. }
         | Command::Modes { .. }

@@ -13,6 +13,7 @@ use super::apps::AppsCommand;
 use super::cancel::CancelOptions;
 use super::chat::options::ChatOptions;
 use super::extensions::ExtensionsCommand;
+use super::inspect::InspectOptions;
 use super::open::OpenOptions;
 use super::recipes::RecipesCommand;
 use super::run::options::RunOptions;
@@ -170,6 +171,18 @@ Examples:
 
 ctrl-c leaves; turns go on.")]
     Watch(WatchOptions),
+    /// Show a session's log, and what every protocol says of each entry
+    #[command(after_help = "\
+Examples:
+  gander inspect 0199c2f4                    the whole log as a timeline
+  gander inspect --follow 0199c2f4           and what is added to it, as it happens
+  gander inspect --protocol acp,a2a 0199c2f4
+  gander inspect --full --after 12 0199c2f4  whole messages, from entry 13 on
+  gander inspect --json 0199c2f4 | jq -c .entry
+
+Each entry has its number, the time since the first entry and since the one before it.
+Below it stands what clients of each protocol are told because of it; nothing, if nothing.")]
+    Inspect(InspectOptions),
     /// Stop a turn
     Cancel(CancelOptions),
     /// List the models that can be chosen
