@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
+use gander_domain::sanitize::visible_line;
 use gander_wire::acp::schema::{
     ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
+use serde_json::Value;
 
 use super::diff::diff_lines;
 use super::row_limit::{RowLimit, cut_line};
@@ -12,6 +14,9 @@ use crate::output::{Style, Tone, clean};
 
 /// Lines of a diff that are shown.
 const MAX_DIFF_LINES: usize = 60;
+
+/// Arguments of a call that are shown.
+const MAX_INPUT_LINES: usize = 6;
 
 /// Remembers the calls that have not ended, and what of their output is on the screen.
 #[derive(Debug, Default)]
@@ -41,11 +46,13 @@ pub(super) struct ToolLine {
 
 impl ToolLog {
     /// A call is wanted.
-    pub(super) fn handle_call(&mut self, call: &ToolCall) -> Vec<ToolLine> {
+    pub(super) fn handle_call(&mut self, call: &ToolCall, columns: usize) -> Vec<ToolLine> {
         let id = call.tool_call_id.0.to_string();
         let (title, kind) = (call.title.clone(), call.kind);
         self.calls.insert(id.clone(), OpenCall { title, kind, shown: 0, running: false, text: String::new() });
-        self.name_call(&id)
+        let mut lines = self.name_call(&id);
+        lines.extend(input_lines(call, columns));
+        lines
     }
 
     /// A call goes on, or ends.
@@ -141,6 +148,26 @@ impl ToolLog {
         self.current = Some(id.to_owned());
         self.calls.get(id).map(|call| named(&call.title)).unwrap_or_default()
     }
+}
+
+/// What a tool is given, where its title does not say it: those of our own do.
+fn input_lines(call: &ToolCall, columns: usize) -> Vec<ToolLine> {
+    let (ToolKind::Other, Some(Value::Object(input))) = (call.kind, &call.raw_input) else { return Vec::new() };
+    let line = |text: String| ToolLine { tone: Some(Tone::Dim), text: cut_line(&format!("  {text}"), columns) };
+    let mut lines: Vec<ToolLine> = input
+        .iter()
+        .take(MAX_INPUT_LINES)
+        .map(|(name, value)| match value {
+            Value::String(text) => line(format!("{}: {}", visible_line(name), visible_line(text))),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                line(format!("{}: {}", visible_line(name), visible_line(&value.to_string())))
+            }
+        })
+        .collect();
+    if input.len() > MAX_INPUT_LINES {
+        lines.push(line(format!("… {} more", input.len() - MAX_INPUT_LINES)));
+    }
+    lines
 }
 
 fn named(title: &str) -> Vec<ToolLine> {

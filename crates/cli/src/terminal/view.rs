@@ -64,7 +64,7 @@ impl TerminalView {
             ShownUpdate::Thought(text) => self.thought(text),
             ShownUpdate::User(text) => self.line(Tone::Bold, &format!("› {text}")),
             ShownUpdate::Tool(call) => {
-                let lines = self.tools.handle_call(call);
+                let lines = self.tools.handle_call(call, self.columns);
                 self.tool_lines(&lines)
             }
             ShownUpdate::ToolChanged(update) => self.tool_update(update),

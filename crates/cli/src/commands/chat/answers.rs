@@ -54,7 +54,7 @@ impl Conversation {
     fn handle_new(&mut self, opened: &Value) {
         self.session = opened["sessionId"].as_str().map(str::to_owned);
         self.info.read_options(opened);
-        (self.work, self.opened) = (Work::Idle, true);
+        self.opened = true;
         self.set_wishes();
         self.show_session();
     }
@@ -141,6 +141,9 @@ impl Conversation {
                 self.end_turn();
             }
             false => {}
+        }
+        if let Some(text) = self.early.take() {
+            self.send_message(&text);
         }
     }
 

@@ -39,6 +39,8 @@ pub(super) struct Conversation {
     pub(super) prompting: bool,
     /// Options that a new session is set to at once.
     pub(super) wishes: Vec<(String, String)>,
+    /// A message that was typed before the session was open.
+    pub(super) early: Option<String>,
     /// Why there was no connection, as told last.
     unreachable: Option<String>,
     effects: VecDeque<Effect>,
@@ -73,6 +75,7 @@ impl Conversation {
             opened: false,
             prompting: false,
             wishes: Vec::new(),
+            early: None,
             unreachable: None,
             effects: VecDeque::new(),
             replies: VecDeque::new(),
@@ -281,7 +284,7 @@ impl Conversation {
 
     pub(super) fn send_prompt(&mut self, text: &str, meta: Value) {
         let Some(session) = self.session.clone() else { return };
-        self.transcript.prompt(text);
+        self.transcript.own_prompt(text);
         self.shown.note_sent(text);
         self.ending = Ending::new();
         (self.prompting, self.work) = (true, Work::Running);
@@ -295,15 +298,17 @@ impl Conversation {
         self.call(Call::Steer(text.to_owned()), "_session/steering", params);
     }
 
-    fn send_message(&mut self, text: &str) {
+    pub(super) fn send_message(&mut self, text: &str) {
         match self.work {
+            // It goes as soon as the session is open.
+            Work::Loading if self.early.is_none() => self.early = Some(text.to_owned()),
             Work::Connecting | Work::Loading => {
                 self.transcript.line(Tone::Warn, "  not connected yet: your message is kept below");
                 self.replies.push_back(Reply::Unsent(text.to_owned()));
             }
             Work::Idle => self.send_prompt(text, json!({})),
             Work::Running | Work::Cancelling => {
-                self.transcript.prompt(text);
+                self.transcript.own_prompt(text);
                 self.shown.note_sent(text);
                 self.steer(text);
             }

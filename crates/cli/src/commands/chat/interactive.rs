@@ -28,13 +28,14 @@ pub(super) async fn run(mut driver: Driver, mut app: App) -> anyhow::Result<Exit
     let style = app.conversation.transcript.style();
     let (mut tick, mut quiet_since) = (0, Instant::now());
     app.conversation.handle_connected();
-    app.conversation.transcript.set_columns(screen.size().0 - 1);
+    app.conversation.transcript.set_columns(screen.measure().0 - 1);
     let exit = loop {
         app.settle(Instant::now());
         if let Some(exit) = driver.carry_out(&mut app.conversation) {
             break exit;
         }
-        let (columns, rows) = screen.size();
+        let (columns, rows) = screen.measure();
+        app.conversation.transcript.set_columns(columns - 1);
         let lines = app.conversation.transcript.take_done();
         let waited = quiet_since.elapsed();
         screen.draw(&lines, app.view(Frame { columns, rows, tick, waited }, style))?;
@@ -45,10 +46,8 @@ pub(super) async fn run(mut driver: Driver, mut app: App) -> anyhow::Result<Exit
                 Some(key) => handle_key(&mut app, &mut screen, key)?,
                 None => app.conversation.leave(),
             },
-            _ = resized.recv() => {
-                let (columns, _) = screen.resize();
-                app.conversation.transcript.set_columns(columns - 1);
-            }
+            // It is measured before the next drawing.
+            _ = resized.recv() => {}
             event = async { frames.tick().await; driver.next_event().await } => {
                 driver.feed(&mut app.conversation, event);
                 quiet_since = Instant::now();

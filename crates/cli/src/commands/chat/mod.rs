@@ -35,7 +35,7 @@ use self::driver::Driver;
 use self::history::InputHistory;
 use self::host::ChatHost;
 use self::options::ChatOptions;
-use self::transcript::Transcript;
+use self::transcript::{Echo, Transcript};
 use super::run;
 use super::run::session::{folder_name, last_session};
 use super::session_id::resolve_session;
@@ -63,11 +63,10 @@ pub(super) async fn run(context: Context, options: ChatOptions) -> anyhow::Resul
         None => None,
     };
     let driver = Driver::new(host, connection);
-    let (style, columns) = match options.plain {
-        true => (Style::Plain, usize::MAX),
-        false => (context.output.style(), context.output.columns()),
+    let mut transcript = match options.plain {
+        true => Transcript::new(Style::Plain, usize::MAX, Echo::Typed),
+        false => Transcript::new(context.output.style(), context.output.columns(), Echo::Shown),
     };
-    let mut transcript = Transcript::new(style, columns);
     transcript.line(Tone::Dim, &format!("gander chat in {folder_text} · /help"));
     let mut conversation = Conversation::new(transcript, folder_text, session);
     let policy = options.policy.map(|policy| policy.name().to_owned());

@@ -35,16 +35,13 @@ impl ChatScreen {
         Ok(screen)
     }
 
-    /// Columns and rows.
-    pub(super) fn size(&self) -> (usize, usize) {
+    /// Columns and rows as they are now. When the terminal has another width its rows were broken anew, and the cursor
+    /// moved with them: what is drawn next must know, so ask before every drawing.
+    pub(super) fn measure(&mut self) -> (usize, usize) {
         let (columns, rows) = window_size();
+        self.torn |= columns != self.columns;
+        self.columns = columns;
         (columns.max(20), rows.max(4))
-    }
-
-    /// The terminal has another width: its rows were broken anew, and the cursor moved with them.
-    pub(super) fn resize(&mut self) -> (usize, usize) {
-        (self.columns, self.torn) = (window_size().0, true);
-        self.size()
     }
 
     /// Prints lines for good and draws the view below them.

@@ -12,7 +12,7 @@ use super::conversation::{Conversation, Work};
 use super::effects::{Call, Effect};
 use super::history::InputHistory;
 use super::keys::{Key, KeyParser};
-use super::transcript::Transcript;
+use super::transcript::{Echo, Transcript};
 use super::view::Frame;
 use crate::output::Style;
 
@@ -27,7 +27,7 @@ struct Bench {
 impl Bench {
     /// In a new session in which nothing was said yet.
     fn new() -> Self {
-        let conversation = Conversation::new(Transcript::new(Style::Plain, 60), "/work".into(), None);
+        let conversation = Conversation::new(Transcript::new(Style::Plain, 60, Echo::Shown), "/work".into(), None);
         let app = App::new(conversation, InputHistory::default());
         let mut bench = Self { app, client: AgentClient::default(), now: Instant::now(), printed: Vec::new() };
         bench.app.conversation.handle_connected();
@@ -198,6 +198,16 @@ fn ctrl_c_cancels_and_a_second_one_leaves() {
     assert!(idle.screen(60, 20).concat().contains("ctrl-c again leaves"));
     idle.press(Key::Interrupt);
     assert_eq!(idle.calls(), ["leave Done"]);
+}
+
+#[test]
+fn a_message_that_comes_before_the_session_is_open_waits_for_it() {
+    let mut bench = Bench::new();
+    bench.type_text("/new\rhello\r");
+    assert_eq!(bench.calls(), ["session/new"]);
+    bench.answer(Call::New, json!({ "sessionId": "s2" }));
+    bench.answer(Call::Show, json!({ "run": null }));
+    assert_eq!(bench.calls(), ["_gander/session/show", "session/prompt"]);
 }
 
 #[test]

@@ -17,8 +17,18 @@ pub(super) struct Transcript {
     /// The line of a thought that is not whole yet.
     thought: String,
     section: Section,
+    /// Whether what the person typed here is shown again, or stands where it was typed.
+    echo: Echo,
     /// Lines that are whole and were not taken yet.
     done: Vec<String>,
+}
+
+/// What becomes of the person's own prompts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Echo {
+    Shown,
+    /// The terminal has shown them when they were typed.
+    Typed,
 }
 
 /// What was shown last: an empty line stands between two kinds.
@@ -32,11 +42,11 @@ enum Section {
 }
 
 impl Transcript {
-    pub(super) fn new(style: Style, columns: usize) -> Self {
+    pub(super) fn new(style: Style, columns: usize, echo: Echo) -> Self {
         let mut view = TerminalView::with_styles(style, style, columns, AnswerKind::Text);
         view.set_columns(columns);
         let (markdown, thought) = (MarkdownStream::new(style), String::new());
-        Self { style, columns, view, markdown, thought, section: Section::Start, done: Vec::new() }
+        Self { style, columns, view, markdown, thought, section: Section::Start, echo, done: Vec::new() }
     }
 
     pub(super) fn style(&self) -> Style {
@@ -72,8 +82,20 @@ impl Transcript {
         }
     }
 
-    /// What the person said.
-    pub(super) fn prompt(&mut self, text: &str) {
+    /// What the person at this terminal said.
+    pub(super) fn own_prompt(&mut self, text: &str) {
+        match self.echo {
+            Echo::Shown => self.prompt(text),
+            Echo::Typed => {
+                self.close();
+                self.view.interrupt();
+                self.section = Section::Prompt;
+            }
+        }
+    }
+
+    /// What a person said, here or elsewhere.
+    fn prompt(&mut self, text: &str) {
         self.close();
         self.begin(Section::Prompt);
         for (index, line) in clean(text).lines().enumerate() {
@@ -178,9 +200,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_tool_of_others_is_given_is_shown() {
+        let mut transcript = Transcript::new(Style::Plain, 40, Echo::Shown);
+        let call =
+            ToolCall::new("1", "weather · forecast").raw_input(serde_json::json!({ "city": "Bonn\n", "days": 3 }));
+        transcript.show(&ShownUpdate::Tool(Box::new(call)));
+        assert_eq!(transcript.take_done(), ["• weather · forecast", "  city: Bonn␊", "  days: 3"]);
+    }
+
+    #[test]
     fn sections_stand_apart_and_open_text_is_not_done() {
-        let mut transcript = Transcript::new(Style::Plain, 40);
-        transcript.prompt("hello\nthere");
+        let mut transcript = Transcript::new(Style::Plain, 40, Echo::Shown);
+        transcript.own_prompt("hello\nthere");
         transcript.show(&ShownUpdate::Thought("hm\nwell".into()));
         transcript.show(&ShownUpdate::Agent("I will **look**".into()));
         assert_eq!(transcript.open_lines(), ["I will look"]);
