@@ -16,6 +16,10 @@ def call(name, **arguments):
 
 EDIT = call("edit", path="calc.py", old="return a - b", new="return a + b")
 SLOW = "for n in $(seq 1 40); do echo line $n; done; sleep 2; exit 3"
+MARKDOWN = (
+    "# A title\n\nSome **bold** text and `code`.\n\n- one\n- two\n\n```rust\nfn main() {}\n```\n\n"
+    "| name | value |\n|---|---|\n| a | 1 |\n"
+)
 SCRIPTS = {
     # Two calls in one message: both are asked about.
     "parallel": [[call("shell", command="touch one.txt"), call("shell", command="touch two.txt")], "both are done"],
@@ -31,7 +35,11 @@ SCRIPTS = {
         "the sub-agent is done",
     ],
     "plan": ["what I was told: "],
+    "markdown": [MARKDOWN],
+    "count": [" ".join(f"w{n}" for n in range(1, 41))],
 }
+# Seconds before the first word, and again until the last one.
+PAUSES = {"slow": 6, "count": 4, "markdown": 1}
 
 
 class Model(BaseHTTPRequestHandler):
@@ -66,8 +74,7 @@ class Model(BaseHTTPRequestHandler):
             return self.stream_calls(line, body)
         if word in ("edit", "shell", "output") and isinstance(line, str):
             line = f"{line}; the tool said: {last_tool(messages)}"
-        pause = 6 if word == "slow" else 0
-        self.stream_text(line, body, pause)
+        self.stream_text(line, body, PAUSES.get(word, 0))
 
     def next_step(self, word, asked, messages):
         """Scripts of tools count results; those without count calls."""
