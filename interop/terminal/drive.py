@@ -12,6 +12,9 @@ GANDER, CAPTURES, *ONLY = sys.argv[1:]
 
 
 def main():
+    unknown = set(ONLY) - set(steps.STEPS)
+    if unknown:
+        sys.exit(f"no such step: {', '.join(sorted(unknown))}; there are: {', '.join(steps.STEPS)}")
     port, requests = model.start()
     for name, step in steps.STEPS.items():
         if ONLY and name not in ONLY:

@@ -57,6 +57,8 @@ class Model(BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         messages = body.get("messages", [])
+        if self.headers["authorization"] == "Bearer wrong-key":
+            return self.reply(401, {"error": {"message": "Incorrect API key provided"}})
         with self.lock:
             self.requests.append(body)
         if not body.get("tools"):

@@ -264,6 +264,35 @@ def what_can_be_chosen(home, _):
 
 
 @step
+def setup_tests_a_key_and_keeps_it(home, _):
+    settings = home.root / ".config" / "gander" / "gander.toml"
+    text = settings.read_text().replace('[model]\ndefault = "mock/mock"\n', "").replace("key_variables = []", 'key_variables = ["MOCK_API_KEY"]')
+    settings.write_text(text)
+    one = home.terminal("one")
+    one.run("gander setup")
+    one.wait(r"Enter 1–\d+ or a name:")
+    one.type("mock")
+    one.wait(r"Paste your Mock API key")
+    one.type("wrong-key")
+    refused = one.ended(code=1)
+    one.keep("14-setup-refused")
+    assert "nothing was saved" in refused and "401" in refused and "wrong-key" not in refused, refused
+    one.run("gander setup mock")
+    one.wait(r"Paste your Mock API key")
+    one.type("right-key")
+    shown = one.ended()
+    one.keep("14-setup")
+    assert "mock/mock answers. It is the default from now on." in shown and "right-key" not in shown, shown
+    kept = home.root / "data" / "keys.json"
+    assert kept.stat().st_mode & 0o777 == 0o600, oct(kept.stat().st_mode)
+    done = home.gander_run("run", "hello")
+    assert done.returncode == 0 and "you said: hello" in done.stdout, done
+    assert re.search(r"\* +mock/mock", home.gander_run("models").stdout)
+    scripted = home.gander_run("setup")
+    assert scripted.returncode == 2 and "run it in a terminal" in scripted.stderr, scripted
+
+
+@step
 def colours_can_be_switched_off(home, _):
     one = home.terminal("one", environment={"NO_COLOR": "1"})
     one.run("gander run edit")

@@ -9,6 +9,7 @@ mod file;
 mod goose;
 mod live;
 mod load;
+mod provider_keys;
 mod proxy;
 mod sections;
 mod settings;
@@ -29,6 +30,7 @@ pub use agents::{RemoteAgent, RemoteKind, is_web_address};
 pub use default_file::default_settings_text;
 pub use live::LiveConfig;
 pub use load::{ConfigError, settings_file};
+pub use provider_keys::store_provider;
 pub use proxy::{ProxyError, ProxyFlags, proxied_goose, with_proxy_flags};
 pub use sections::{
     DaemonSection, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection, SandboxSection,

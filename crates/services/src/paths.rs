@@ -77,6 +77,11 @@ impl Paths {
         self.data.join("secrets.json")
     }
 
+    /// Keys of model providers that `gander setup` put away.
+    pub fn provider_keys(&self) -> PathBuf {
+        self.data.join("keys.json")
+    }
+
     /// Held by the one server of this directory.
     pub fn server_lock(&self) -> PathBuf {
         self.data.join("server.lock")

@@ -27,6 +27,7 @@ mod serve;
 mod server;
 mod session_id;
 mod sessions;
+mod setup;
 mod token;
 mod trust;
 mod watch;
@@ -148,6 +149,7 @@ fn dispatch(command: Command, context: Context, allocator: Allocator) -> anyhow:
         Command::Watch(options) => block_on(watch::run(context, options)),
         Command::Inspect(options) => block_on(inspect::run(context, options)),
         Command::Cancel(options) => block_on(cancel::run(context, options)),
+        Command::Setup(options) => block_on(setup::run(context, options)),
         Command::Models { json } => block_on(catalog::models(context, json)),
         Command::Modes { json } => block_on(catalog::modes(context, json)),
         Command::Agents { json } => block_on(catalog::agents(context, json)),
@@ -197,6 +199,7 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
         | Command::Watch(_)
         | Command::Inspect(_)
         | Command::Cancel(_)
+        | Command::Setup(_)
         | Command::Models { .. }
         | Command::Modes { .. }
         | Command::Agents { .. }

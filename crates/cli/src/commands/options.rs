@@ -20,6 +20,7 @@ use super::run::options::RunOptions;
 use super::schedule::ScheduleCommand;
 use super::server::ServerCommand;
 use super::sessions::SessionsCommand;
+use super::setup::SetupOptions;
 use super::watch::WatchOptions;
 
 const EXAMPLES: &str = "\
@@ -185,6 +186,8 @@ Below it stands what clients of each protocol are told because of it; nothing, i
     Inspect(InspectOptions),
     /// Stop a turn
     Cancel(CancelOptions),
+    /// Set up a model provider: choose it, paste its key, test it
+    Setup(SetupOptions),
     /// List the models that can be chosen
     Models {
         /// One JSON object per line

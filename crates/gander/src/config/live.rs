@@ -23,7 +23,7 @@ pub struct LiveConfig {
 type Subscriber = Arc<dyn Fn(&Arc<Config>) + Send + Sync>;
 
 struct LiveState {
-    seen: FileStamp,
+    seen: SettingsStamp,
     config: Arc<Config>,
     rules: Arc<[Rule]>,
     fault: Option<String>,
@@ -32,10 +32,13 @@ struct LiveState {
 /// Tells one version of a file from another. A file that is replaced has another number, one that is written another time.
 type FileStamp = Option<(SystemTime, u64, u64)>;
 
+/// The files that settings come from: the owner's own, and the one of `gander setup`.
+type SettingsStamp = [FileStamp; 2];
+
 impl LiveConfig {
     /// Settings that begin as these.
     pub fn new(config: Config) -> Arc<Self> {
-        let (seen, config) = (stamp(&config.file), Arc::new(config));
+        let (seen, config) = (settings_stamp(&config), Arc::new(config));
         let rules = config.sections.permissions.rules.clone().into();
         let state = LiveState { seen, config: Arc::clone(&config), rules, fault: None };
         Arc::new(Self { started: config, state: Mutex::new(state), on_change: Mutex::default() })
@@ -51,7 +54,7 @@ impl LiveConfig {
         self.on_change.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(told));
     }
 
-    /// The settings of now. Looks at the file: one call of the system, and only if that differs is it read.
+    /// The settings of now. Looks at the files: one call of the system each, and only if one differs are they read.
     pub fn current(&self) -> Arc<Config> {
         let (config, changed) = {
             let mut state = self.lock();
@@ -90,7 +93,7 @@ impl LiveConfig {
 
     /// Reads the file again if it is another. True if there are new settings.
     fn look(&self, state: &mut LiveState) -> bool {
-        let seen = stamp(&self.started.file);
+        let seen = settings_stamp(&self.started);
         if seen == state.seen {
             return false;
         }
@@ -122,6 +125,10 @@ impl fmt::Debug for LiveConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LiveConfig").field("file", &self.started.file).finish_non_exhaustive()
     }
+}
+
+fn settings_stamp(config: &Config) -> SettingsStamp {
+    [stamp(&config.file), stamp(&config.paths.provider_keys())]
 }
 
 fn stamp(path: &Path) -> FileStamp {

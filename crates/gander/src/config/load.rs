@@ -10,6 +10,7 @@ use gander_services::paths::{Paths, PathsError};
 use toml::{Table, Value};
 
 use super::file::{self, FileValue};
+use super::provider_keys::StoredProvider;
 use super::settings::{self, SETTINGS, Setting};
 use super::{Config, ConfigSource, Environment, Flags, Origin, Sections, goose};
 
@@ -79,6 +80,14 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
             settings::find_setting(key).expect("goose's variables name settings of the table: a test walks them");
         layers.set_from_text(setting, &text, Origin::Variable(variable.to_owned()))?;
     }
+    let (data, data_origin) = data_directory(flags, environment)?;
+    layers.origins.insert("data".to_owned(), data_origin);
+    let paths = Paths::new(data, environment.get("XDG_RUNTIME_DIR").map(Path::new));
+    let stored = StoredProvider::read(&paths);
+    if let Some(model) = &stored.model {
+        let origin = Origin::File { path: paths.provider_keys(), line: 1 };
+        layers.set_value("model.default", Value::String(model.clone()), origin)?;
+    }
     for FileValue { setting, value, line } in from_file.values {
         layers.set_value(setting, value, Origin::File { path: path.clone(), line })?;
     }
@@ -92,11 +101,10 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
         let setting = settings::find_setting(flag.key).expect("flags name settings of the table: a test walks them");
         layers.set_from_text(setting, &flag.text, Origin::Flag(flag.flag))?;
     }
-    let (data, data_origin) = data_directory(flags, environment)?;
-    layers.origins.insert("data".to_owned(), data_origin);
     let mut sections = layers.deserialize_sections().expect("each value was checked when it was put");
     sections.providers = from_file.providers;
     let keys = keys_from_environment(environment, &sections.providers).with_fallback(&from_file.keys);
+    let keys = keys.with_fallback(&stored.keys);
     Ok(Config {
         built_ins: from_file.extensions.iter().filter_map(|extension| extension.built_in_switch()).collect(),
         extensions: from_file.extensions.into_iter().filter_map(|extension| extension.spec(&keys)).collect(),
@@ -113,7 +121,7 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
         home: environment.get("HOME").map(PathBuf::from),
         browser: environment.browser(),
         helper: None,
-        paths: Paths::new(data, environment.get("XDG_RUNTIME_DIR").map(Path::new)),
+        paths,
         file: path,
         origins: layers.origins,
         warnings: unknown_variables(environment),

@@ -3,6 +3,7 @@
 use gander_domain::caller::Caller;
 use gander_domain::{ServiceError, SessionCatalog, SessionId};
 use gander_services::Services;
+use gander_services::models::Provider;
 use gander_services::sessions::{SessionError, SessionFilter};
 use gander_store::{PageKey, RunQuery, RunSort, RunState, SessionStatus, SessionSummary};
 use serde::Deserialize;
@@ -110,8 +111,21 @@ pub(super) async fn show_catalog(services: &Services, params: CatalogParams) -> 
         "modes": modes.collect::<Vec<_>>(),
         "agents": agents.collect::<Vec<_>>(),
         "models": models.collect::<Vec<_>>(),
+        "providers": services.models.providers().iter().map(provider_row).collect::<Vec<_>>(),
         "defaultModel": default.model,
         "defaultModelReason": default.reason,
+    })
+}
+
+/// A provider, and which variable holds its key. Never the key.
+fn provider_row(provider: &Provider) -> Value {
+    let keys = provider.variables.iter().filter(|variable| variable.secret).map(|variable| &variable.name);
+    json!({
+        "name": provider.name,
+        "title": provider.title,
+        "defaultModel": provider.default_model,
+        "configured": provider.configured,
+        "keyVariables": keys.collect::<Vec<_>>(),
     })
 }
 

@@ -1,0 +1,165 @@
+//! `gander setup`: from nothing to a model that answers. The key is tested with one request, then kept for its owner alone.
+
+use std::io;
+
+use anyhow::{Context as _, bail, ensure};
+use clap::Args;
+use gander::config::{Origin, store_provider};
+use gander_client::{AgentConnection, AgentEvent};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use serde_json::{Value, json};
+
+use super::client;
+use crate::commands::{Context, Exit, UsageError};
+use crate::output::{Output, Tone, clean};
+use crate::terminal::person::Person;
+use crate::terminal::table::print_table;
+
+/// What the model is asked.
+const TEST_PROMPT: &str = "Reply with the single word: ready";
+
+/// Options of `gander setup`.
+#[derive(Debug, Args)]
+pub(super) struct SetupOptions {
+    /// Provider, by name [default: ask]
+    provider: Option<String>,
+}
+
+pub(super) async fn run(context: Context, options: SetupOptions) -> anyhow::Result<Exit> {
+    let Some(mut person) = Person::at_terminal() else {
+        let message =
+            "setup asks questions: run it in a terminal, or put the key into the environment (docs/configuration.md)";
+        return Err(UsageError(message.to_owned()).into());
+    };
+    let catalog = super::catalog::fetch_catalog(&context).await?;
+    let providers: Vec<&Value> = catalog["providers"].as_array().into_iter().flatten().collect();
+    let provider = match &options.provider {
+        Some(name) => find_provider(&providers, name).with_context(|| format!("unknown provider: {name}"))?,
+        None => choose_provider(context.output, &mut person, &providers).await?,
+    };
+    let name = provider["name"].as_str().context("a provider without a name")?;
+    let model = provider["defaultModel"].as_str().map(|model| format!("{name}/{model}"));
+    let model =
+        model.with_context(|| format!("no default model is known, name one with `gander run --model {name}/…`"))?;
+    let key = match key_variable(provider) {
+        Some(variable) => {
+            Some((variable.to_owned(), ask_for_key(context.output, &mut person, provider, variable).await?))
+        }
+        None => None,
+    };
+    test_model(&context, &model, key.as_ref()).await?;
+    context.config.paths.create_folders()?;
+    store_provider(&context.config.paths, &model, key)?;
+    report_success(&context, &model);
+    Ok(Exit::Done)
+}
+
+fn report_success(context: &Context, model: &str) {
+    let output = context.output;
+    output.note(&output.error_style().paint(Tone::Good, &format!("{model} answers. It is the default from now on.")));
+    output.note(&format!("Saved in {} (mode 600).", context.config.paths.provider_keys().display()));
+    // Whatever is set elsewhere comes first: a person who just chose a model should not have to find that out.
+    match context.config.origin("model.default") {
+        Origin::Default => {}
+        Origin::File { path, .. } if path == context.config.paths.provider_keys() => {}
+        origin => output.note(&format!("But model.default is set by {origin}, which takes precedence.")),
+    }
+    output.note("Try it: gander run \"what is in this folder?\"");
+}
+
+async fn choose_provider<'a>(
+    output: Output,
+    person: &mut Person,
+    providers: &[&'a Value],
+) -> anyhow::Result<&'a Value> {
+    let row = |(provider, number): (&&Value, usize)| {
+        let state = if provider["configured"] == true { "ready" } else { "" };
+        let text = |name: &str| clean(provider[name].as_str().unwrap_or_default());
+        let key = key_variable(provider).unwrap_or("no key needed").to_owned();
+        vec![number.to_string(), text("title"), text("name"), key, state.to_owned()]
+    };
+    output.note("Which provider do you have a key for?\n");
+    let rows: Vec<Vec<String>> = providers.iter().zip(1..).map(row).collect();
+    print_table(output, &["", "PROVIDER", "NAME", "KEY", ""], &rows)?;
+    loop {
+        output.aside(&format!("\nEnter 1–{} or a name: ", providers.len()));
+        let Some(line) = person.line().await else { bail!("nothing was chosen") };
+        let number = line.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let chosen =
+            number.and_then(|index| providers.get(index).copied()).or_else(|| find_provider(providers, line.trim()));
+        if let Some(provider) = chosen {
+            return Ok(provider);
+        }
+    }
+}
+
+fn find_provider<'a>(providers: &[&'a Value], name: &str) -> Option<&'a Value> {
+    providers
+        .iter()
+        .copied()
+        .find(|provider| provider["name"].as_str().is_some_and(|known| known.eq_ignore_ascii_case(name)))
+}
+
+fn key_variable(provider: &Value) -> Option<&str> {
+    provider["keyVariables"][0].as_str()
+}
+
+async fn ask_for_key(output: Output, person: &mut Person, provider: &Value, variable: &str) -> anyhow::Result<String> {
+    let title = clean(provider["title"].as_str().unwrap_or_default());
+    output.aside(&format!("Paste your {title} API key ({variable}; it is not shown): "));
+    let hidden = HiddenInput::start();
+    let line = person.line().await;
+    drop(hidden);
+    output.note("");
+    let key = line.unwrap_or_default().trim().to_owned();
+    ensure!(!key.is_empty() && !key.chars().any(|c| c.is_control() || c.is_whitespace()), "that is no key");
+    Ok(key)
+}
+
+/// Asks the model once, in a session that is deleted afterwards.
+async fn test_model(context: &Context, model: &str, key: Option<&(String, String)>) -> anyhow::Result<()> {
+    context.output.note(&format!("Asking {model} …"));
+    let mut config = context.config.clone();
+    config.sections.model.default = Some(model.to_owned());
+    if let Some((variable, key)) = key {
+        config.keys.set_key(variable.clone(), key.clone());
+    }
+    let here = std::env::current_dir()?;
+    let mut connection = client::connect(&config, &here).await?;
+    let opened = connection.client.new_session(here.to_str().unwrap_or("/"));
+    let AgentEvent::Opened { session, .. } = connection.wait_for_answer(opened, |_| {}).await? else {
+        bail!("the server opened no session")
+    };
+    let asked = ask_model(&mut connection, &session).await;
+    connection.call_method("session/delete", &json!({ "sessionId": session })).await?;
+    asked.with_context(|| format!("{model} does not answer, nothing was saved"))
+}
+
+async fn ask_model(connection: &mut AgentConnection, session: &str) -> anyhow::Result<()> {
+    let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": TEST_PROMPT }] });
+    let result = connection.call_method("session/prompt", &params).await?;
+    ensure!(result["stopReason"] == "end_turn", "it stopped early: {}", result["stopReason"]);
+    Ok(())
+}
+
+/// What is typed is not shown for as long as this lives.
+struct HiddenInput(Option<Termios>);
+
+impl HiddenInput {
+    fn start() -> Self {
+        let before = tcgetattr(io::stdin()).ok();
+        if let Some(mut hidden) = before.clone() {
+            hidden.local_modes.remove(LocalModes::ECHO);
+            tcsetattr(io::stdin(), OptionalActions::Now, &hidden).ok();
+        }
+        Self(before)
+    }
+}
+
+impl Drop for HiddenInput {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            tcsetattr(io::stdin(), OptionalActions::Now, before).ok();
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What `gander setup` keeps: keys of model providers, and the model that was chosen. One file for its owner alone.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use gander_models::Keys;
+use gander_services::paths::Paths;
+use gander_services::vault::Vault;
+
+/// What setup kept. Settings, the environment and flags come before it.
+#[derive(Debug, Default)]
+pub(super) struct StoredProvider {
+    pub(super) keys: Keys,
+    pub(super) model: Option<String>,
+}
+
+impl StoredProvider {
+    /// A file that cannot be read counts as none: `gander setup` says what is wrong with it.
+    pub(super) fn read(paths: &Paths) -> Self {
+        let Ok(vault) = Vault::open(paths.provider_keys()) else { return Self::default() };
+        let mut keys = Keys::default();
+        for (name, value) in stored_keys(&vault) {
+            keys.set_key(name, value);
+        }
+        Self { keys, model: vault.get("model") }
+    }
+}
+
+/// Keeps the model as the default, and its provider's key under the name of its variable.
+pub fn store_provider(paths: &Paths, model: &str, key: Option<(String, String)>) -> io::Result<()> {
+    let vault = Vault::open(paths.provider_keys())?;
+    let mut keys = stored_keys(&vault);
+    keys.extend(key);
+    vault.put("keys", &keys)?;
+    vault.put("model", &model)
+}
+
+fn stored_keys(vault: &Vault) -> BTreeMap<String, String> {
+    vault.get("keys").unwrap_or_default()
+}
