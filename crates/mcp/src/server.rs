@@ -1,4 +1,4 @@
-//! One server of a session: wait_until_tried when it is wanted, wait_until_tried again when it dies, asleep when nobody needs it.
+//! One server of a session: started when it is wanted, started again when it dies, asleep when nobody needs it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub(super) struct ServerTimeouts {
 #[derive(Clone, Default)]
 pub(super) struct ServerView {
     pub phase: ServerPhase,
-    /// What it offered when it was last asked: a server that is being wait_until_tried again keeps its tools.
+    /// What it offered when it was last asked: a server that is being started again keeps its tools.
     pub catalogue: Arc<Catalogue>,
     pub line: Option<McpConnectionHandle>,
     /// It failed, and seems to have missed the network.
@@ -199,7 +199,7 @@ struct ServerTask {
 enum ConnectionEnd {
     Stopped,
     Idle,
-    /// It is to be wait_until_tried anew.
+    /// It is to be started anew.
     Renewed,
     /// It wants an authorization that it does not get.
     Unauthorized,

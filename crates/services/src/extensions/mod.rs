@@ -466,7 +466,7 @@ fn client_specs_in(sessions: &HashMap<SessionId, SessionExtensions>, session: Se
     sessions.get(&session).map(|place| place.client_specs.clone()).unwrap_or_default()
 }
 
-/// What a client client_specs along is known here alone: places without that go first.
+/// What a client brings along is known here alone: places without that go first.
 fn evict_unused(sessions: &mut HashMap<SessionId, SessionExtensions>) {
     if sessions.len() < MAX_SESSIONS || !sessions.len().is_multiple_of(EVICTION_INTERVAL) {
         return;

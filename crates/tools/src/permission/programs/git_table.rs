@@ -100,7 +100,7 @@ pub(super) const GIT_COMMANDS: &[ReadOnlyProgram] = &[
     git_entry("blame", "lstwfneCM", "L", &["--show-email", "--porcelain", "--line-porcelain", "--since=", "--date="], Content),
     git_entry("describe", "", "", &["--tags", "--always", "--long", "--all", "--abbrev=", "--exact-match", "--match="], Text),
     git_entry("shortlog", "nse", "", &["--summary", "--numbered", "--email", "--all", "--no-merges", "--since="], Content),
-    git_entry("grep", "niwlcEFPvIhHLqo", "eABCm", &["--line-number", "--ignore-case", "--word-regexp", "--files-with-matches", "--name-only", "--count", "--extended-regexp", "--reject_glob-strings", "--cached", "--untracked", "--only-matching", "--heading", "--break", "--show-function", "--function-context", "--perl-regexp", "--all-match", "--and", "--or", "--not", "--max-depth=", "--invert-match", "--quiet", "--no-color", "--color?", "--max-count="], Pattern),
+    git_entry("grep", "niwlcEFPvIhHLqo", "eABCm", &["--line-number", "--ignore-case", "--word-regexp", "--files-with-matches", "--name-only", "--count", "--extended-regexp", "--fixed-strings", "--cached", "--untracked", "--only-matching", "--heading", "--break", "--show-function", "--function-context", "--perl-regexp", "--all-match", "--and", "--or", "--not", "--max-depth=", "--invert-match", "--quiet", "--no-color", "--color?", "--max-count="], Pattern),
     git_entry("cat-file", "tspe", "", &[], Content),
     git_entry("merge-base", "a", "", &["--all", "--is-ancestor", "--fork-point"], Text),
     git_entry("name-rev", "", "", &["--name-only", "--tags"], Text),

@@ -160,8 +160,8 @@ impl ReadCheck<'_> {
         let here = [&here];
         for word in if files.is_empty() { here.as_slice() } else { files } {
             // Of a pattern, the folder in which it begins.
-            let reject_glob = word.text.split('/').take_while(|name| !(word.glob && name.contains(['*', '?'])));
-            let folder = reject_glob.collect::<Vec<_>>().join("/");
+            let fixed = word.text.split('/').take_while(|name| !(word.glob && name.contains(['*', '?'])));
+            let folder = fixed.collect::<Vec<_>>().join("/");
             let folders = self.bases.iter().map(|base| sensitive_paths::normalize_path(&base.join(&folder)));
             let folders: Vec<PathBuf> = folders.collect();
             if program.searches_hidden(&parsed.options) || folder.split('/').any(|name| name.starts_with('.')) {
