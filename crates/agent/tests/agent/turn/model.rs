@@ -64,14 +64,14 @@ fn a_failure_that_nobody_saw_is_tried_again() {
     script.feed(Input::ModelFailed(broken()));
     expect![[r#"
         > model failed: the connection broke
-        - noticed Warning: the connection broke
+        - noticed Warning: the connection broke (retrying in 1.0 s (attempt 2 of 3))
         wait 1s
         > waited
         call model
             user: hello
         > model: 2 events
         > model failed: the connection broke
-        - noticed Warning: the connection broke
+        - noticed Warning: the connection broke (retrying in 2.0 s (attempt 3 of 3))
         wait 2s
         > waited
         call model
@@ -94,7 +94,7 @@ fn a_failure_in_the_middle_closes_the_half_message_and_begins_another() {
         - deltas: Text Hel
         > model failed: nothing came
         - message done, interrupted:
-        - noticed Warning: nothing came
+        - noticed Warning: nothing came (retrying in 1.0 s (attempt 2 of 3))
         wait 1s
         > waited
         call model
@@ -119,7 +119,7 @@ fn a_long_pause_is_told_and_one_that_is_too_long_ends_the_run() {
     script.skip().feed(Input::ModelFailed(limited(30))).feed(Input::Waited).feed(Input::ModelFailed(limited(3_600)));
     expect![[r#"
         > model failed: slow down
-        - noticed Warning: slow down
+        - noticed Warning: slow down (retrying in 30.0 s (attempt 2 of 3))
         wait 30s
         > waited
         call model
@@ -163,7 +163,7 @@ fn refusals_end_the_run_and_call_no_tools() {
     script.skip().feed(Input::ModelFailed(ModelError::Refused("against the rules".into())));
     expect![[r#"
         > model failed: against the rules
-        - noticed Warning: the request was refused
+        - noticed Warning: the request was refused (against the rules)
         - ended completed Refusal
         end
     "#]]

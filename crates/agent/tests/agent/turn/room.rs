@@ -176,7 +176,7 @@ fn a_summary_that_fails_is_tried_again_and_then_done_without() {
         the first answer
 
         > model failed: the connection broke
-        - noticed Warning: the connection broke
+        - noticed Warning: the connection broke (retrying in 1.0 s (attempt 2 of 2))
         wait 1s
         > waited
         call model
@@ -189,7 +189,7 @@ fn a_summary_that_fails_is_tried_again_and_then_done_without() {
         the first answer
 
         > model failed: the connection broke
-        - noticed Warning: older messages could not be summarised
+        - noticed Warning: older messages could not be summarised (the connection broke)
         call model
             user: the first question
             agent: the first answer

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 use gander_agent::AgentSettings;
 use gander_agent::turn::{Effect, Input, PermissionEvaluator, ToolDecision, Turn, TurnSetup};
 use gander_domain::{
-    Answer, Choice, ChoiceKind, Context, Delta, DeltaKind, Entry, Event, IdGenerator, Message, MessageId, Outcome,
-    Part, Policy, Principal, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Report, Role, RunId, RunOrigin,
-    Seq, Settings, Timestamp, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolGate, ToolKind, ToolResult, ToolSpec,
+    Answer, Choice, ChoiceKind, Context, Delta, DeltaKind, Entry, Event, IdGenerator, Message, MessageId, Notice,
+    Outcome, Part, Policy, Principal, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Report, Role, RunId,
+    RunOrigin, Seq, Settings, Timestamp, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolGate, ToolKind, ToolResult,
+    ToolSpec,
 };
 use gander_models::{Finish, ModelEvent, ModelInfo, ModelStop, Request, Tokens};
 use serde_json::{Value, json};
@@ -306,7 +307,7 @@ fn input_line(input: &Input) -> String {
         Input::Held(question) => format!("held: {}", question.title),
         Input::Abandoned(question) => format!("abandoned {}", short(question.uuid())),
         Input::Tools(tools) => format!("{} tools", tools.len()),
-        Input::Noticed(notice) => format!("noticed: {}", notice.title),
+        Input::Noticed(notice) => format!("noticed: {}", notice_text(notice)),
         Input::Spent(usage) => format!("spent: {} {}", usage.input, usage.output),
         Input::Configured(settings) => format!("configured: {:?}", settings.policy),
         Input::Refitted { settings, tools, .. } => format!("refitted: {}, {} tools", settings.mode, tools.len()),
@@ -400,7 +401,7 @@ pub fn report_line(report: &Report) -> String {
         Report::Routed(route) => format!("- routed to {}", route.mode),
         Report::UsageAdded(usage) => format!("- used {} in, {} out", usage.input, usage.output),
         Report::Titled(title) => format!("- titled {title}"),
-        Report::Noticed(notice) => format!("- noticed {:?}: {}", notice.severity, notice.title),
+        Report::Noticed(notice) => format!("- noticed {:?}: {}", notice.severity, notice_text(notice)),
         Report::Compacted { replacement, .. } => {
             let lines: Vec<String> =
                 replacement.iter().map(|message| format!("\n    {}", message_line(message))).collect();
@@ -409,6 +410,11 @@ pub fn report_line(report: &Report) -> String {
         Report::Parked => "- parked".into(),
         Report::Ended(outcome) => format!("- ended {}", outcome_line(outcome)),
     }
+}
+
+fn notice_text(notice: &Notice) -> String {
+    let detail = notice.detail.iter().map(|detail| format!(" ({detail})"));
+    std::iter::once(notice.title.clone()).chain(detail).collect()
 }
 
 fn outcome_line(outcome: &Outcome) -> String {
