@@ -3,6 +3,9 @@
 //! A browser cannot send a token with a navigation, an `EventSource` or a WebSocket, and an address is kept in histories
 //! and logs. So an address carries a ticket, which is worth nothing once it was used or half a minute has passed. The
 //! cookie has no authority of its own: it names the token that made the ticket, and ends with it.
+//!
+//! Browsers send a cookie to every port of a host, so whatever listens on another port of this machine may see it. It
+//! counts only together with a page key, which the page keeps where pages of other ports cannot read it.
 
 use std::io;
 use std::path::PathBuf;
@@ -22,10 +25,10 @@ pub const TICKET_TTL: Duration = Duration::from_secs(30);
 pub const PHONE_TICKET_TTL: Duration = Duration::from_secs(5 * 60);
 /// How long a browser stays in without coming in anew.
 pub const COOKIE_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// Tickets that nobody used yet; the oldest makes room.
+/// Tickets of one token that nobody used yet; its oldest makes room. Nobody pushes out somebody else's.
 const MAX_TICKETS: usize = 64;
-/// Browsers that are in; the oldest makes room.
-const MAX_COOKIES: usize = 256;
+/// Browsers that are in with one token; its oldest makes room.
+const MAX_COOKIES: usize = 64;
 
 /// The browsers of a data directory. Tickets live in memory; cookies, as hashes, outlive the server.
 #[derive(Debug)]
@@ -53,10 +56,22 @@ struct Ticket {
 struct BrowserCookie {
     /// SHA-256 of the cookie, in hexadecimal digits.
     sha256: String,
+    /// The same of the page key. A cookie of a release that had none is over.
+    #[serde(default)]
+    page_key_sha256: String,
     /// The token that it stands for.
     token: TokenId,
     /// Seconds since 1970.
     expires: u64,
+}
+
+/// What a browser gets for a ticket.
+#[derive(Debug)]
+pub struct BrowserSecrets {
+    /// Sent by the browser with every request.
+    pub cookie: String,
+    /// Sent by the page itself, beside the cookie.
+    pub page_key: String,
 }
 
 /// A browser that showed a ticket or a cookie.
@@ -84,9 +99,7 @@ impl BrowserAccess {
         let ticket = random_secret("ticket_")?;
         let mut state = self.lock_state();
         state.tickets.retain(|ticket| ticket.until > now);
-        if state.tickets.len() >= MAX_TICKETS {
-            state.tickets.remove(0);
-        }
+        remove_oldest(&mut state.tickets, MAX_TICKETS, |ticket| ticket.token == token);
         state.tickets.push(Ticket { hash: digest(&ticket), token, until: now + ttl });
         Ok(ticket)
     }
@@ -97,31 +110,37 @@ impl BrowserAccess {
         // Compared as hashes: how far two of them agree says nothing about the ticket.
         let hash = digest(ticket);
         let found = state.tickets.iter().position(|ticket| ticket.hash == hash)?;
-        let Ticket { token, until, .. } = state.tickets.swap_remove(found);
+        let Ticket { token, until, .. } = state.tickets.remove(found);
         let identity = tokens.identity_of(&token).filter(|_| until > now)?;
         Some(BrowserCredential { identity, token, revoked: state.revoked.clone() })
     }
 
-    /// Makes a cookie that stands for this token.
-    pub fn issue_cookie(&self, token: TokenId, now: SystemTime) -> io::Result<String> {
-        let cookie = random_secret("browser_")?;
+    /// Makes a cookie and a page key that stand for this token.
+    pub fn issue_cookie(&self, token: TokenId, now: SystemTime) -> io::Result<BrowserSecrets> {
+        let secrets = BrowserSecrets { cookie: random_secret("browser_")?, page_key: random_secret("page_")? };
         let mut state = self.lock_state();
         let seconds = unix_seconds(now);
         let mut cookies: Vec<BrowserCookie> =
             state.cookies.iter().filter(|cookie| cookie.expires > seconds).cloned().collect();
-        if cookies.len() >= MAX_COOKIES {
-            cookies.remove(0);
-        }
+        remove_oldest(&mut cookies, MAX_COOKIES, |cookie| cookie.token == token);
         let expires = seconds + COOKIE_TTL.as_secs();
-        cookies.push(BrowserCookie { sha256: hex_text(&digest(&cookie)), token, expires });
+        let [sha256, page_key_sha256] = [&secrets.cookie, &secrets.page_key].map(|secret| hex_text(&digest(secret)));
+        cookies.push(BrowserCookie { sha256, page_key_sha256, token, expires });
         self.write_cookies(&mut state, cookies)?;
-        Ok(cookie)
+        Ok(secrets)
     }
 
-    /// Who a cookie stands for.
-    pub fn identify_cookie(&self, tokens: &Tokens, cookie: &str, now: SystemTime) -> Option<BrowserCredential> {
-        let (state, hash) = (self.lock_state(), hex_text(&digest(cookie)));
-        let found = state.cookies.iter().find(|known| known.sha256 == hash && known.expires > unix_seconds(now))?;
+    /// Who a cookie stands for, if the page that sends it has the key that came with it.
+    pub fn identify_cookie(
+        &self,
+        tokens: &Tokens,
+        secrets: &BrowserSecrets,
+        now: SystemTime,
+    ) -> Option<BrowserCredential> {
+        let state = self.lock_state();
+        let [hash, page_key_hash] = [&secrets.cookie, &secrets.page_key].map(|secret| hex_text(&digest(secret)));
+        let is_good = |known: &&BrowserCookie| known.sha256 == hash && known.expires > unix_seconds(now);
+        let found = state.cookies.iter().find(is_good).filter(|known| known.page_key_sha256 == page_key_hash)?;
         let identity = tokens.identity_of(&found.token)?;
         Some(BrowserCredential { identity, token: found.token.clone(), revoked: state.revoked.clone() })
     }
@@ -153,6 +172,15 @@ impl BrowserAccess {
 
     fn lock_state(&self) -> MutexGuard<'_, AccessState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes room for one more of those that count.
+fn remove_oldest<T>(all: &mut Vec<T>, most: usize, counts: impl Fn(&T) -> bool) {
+    if all.iter().filter(|each| counts(each)).count() >= most
+        && let Some(oldest) = all.iter().position(counts)
+    {
+        all.remove(oldest);
     }
 }
 
@@ -198,13 +226,48 @@ mod tests {
         let token = add_token(&paths, "phone", &[Scope::Prompt], None).unwrap();
         let id = tokens.id_of(token.expose_secret()).unwrap();
         let cookie = browsers.issue_cookie(id, now).unwrap();
-        assert!(!std::fs::read_to_string(paths.browsers_file()).unwrap().contains(&cookie));
+        let stored = std::fs::read_to_string(paths.browsers_file()).unwrap();
+        assert!(!stored.contains(&cookie.cookie) && !stored.contains(&cookie.page_key));
         let later = BrowserAccess::open(&paths);
         let credential = later.identify_cookie(&tokens, &cookie, now).unwrap();
         assert_eq!(credential.identity.scopes, [Scope::Read, Scope::Prompt].into());
         assert!(later.identify_cookie(&tokens, &cookie, now + COOKIE_TTL).is_none(), "it is over");
         revoke_token(&paths, "phone").unwrap();
         assert!(later.identify_cookie(&tokens, &cookie, now).is_none(), "its token is gone");
+    }
+
+    #[test]
+    fn a_cookie_without_its_page_key_is_worth_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let (paths, tokens) = opened(&root);
+        let (browsers, now) = (BrowserAccess::open(&paths), SystemTime::now());
+        let [first, second] = [(); 2].map(|()| browsers.issue_cookie(tokens.owner_id(), now).unwrap());
+        for page_key in ["", &second.page_key, &first.cookie] {
+            let stolen = BrowserSecrets { cookie: first.cookie.clone(), page_key: page_key.to_owned() };
+            assert!(browsers.identify_cookie(&tokens, &stolen, now).is_none(), "{page_key}");
+        }
+        assert!(browsers.identify_cookie(&tokens, &first, now).is_some());
+    }
+
+    #[test]
+    fn a_token_pushes_out_only_its_own_tickets_and_cookies() {
+        let root = tempfile::tempdir().unwrap();
+        let (paths, tokens) = opened(&root);
+        let (browsers, now, instant) = (BrowserAccess::open(&paths), SystemTime::now(), Instant::now());
+        let token = add_token(&paths, "guest", &[Scope::Read], None).unwrap();
+        let guest = tokens.id_of(token.expose_secret()).unwrap();
+        let (cookie, ticket) = (
+            browsers.issue_cookie(tokens.owner_id(), now).unwrap(),
+            browsers.issue_ticket(tokens.owner_id(), instant, TICKET_TTL).unwrap(),
+        );
+        let first = browsers.issue_cookie(guest.clone(), now).unwrap();
+        for _ in 0..MAX_COOKIES {
+            browsers.issue_cookie(guest.clone(), now).unwrap();
+            browsers.issue_ticket(guest.clone(), instant, TICKET_TTL).unwrap();
+        }
+        assert!(browsers.identify_cookie(&tokens, &first, now).is_none(), "the guest's oldest made room");
+        assert!(browsers.identify_cookie(&tokens, &cookie, now).is_some());
+        assert!(browsers.redeem_ticket(&tokens, &ticket, instant).is_some());
     }
 
     #[test]
@@ -221,7 +284,7 @@ mod tests {
         assert!(browsers.redeem_ticket(&tokens, &ticket, instant).is_none());
         let next = browsers.issue_cookie(tokens.owner_id(), now).unwrap();
         assert!(!browsers.identify_cookie(&tokens, &next, now).unwrap().revoked.is_cancelled());
-        browsers.revoke_cookie(&next).unwrap();
+        browsers.revoke_cookie(&next.cookie).unwrap();
         assert!(BrowserAccess::open(&paths).identify_cookie(&tokens, &next, now).is_none());
     }
 }

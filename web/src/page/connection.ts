@@ -1,5 +1,6 @@
 // The page's connection: ACP over one WebSocket, made again whenever it is lost.
 
+import { pageKeyHeaders, pageKeySubprotocols } from './login';
 import { type Handlers, type Message, RpcPeer } from '../chat';
 
 export type ConnectionState = 'connecting' | 'online' | 'offline' | 'locked';
@@ -33,7 +34,7 @@ export class ServerConnection {
   open(): void {
     // Later attempts leave the page as lost as it is: it is back when everything was read again.
     if (!this.#socket) this.events.state('connecting');
-    const socket = new WebSocket(this.address);
+    const socket = new WebSocket(this.address, pageKeySubprotocols());
     const peer = new RpcPeer((message) => socket.send(JSON.stringify(message)), this.events);
     this.#socket = socket;
     socket.onopen = () => void this.#greet(peer).catch(() => socket.close());
@@ -76,7 +77,7 @@ export class ServerConnection {
 
   async #lost(): Promise<void> {
     // A WebSocket does not say why it was refused: an ordinary request does.
-    const status = await fetch(new URL('gander/status', location.href), { cache: 'no-store' }).then((answer) => answer.status, () => 0);
+    const status = await fetch(new URL('gander/status', location.href), { cache: 'no-store', headers: pageKeyHeaders() }).then((answer) => answer.status, () => 0);
     this.events.state(status === 401 ? 'locked' : 'offline');
     this.#timer = setTimeout(() => this.retryNow(), this.#wait);
     this.#wait = Math.min(this.#wait * 2, MAX_WAIT);

@@ -49,18 +49,37 @@ async fn request(
     }
 }
 
-/// Trades a ticket for a cookie, as the page does.
-async fn sign_in(address: SocketAddr, ticket: &str) -> Result<String, u16> {
-    let (own, body) = (format!("http://{address}"), json!({ "ticket": ticket }));
-    let answer = request(address, Method::POST, "/gander/login", &[("origin", &own)], Some(body)).await;
-    match answer.status().as_u16() {
-        204 => Ok(answer.headers()["set-cookie"].to_str().unwrap().to_owned()),
-        status => Err(status),
+/// What a browser has after it signed in.
+#[derive(Debug, PartialEq)]
+struct SignedIn {
+    /// As it was set, with its attributes.
+    cookie: String,
+    page_key: String,
+}
+
+impl SignedIn {
+    fn pair(&self) -> &str {
+        self.cookie.split(';').next().unwrap()
+    }
+
+    /// What a page sends beside its origin.
+    fn headers(&self) -> [(&str, &str); 2] {
+        [("cookie", self.pair()), ("x-gander-page-key", &self.page_key)]
     }
 }
 
-fn pair(cookie: &str) -> &str {
-    cookie.split(';').next().unwrap()
+/// Trades a ticket for a cookie and a page key, as the page does.
+async fn sign_in(address: SocketAddr, ticket: &str) -> Result<SignedIn, u16> {
+    let (own, body) = (format!("http://{address}"), json!({ "ticket": ticket }));
+    let answer = request(address, Method::POST, "/gander/login", &[("origin", &own)], Some(body)).await;
+    match answer.status().as_u16() {
+        200 => {
+            let cookie = answer.headers()["set-cookie"].to_str().unwrap().to_owned();
+            let body: Value = answer.json().await.unwrap();
+            Ok(SignedIn { cookie, page_key: body["pageKey"].as_str().unwrap().to_owned() })
+        }
+        status => Err(status),
+    }
 }
 
 /// Opens a WebSocket as a page does, which can set no headers but these.
@@ -138,13 +157,13 @@ async fn a_ticket_lets_a_browser_in_once_and_its_cookie_counts_for_the_page_alon
     assert_eq!(base, format!("http://{address}"));
     let token = test_directory.ok(&["token"]).trim().to_owned();
     assert!(!ticket.contains(&token[7..]) && ticket.len() > 40);
-    let cookie = sign_in(address, &ticket).await.unwrap();
+    let signed_in = sign_in(address, &ticket).await.unwrap();
     for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
-        assert!(cookie.contains(part), "{cookie}");
+        assert!(signed_in.cookie.contains(part), "{}", signed_in.cookie);
     }
     assert_eq!(sign_in(address, &ticket).await, Err(401), "a ticket is good once");
     let status = async |headers: &[(&str, &str)]| {
-        let all = [&[("cookie", pair(&cookie))], headers].concat();
+        let all = [&signed_in.headers(), headers].concat();
         request(address, Method::GET, "/gander/status", &all, None).await.status().as_u16()
     };
     assert_eq!(status(&[("sec-fetch-site", "same-origin")]).await, 200);
@@ -153,13 +172,20 @@ async fn a_ticket_lets_a_browser_in_once_and_its_cookie_counts_for_the_page_alon
     assert_eq!(status(&[("sec-fetch-site", "same-site")]).await, 401, "a page on another port");
     assert_eq!(status(&[("sec-fetch-site", "cross-site")]).await, 401);
     assert_eq!(status(&[("sec-fetch-site", "none")]).await, 401, "a link that was clicked");
-    let (mut stream, _) = socket(address, "", &[("cookie", pair(&cookie))]).await.unwrap();
+    let taken = [("cookie", signed_in.pair()), ("sec-fetch-site", "same-origin")];
+    let stolen = request(address, Method::GET, "/gander/status", &taken, None).await.status();
+    assert_eq!(stolen, 401, "a program on another port of this host, which sees the cookie but not the page's key");
+    assert_eq!(socket(address, "", &taken).await.err(), Some(401));
+    let offered = format!("acp, gander.page.{}", signed_in.page_key);
+    let own = [("cookie", signed_in.pair()), ("sec-websocket-protocol", offered.as_str())];
+    let (mut stream, chosen) = socket(address, "", &own).await.unwrap();
+    assert_eq!(chosen.as_deref(), Some("acp"));
     assert_eq!(test_directory.ok(&["open", "--revoke"]).trim(), "signed out: 1 browser");
     assert_eq!(status(&[("sec-fetch-site", "same-origin")]).await, 401);
     let end = async { while let Some(Ok(_)) = stream.next().await {} };
     tokio::time::timeout(PATIENCE, end).await.expect("what the browser had open ends");
     let next = sign_in(address, &link(&test_directory).1).await.unwrap();
-    let own = [("cookie", pair(&next)), ("origin", base.as_str())];
+    let own = [&next.headers()[..], &[("origin", base.as_str())]].concat();
     assert_eq!(request(address, Method::DELETE, "/gander/login", &own, None).await.status(), 204);
     assert_eq!(request(address, Method::GET, "/gander/status", &own, None).await.status(), 401, "it signed out");
     serve.terminate();
@@ -179,9 +205,9 @@ async fn a_cookie_has_the_scopes_of_the_token_behind_its_ticket_and_outlives_the
     assert_eq!(made["expiresInSeconds"], 30);
     let ticket = made["ticket"].as_str().unwrap();
     assert_eq!(made["url"], format!("http://{address}/#ticket={ticket}"));
-    let cookie = sign_in(address, ticket).await.unwrap();
+    let signed_in = sign_in(address, ticket).await.unwrap();
     let own = format!("http://{address}");
-    let headers = [("cookie", pair(&cookie)), ("origin", own.as_str())];
+    let headers = [&signed_in.headers()[..], &[("origin", own.as_str())]].concat();
     let status: Value = request(address, Method::GET, "/gander/status", &headers, None).await.json().await.unwrap();
     assert_eq!((&status["principal"], &status["scopes"]), (&json!("phone"), &json!(["read", "prompt"])));
     let phone = [("authorization", bearer.as_str())];

@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::StreamExt as _;
-use gander_services::browser_access::{BrowserCredential, COOKIE_TTL, PHONE_TICKET_TTL, TICKET_TTL};
+use gander_services::browser_access::{BrowserCredential, BrowserSecrets, COOKIE_TTL, PHONE_TICKET_TTL, TICKET_TTL};
 use gander_services::token::TokenId;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -22,11 +22,16 @@ use super::connection_addresses::ConnectionAddresses;
 use super::error::problem;
 use super::guard::request_token;
 use super::origin_check::{request_authority, request_base_url};
+use super::peer_user::is_from_another_user;
 use super::state::HttpState;
 use super::websocket_upgrade::{header_contains_token, wants_websocket};
 
 /// A WebSocket of a page cannot have headers; a ticket may stand among its subprotocols, behind this.
 const TICKET_SUBPROTOCOL: &str = "gander.ticket.";
+/// Where a page puts its key into a WebSocket, likewise.
+const PAGE_KEY_SUBPROTOCOL: &str = "gander.page.";
+/// Where it puts it into any other request.
+const PAGE_KEY_HEADER: HeaderName = HeaderName::from_static("x-gander-page-key");
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Cancelled when whatever a browser's credential opened has to end.
@@ -35,13 +40,23 @@ pub(crate) struct Revoked(pub(crate) CancellationToken);
 
 /// The browser that makes a request: by a ticket where nothing else can be sent, else by its cookie.
 pub(crate) fn browser_credential(state: &HttpState, request: &Request) -> Option<BrowserCredential> {
+    if is_from_another_user(&ConnectionAddresses::of_request(request)) {
+        return None;
+    }
     if let Some(ticket) = presented_ticket(request) {
         return state.browsers.redeem_ticket(&state.tokens, &ticket, Instant::now());
     }
     let headers = request.headers();
     let cookie = request_cookie(headers, &cookie_name(&ConnectionAddresses::of_request(request)))?;
+    let page_key = presented_page_key(headers)?.to_owned();
     let own = is_same_origin(headers, request_authority(request.uri(), headers).as_deref());
-    own.then(|| state.browsers.identify_cookie(&state.tokens, &cookie, SystemTime::now())).flatten()
+    let secrets = BrowserSecrets { cookie, page_key };
+    own.then(|| state.browsers.identify_cookie(&state.tokens, &secrets, SystemTime::now())).flatten()
+}
+
+fn presented_page_key(headers: &HeaderMap) -> Option<&str> {
+    let in_header = headers.get(PAGE_KEY_HEADER).and_then(|key| key.to_str().ok());
+    in_header.or_else(|| subprotocols(headers).find_map(|name| name.strip_prefix(PAGE_KEY_SUBPROTOCOL)))
 }
 
 /// True if a page of this very server makes the request. Browsers say so themselves, and pages cannot change what they say:
@@ -69,12 +84,13 @@ fn presented_ticket(request: &Request) -> Option<String> {
 }
 
 /// The subprotocol to agree on: a browser that offered some fails if none is chosen. A ticket is chosen only if it is
-/// the only one offered; it is used up by then.
+/// the only one offered; it is used up by then. A page key is never sent back: pages offer `acp` beside it.
 pub(crate) fn chosen_subprotocol(headers: &HeaderMap) -> Option<HeaderValue> {
     let is_ticket = |name: &&str| name.starts_with(TICKET_SUBPROTOCOL);
+    let is_secret = |name: &&str| is_ticket(name) || name.starts_with(PAGE_KEY_SUBPROTOCOL);
     let acp = subprotocols(headers).find(|name| *name == "acp");
     let ticket = subprotocols(headers).find(is_ticket);
-    let beside_ticket = ticket.and_then(|_| subprotocols(headers).find(|name| !is_ticket(name)));
+    let beside_ticket = ticket.and_then(|_| subprotocols(headers).find(|name| !is_secret(name)));
     acp.or(beside_ticket).or(ticket).and_then(|name| HeaderValue::from_str(name).ok())
 }
 
@@ -156,7 +172,7 @@ struct Login {
     ticket: String,
 }
 
-/// `POST /gander/login`: a cookie for a ticket.
+/// `POST /gander/login`: a cookie and a page key for a ticket.
 pub(crate) async fn log_in(State(state): State<Arc<HttpState>>, parts: Parts, body: Bytes) -> Response {
     let request = Request::from_parts(parts, Body::empty());
     let addresses = ConnectionAddresses::of_request(&request);
@@ -166,6 +182,10 @@ pub(crate) async fn log_in(State(state): State<Arc<HttpState>>, parts: Parts, bo
             "wrong_origin",
             "only a page of this server trades a ticket for a cookie",
         );
+    }
+    if is_from_another_user(&addresses) {
+        let message = "this link belongs to another user of this machine";
+        return problem(StatusCode::FORBIDDEN, "wrong_user", message);
     }
     let Ok(Login { ticket }) = serde_json::from_slice(&body) else {
         return problem(StatusCode::BAD_REQUEST, "bad_request", "the body must be {\"ticket\": \"…\"}");
@@ -181,7 +201,10 @@ pub(crate) async fn log_in(State(state): State<Arc<HttpState>>, parts: Parts, bo
         };
     };
     match state.browsers.issue_cookie(credential.token, SystemTime::now()) {
-        Ok(cookie) => cookie_response(&addresses, &cookie, COOKIE_TTL.as_secs()),
+        Ok(secrets) => {
+            let headers = cookie_headers(&addresses, &secrets.cookie, COOKIE_TTL.as_secs());
+            (headers, Json(json!({ "pageKey": secrets.page_key }))).into_response()
+        }
         Err(error) => unavailable(&error),
     }
 }
@@ -195,15 +218,14 @@ pub(crate) async fn log_out(State(state): State<Arc<HttpState>>, request: Reques
     {
         return unavailable(&error);
     }
-    cookie_response(&addresses, "", 0)
+    (StatusCode::NO_CONTENT, cookie_headers(&addresses, "", 0)).into_response()
 }
 
-fn cookie_response(addresses: &ConnectionAddresses, value: &str, seconds: u64) -> Response {
+fn cookie_headers(addresses: &ConnectionAddresses, value: &str, seconds: u64) -> [(HeaderName, String); 2] {
     let secure = if addresses.encrypted { "; Secure" } else { "" };
     let name = cookie_name(addresses);
     let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
-    let headers = [(header::SET_COOKIE, cookie), (header::CACHE_CONTROL, "no-store".to_owned())];
-    (StatusCode::NO_CONTENT, headers).into_response()
+    [(header::SET_COOKIE, cookie), (header::CACHE_CONTROL, "no-store".to_owned())]
 }
 
 /// Browsers send a cookie to every port of a host: with the port in its name two servers do not overwrite each other's.
@@ -264,6 +286,8 @@ mod tests {
         assert_eq!(chosen("acp, gander.ticket.x").as_deref(), Some("acp"));
         assert_eq!(chosen("gander.ticket.x, mine").as_deref(), Some("mine"));
         assert_eq!(chosen("gander.ticket.x").as_deref(), Some("gander.ticket.x"));
+        assert_eq!(chosen("acp, gander.page.x").as_deref(), Some("acp"));
+        assert_eq!(chosen("gander.page.x"), None);
         assert_eq!(chosen("mine"), None);
         assert_eq!(chosen_subprotocol(&HeaderMap::new()), None);
     }

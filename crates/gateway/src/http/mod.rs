@@ -15,6 +15,7 @@ pub(crate) mod origin_check;
 pub(crate) mod paced_body;
 pub(crate) mod page;
 pub(crate) mod panics;
+mod peer_user;
 pub(crate) mod protocol;
 pub(crate) mod rate_limit;
 pub(crate) mod rejection;

@@ -4,6 +4,11 @@
 const $ = (id) => document.getElementById(id);
 const state = { socket: null, calls: new Map(), next: 1, session: null, cwd: null, running: new Set(), tools: new Map(), last: null, pause: 500 };
 
+// What came with the cookie and makes it count. Programs on other ports of this host see the cookie, but not this.
+const PAGE_KEY = "gander.pageKey";
+const pageKey = () => localStorage.getItem(PAGE_KEY) ?? "";
+const keyHeaders = () => ({ "x-gander-page-key": pageKey() });
+
 function show(text) { $("state").textContent = text; }
 
 // The ticket stands behind the #, which browsers send to nobody. It is taken out of the history at once.
@@ -13,14 +18,17 @@ async function signIn() {
   history.replaceState(null, "", location.pathname);
   const body = JSON.stringify({ ticket });
   const answer = await fetch("/gander/login", { method: "POST", headers: { "content-type": "application/json" }, body });
-  if (answer.ok) return null;
+  if (answer.ok) {
+    localStorage.setItem(PAGE_KEY, (await answer.json()).pageKey);
+    return null;
+  }
   const refusal = await answer.json().catch(() => null);
   return refusal?.error?.message ?? `sign-in failed: HTTP ${answer.status}`;
 }
 
 async function start() {
   const problem = await signIn().catch((error) => String(error));
-  const status = await fetch("/gander/status").catch(() => null);
+  const status = await fetch("/gander/status", { headers: keyHeaders() }).catch(() => null);
   if (!status) return retry("The server does not answer.");
   if (status.status === 401) {
     $("login").hidden = false;
@@ -39,7 +47,7 @@ function retry(text) {
 }
 
 function connect() {
-  const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/acp`);
+  const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/acp`, ["acp", `gander.page.${pageKey() || "none"}`]);
   state.socket = socket;
   state.calls.clear();
   socket.onopen = () => opened().catch((error) => show(error.message));
