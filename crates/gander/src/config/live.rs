@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use gander_tools::permission::Rule;
 use serde_json::Value;
@@ -11,12 +11,21 @@ use serde_json::Value;
 use super::settings::SETTINGS;
 use super::{Config, TakesEffect};
 
-/// Settings that follow their file. One that cannot be read or is wrong changes nothing: what was good stays.
+/// A file that was written less than this long ago may still be being written.
+const SETTLE: Duration = Duration::from_millis(50);
+
+/// How often a file that keeps changing is waited for before it is left for the next look.
+const MAX_WAITS: usize = 4;
+
+/// Settings that follow their file. One that cannot be read or is wrong changes nothing: what was good stays. Nor does one
+/// that is gone or empty: editors replace and truncate files while they save, and rules that deny must not go with that.
 pub struct LiveConfig {
     /// What the process was started with.
     started: Arc<Config>,
     state: Mutex<LiveState>,
     on_change: Mutex<Vec<Subscriber>>,
+    /// Held while subscribers are told, so that what they are told last is what is true last.
+    telling: Mutex<()>,
 }
 
 /// Told of new settings.
@@ -27,6 +36,8 @@ struct LiveState {
     config: Arc<Config>,
     rules: Arc<[Rule]>,
     fault: Option<String>,
+    /// Whether there ever was a file that said something.
+    had_file: bool,
 }
 
 /// Tells one version of a file from another. A file that is replaced has another number, one that is written another time.
@@ -40,8 +51,13 @@ impl LiveConfig {
     pub fn new(config: Config) -> Arc<Self> {
         let (seen, config) = (settings_stamp(&config), Arc::new(config));
         let rules = config.sections.permissions.rules.clone().into();
-        let state = LiveState { seen, config: Arc::clone(&config), rules, fault: None };
-        Arc::new(Self { started: config, state: Mutex::new(state), on_change: Mutex::default() })
+        let state = LiveState { seen, config: Arc::clone(&config), rules, fault: None, had_file: has_text(seen[0]) };
+        Arc::new(Self {
+            started: config,
+            state: Mutex::new(state),
+            on_change: Mutex::default(),
+            telling: Mutex::default(),
+        })
     }
 
     /// What the process was started with: settings that take effect at a restart are these.
@@ -62,11 +78,24 @@ impl LiveConfig {
             (Arc::clone(&state.config), changed)
         };
         if changed {
-            // Without the lock: whoever is told may ask for settings itself.
-            let told = self.on_change.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            told.iter().for_each(|told| told(&config));
+            self.tell_subscribers();
         }
         config
+    }
+
+    /// Without the lock of the state: whoever is told may ask for settings itself. Whoever finds somebody telling leaves it
+    /// to them, since they look for newer settings when they are done.
+    fn tell_subscribers(&self) {
+        loop {
+            let Ok(telling) = self.telling.try_lock() else { return };
+            let config = Arc::clone(&self.lock().config);
+            let told = self.on_change.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            told.iter().for_each(|told| told(&config));
+            drop(telling);
+            if Arc::ptr_eq(&config, &self.lock().config) {
+                return;
+            }
+        }
     }
 
     /// The owner's rules of now.
@@ -97,7 +126,16 @@ impl LiveConfig {
         if seen == state.seen {
             return false;
         }
+        let Some(seen) = settled_stamp(&self.started, seen) else { return false };
+        let had_file = state.had_file;
+        state.had_file |= has_text(seen[0]);
         state.seen = seen;
+        if had_file && !has_text(seen[0]) {
+            let file = self.started.file.display();
+            tracing::error!(%file, "the settings file is gone or empty: what it said before stays until a restart");
+            state.fault = Some(format!("the settings file is gone or empty, what it said before stays active: {file}"));
+            return false;
+        }
         let source = &self.started.source;
         match Config::load(&source.flags, &source.environment) {
             Ok(read) => {
@@ -129,6 +167,24 @@ impl fmt::Debug for LiveConfig {
 
 fn settings_stamp(config: &Config) -> SettingsStamp {
     [stamp(&config.file), stamp(&config.paths.provider_keys())]
+}
+
+/// Waits until nobody writes any more. `None` if that takes too long: the next look tries again.
+fn settled_stamp(config: &Config, mut seen: SettingsStamp) -> Option<SettingsStamp> {
+    for _ in 0..MAX_WAITS {
+        let written = seen.iter().flatten().map(|(written, ..)| *written).max();
+        let age = written.and_then(|written| written.elapsed().ok());
+        match age.and_then(|age| SETTLE.checked_sub(age)) {
+            Some(rest) => std::thread::sleep(rest),
+            None => return Some(seen),
+        }
+        seen = settings_stamp(config);
+    }
+    None
+}
+
+fn has_text(stamp: FileStamp) -> bool {
+    stamp.is_some_and(|(_, length, _)| length > 0)
 }
 
 fn stamp(path: &Path) -> FileStamp {
@@ -165,7 +221,28 @@ mod tests {
         assert_eq!(active["agent"]["max_turns"], 8);
         assert_eq!(active["server"]["listen"], "127.0.0.1:4747", "an address is taken at a start");
         assert_eq!(*told.lock().unwrap(), [8]);
+    }
+
+    #[test]
+    fn a_file_that_is_gone_or_empty_for_a_moment_takes_no_rule_with_it() {
+        let root = tempfile::tempdir().unwrap();
+        // The file of nobody's choice: one that is missing at a start says nothing.
+        let home = root.path().to_str().unwrap().to_owned();
+        let environment = Environment::from_pairs([("HOME".to_owned(), home)]);
+        let file = root.path().join(".config/gander/gander.toml");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let deny = "[permissions]\nrules = [{ tool = \"shell\", action = \"deny\" }]\n";
+        std::fs::write(&file, deny).unwrap();
+        let live = LiveConfig::new(Config::load(&Flags::default(), &environment).unwrap());
+        assert_eq!(live.rules().len(), 1);
         std::fs::remove_file(&file).unwrap();
-        assert_eq!(live.fault(), Some(format!("no such settings file: {}", file.display())));
+        assert_eq!(live.rules().len(), 1, "an editor renamed it away");
+        assert!(live.fault().unwrap().contains("is gone or empty"));
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(live.rules().len(), 1, "an editor truncated it");
+        std::fs::write(&file, format!("{deny}# saved\n")).unwrap();
+        assert_eq!((live.rules().len(), live.fault()), (1, None));
+        std::fs::write(&file, "# no rules any more\n").unwrap();
+        assert_eq!((live.rules().len(), live.fault()), (0, None), "who takes the rules out, takes them out");
     }
 }
