@@ -165,7 +165,7 @@ impl App {
         let push = PushNotifications::load(services.hub.clone(), config.sections.a2a.push_allow.clone(), vault).await?;
         let signer = CardSigner::load(&config.sections.a2a, config.paths.data_directory())?.map(Arc::new);
         let (clock, controls) = (CancellationToken::new(), Mutex::new(Some(controls)));
-        follow_settings(&live, &models, &services.extensions);
+        follow_settings(&live, &models, &services);
         let app = Self { live, store, services, models, push, signer, clock, controls };
         app.spawn_background_tasks();
         Ok(Arc::new(app))

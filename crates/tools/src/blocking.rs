@@ -9,7 +9,7 @@ use super::ToolError;
 /// Pieces of work at once: the runtime has hundreds of such threads, the machine far fewer processors.
 const MAX_AT_ONCE: usize = 4;
 
-/// Threads for such work, shared by all tools of a toolbox. Cheap to clone.
+/// Threads for such work, shared by all tools of a server. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct BlockingPool(Arc<Semaphore>);
 

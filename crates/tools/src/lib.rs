@@ -40,4 +40,4 @@ pub use redact::Redactor;
 pub use tool::{ListedTool, ProtectedChanges, Tool, ToolContext, ToolError, ToolPreview};
 pub use tool_effect::ToolEffect;
 pub use tool_event::ToolEvent;
-pub use toolbox::{ToolEnv, Toolbox};
+pub use toolbox::{SharedToolState, ToolEnv, Toolbox};

@@ -37,8 +37,23 @@ pub struct ToolEnv {
     pub sandbox: Sandbox,
     /// Whether commands find the network without asking for it.
     pub network: Network,
-    /// Keeps files that make something run as they are.
-    pub protected: ProtectedFiles,
+    /// What the tools of every session share.
+    pub shared: SharedToolState,
+}
+
+/// What the tools of all sessions of a server share, whichever settings they were made with. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct SharedToolState {
+    protected: ProtectedFiles,
+    write_lock: builtin::change::WriteLock,
+    blocking: blocking::BlockingPool,
+}
+
+impl SharedToolState {
+    /// With what keeps files that make something run as they are.
+    pub fn new(protected: ProtectedFiles) -> Self {
+        Self { protected, ..Self::default() }
+    }
 }
 
 impl Toolbox {
@@ -49,7 +64,8 @@ impl Toolbox {
 
     /// The same, told about the environment, reachable peers and known secrets.
     pub fn with_env(limits: Limits, env: ToolEnv) -> Self {
-        let ToolEnv { environment, guard, redactor, sandbox, network, protected } = env;
+        let ToolEnv { environment, guard, redactor, sandbox, network, shared } = env;
+        let SharedToolState { protected, write_lock: lock, blocking } = shared;
         let shell = builtin::shell::Shell {
             limits,
             environment,
@@ -57,7 +73,6 @@ impl Toolbox {
             sandbox: sandbox.clone(),
             network,
         };
-        let (blocking, lock) = (blocking::BlockingPool::default(), builtin::change::WriteLock::default());
         let tools: Vec<Box<dyn Tool>> = vec![
             Box::new(builtin::read::Read { limits }),
             Box::new(builtin::write::Write { limits, blocking: blocking.clone(), lock: lock.clone() }),

@@ -34,7 +34,7 @@ use gander_store::Store;
 use gander_tools::permission::LiveRules;
 use gander_tools::protected::ProtectedFiles;
 use gander_tools::sandbox::Sandbox;
-use gander_tools::{FileAccess, Group, ListedTool, Redactor, ToolEnv, Toolbox};
+use gander_tools::{FileAccess, Group, ListedTool, Redactor, SharedToolState, ToolEnv, Toolbox};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -163,6 +163,9 @@ pub(super) fn build_run_settings(
     live: &Arc<LiveConfig>,
     sandbox: Sandbox,
 ) -> Arc<dyn Fn() -> RunSettings + Send + Sync> {
+    // One for as long as the server runs: what a command of one session changes is compared with what another's allowed,
+    // whichever settings each of them began with.
+    let shared = SharedToolState::new(ProtectedFiles::with_store(live.started().paths.protected_files_folder()));
     let build = {
         let live = Arc::clone(live);
         move |config: &Config| {
@@ -172,7 +175,7 @@ pub(super) fn build_run_settings(
                 redactor: Redactor::new(secrets_to_redact(config)),
                 sandbox: sandbox.clone(),
                 network: sandbox::network_access(config.sections.sandbox.network),
-                protected: ProtectedFiles::with_store(config.paths.protected_files_folder()),
+                shared: shared.clone(),
                 ..ToolEnv::default()
             };
             let rules = Arc::clone(&live);
@@ -203,14 +206,15 @@ pub(super) fn live_policy(live: &Arc<LiveConfig>) -> impl Fn() -> Policy + Send 
     move || live.current().sections.permissions.policy
 }
 
-/// Gives models and MCP servers new settings when there are some.
-pub(super) fn follow_settings(live: &Arc<LiveConfig>, models: &Arc<Models>, extensions: &Arc<Extensions>) {
-    let (models, extensions) = (Arc::clone(models), Arc::clone(extensions));
+/// Gives models, MCP servers and what masks secrets new settings when there are some.
+pub(super) fn follow_settings(live: &Arc<LiveConfig>, models: &Arc<Models>, services: &Services) {
+    let (models, extensions, files) = (Arc::clone(models), Arc::clone(&services.extensions), services.files.clone());
     live.on_change(move |config| {
         match config.catalogue() {
             Ok(catalogue) => models.replace(catalogue, config.keys.clone(), model_preferences(config)),
             Err(error) => tracing::error!(%error, "the providers of the settings are wrong: the old ones stay"),
         }
+        files.replace_redactor(Redactor::new(secrets_to_redact(config)));
         extensions.replace_configured(config.extensions.clone(), config.built_ins.clone());
     });
 }
@@ -258,6 +262,7 @@ pub(super) fn on_session_deleted(stored: &StoredServices) -> OnDeleted {
 pub(super) fn build_file_access(config: &Config) -> FileAccess {
     FileAccess::new(Redactor::new(secrets_to_redact(config)))
         .with_hidden_folder(config.paths.data_directory().to_owned(), Paths::SCRATCH)
+        .with_hidden_settings(&config.file)
 }
 
 fn build_workspaces(config: &Config, files: &FileAccess) -> Workspaces {
@@ -356,5 +361,41 @@ fn status_reporter(hub: Hub, clients: Arc<AttachedClients>, models: Arc<Models>)
                 "deltas": stats.deltas,
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::fs;
+
+    use gander_tools::protected::OnChange;
+
+    use super::*;
+    use crate::config::{Environment, Flags};
+
+    #[tokio::test]
+    async fn tools_of_old_and_new_settings_share_what_they_know_of_protected_files() {
+        let root = tempfile::tempdir().unwrap();
+        let (file, work) = (root.path().join("gander.toml"), root.path().join("work"));
+        fs::create_dir_all(work.join(".vscode")).unwrap();
+        fs::create_dir_all(root.path().join("data")).unwrap();
+        fs::write(work.join(".vscode/tasks.json"), "{}\n").unwrap();
+        fs::write(&file, "[agent]\nmax_turns = 7\n").unwrap();
+        let flags = Flags { config: Some(file.clone()), data: Some(root.path().join("data")), values: Vec::new() };
+        let config = Config::load(&flags, &Environment::default()).unwrap();
+        let sandbox = Sandbox::default();
+        let settings = build_run_settings(&LiveConfig::new(config), sandbox);
+        let old = settings().toolbox;
+        let running = old.protected_files().watch_command(std::slice::from_ref(&work)).await.unwrap();
+        fs::write(&file, "[agent]\nmax_turns = 8\n").unwrap();
+        let new = settings().toolbox;
+        assert!(!Arc::ptr_eq(&old, &new), "the settings changed");
+        let task = work.join(".vscode/tasks.json");
+        fs::write(&task, "{\"approved\":1}\n").unwrap();
+        new.protected_files().accept_change(task.clone()).await.unwrap();
+        let blamed = running.finish_command(OnChange::SetAside).await.unwrap();
+        assert!(blamed.is_none(), "a change that a person agreed to in another session");
+        assert_eq!(fs::read_to_string(task).unwrap(), "{\"approved\":1}\n");
     }
 }

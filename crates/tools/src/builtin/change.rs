@@ -58,7 +58,7 @@ pub(crate) fn change_objection(
 }
 
 /// Held while a part of what could become a repository is looked at once more and written, so that of several such
-/// changes each sees what the ones before it did. Shared by the tools of a toolbox; cheap to clone.
+/// changes each sees what the ones before it did. Shared by the tools of a server; cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct WriteLock(Arc<Mutex<()>>);
 

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::{fmt, io};
 
 use crate::{Redactor, Workspace};
@@ -14,7 +14,9 @@ use crate::{Redactor, Workspace};
 #[derive(Clone, Default)]
 pub struct FileAccess {
     hidden: Option<Arc<Hidden>>,
-    redactor: Redactor,
+    settings_file: Option<Arc<Path>>,
+    /// Shared by all clones: keys that are added later are masked as well.
+    redactor: Arc<RwLock<Redactor>>,
 }
 
 /// A folder that is never opened, but for what lies below one of its sub-folders.
@@ -38,13 +40,19 @@ type FolderId = (u64, u64);
 impl FileAccess {
     /// Opens any folder.
     pub fn new(redactor: Redactor) -> Self {
-        Self { hidden: None, redactor }
+        Self { hidden: None, settings_file: None, redactor: Arc::new(RwLock::new(redactor)) }
     }
 
     /// Never opens this folder. Folders right below its sub-folder `except` are opened, that sub-folder itself is not.
     #[must_use]
     pub fn with_hidden_folder(self, folder: PathBuf, except: &str) -> Self {
         Self { hidden: Some(Arc::new(Hidden { folder, except: PathBuf::from(except) })), ..self }
+    }
+
+    /// Never opens the server's settings file either, wherever it lies: what it says counts at once.
+    #[must_use]
+    pub fn with_hidden_settings(self, file: &Path) -> Self {
+        Self { settings_file: Some(file.into()), ..self }
     }
 
     /// The same for folders that the owner named in the settings: none is hidden.
@@ -63,6 +71,14 @@ impl FileAccess {
         self.hidden_folder().is_some_and(|hidden| hidden.contains_path(path))
     }
 
+    /// True if this path, which has no symbolic links, is that of the server's settings file.
+    pub(crate) fn is_settings_file(&self, path: &Path) -> bool {
+        let Some(file) = &self.settings_file else { return false };
+        // It may be made, or moved behind a link, after this was.
+        let real = file.canonicalize();
+        path == real.as_deref().unwrap_or(file) || (real.is_ok() && id_of(path).is_some() && id_of(path) == id_of(file))
+    }
+
     /// True if the hidden folder lies in this one.
     pub fn is_around_hidden(&self, path: &Path) -> bool {
         self.hidden_folder().is_some_and(|hidden| hidden.path.starts_with(path))
@@ -70,7 +86,12 @@ impl FileAccess {
 
     /// This text without secrets.
     pub fn redact_text(&self, text: &str) -> String {
-        self.redactor.redact_text(text)
+        self.redactor.read().unwrap_or_else(PoisonError::into_inner).redact_text(text)
+    }
+
+    /// Masks what this one masks from now on, in every clone.
+    pub fn replace_redactor(&self, redactor: Redactor) {
+        *self.redactor.write().unwrap_or_else(PoisonError::into_inner) = redactor;
     }
 
     /// Looked up each time: the folder may be made, or moved behind a link, after this was.
@@ -163,6 +184,21 @@ mod tests {
     }
 
     #[test]
+    fn the_settings_file_is_reached_by_no_name() {
+        let Disk { _root, path, access } = disk();
+        let file = path.join("project/dev.toml");
+        let workspace = access.with_hidden_settings(&file).open(&path.join("project"), &[]).unwrap();
+        assert!(workspace.locate_path("dev.toml").is_err(), "nor may it be made");
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, path.join("project/soft.toml")).unwrap();
+        std::fs::hard_link(&file, path.join("project/hard.toml")).unwrap();
+        for name in ["dev.toml", "./dev.toml", "soft.toml", "hard.toml"] {
+            assert!(workspace.locate_path(name).is_err(), "{name}");
+        }
+        assert!(workspace.locate_path("other.toml").is_ok());
+    }
+
+    #[test]
     fn what_is_read_is_small_regular_no_secret_and_masked() {
         let Disk { _root, path, access } = disk();
         let project = path.join("project");
@@ -175,6 +211,10 @@ mod tests {
             let refused = workspace.read_redacted(name, 100).unwrap_err().to_string();
             assert_eq!(refused, format!("file may hold secrets: {name}"));
         }
+        std::fs::write(project.join("later"), "say later-secret").unwrap();
+        assert_eq!(workspace.read_redacted("later", 100).unwrap().1, "say later-secret");
+        access.replace_redactor(Redactor::new(["open-sesame", "later-secret"]));
+        assert_eq!(workspace.read_redacted("later", 100).unwrap().1, "say [redacted]", "a key was added meanwhile");
         assert!(matches!(workspace.read_redacted("plain", 3), Err(PathError::TooLarge { .. })));
         assert!(matches!(workspace.read_redacted(".", 100), Err(PathError::NotRegular(_))));
     }

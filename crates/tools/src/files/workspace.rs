@@ -115,7 +115,8 @@ impl Workspace {
             let located = Located { root: index, relative: relative.to_owned(), absolute: canonical.clone() };
             (!self.is_hidden(&located)).then_some(located)
         });
-        inside.filter(|found| !is_special(&found.absolute)).ok_or_else(|| PathError::Outside(displayed_path(given)))
+        let is_open = |found: &Located| !is_special(&found.absolute) && !self.access.is_settings_file(&found.absolute);
+        inside.filter(is_open).ok_or_else(|| PathError::Outside(displayed_path(given)))
     }
 
     /// How a path is named to the model: relative to the first root where that is possible.

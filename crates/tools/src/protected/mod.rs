@@ -216,7 +216,7 @@ impl Drop for WatchedCommand {
 }
 
 impl SetAsideChanges {
-    /// True if there is something to be put in watched_root.
+    /// True if there is something to be put in place.
     pub fn has_changes(&self) -> bool {
         !self.roots.is_empty()
     }
@@ -242,7 +242,7 @@ impl SetAsideChanges {
         self.all_changes().filter_map(|(watched_root, change)| change.diff_content(watched_root.root())).collect()
     }
 
-    /// Puts the changes in watched_root. Returns what could not be.
+    /// Puts the changes in place. Returns what could not be.
     pub async fn apply_changes(self) -> io::Result<Vec<String>> {
         let work: Vec<(Arc<WatchedRoot>, Vec<Change>)> =
             self.roots.iter().map(|root| (Arc::clone(&root.watched_root), root.changes.clone())).collect();
