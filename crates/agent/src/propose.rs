@@ -81,6 +81,7 @@ pub(crate) fn approval_question(id: QuestionId, call: &ToolCall, then: Option<St
         fingerprint: Some(call_fingerprint(call)),
         plan: Some(Box::new(PlanProposal { plan, then })),
         subagent: None,
+        preview: Vec::new(),
     })
 }
 

@@ -192,6 +192,7 @@ fn question(title: &str, ask: QuestionKind) -> Question {
         fingerprint: None,
         plan: None,
         subagent: None,
+        preview: Vec::new(),
     }
 }
 

@@ -207,6 +207,7 @@ fn free_form_question(title: &str) -> Question {
         fingerprint: None,
         plan: None,
         subagent: None,
+        preview: Vec::new(),
     }
 }
 

@@ -350,6 +350,7 @@ fn question(title: String) -> Question {
         fingerprint: None,
         plan: None,
         subagent: None,
+        preview: Vec::new(),
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Plan, Principal, QuestionId, ToolCall, ToolCallId};
+use crate::{Plan, Principal, QuestionId, ToolCall, ToolCallId, ToolContent};
 
 /// Something a person is asked. It is answered exactly once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +28,9 @@ pub struct Question {
     /// The call of a sub-agent that it is about, for this session knows no call of theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagent: Option<Box<SubagentCall>>,
+    /// What an approval would do, as far as its tool can tell before: the change of a file, a command and its folder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preview: Vec<ToolContent>,
 }
 
 /// What a sub-agent asks about.
@@ -37,6 +40,9 @@ pub struct SubagentCall {
     pub agent: String,
     /// What it wants to do.
     pub call: ToolCall,
+    /// What an approval would do, as its own question shows it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preview: Vec<ToolContent>,
 }
 
 /// A plan that a person is to approve.
@@ -156,6 +162,14 @@ pub enum RejectReason {
 }
 
 impl Question {
+    /// What an approval would do, the question's own or that of the sub-agent which asks.
+    pub fn shown_preview(&self) -> &[ToolContent] {
+        match &self.subagent {
+            Some(asked) if self.preview.is_empty() => &asked.preview,
+            Some(_) | None => &self.preview,
+        }
+    }
+
     /// True if the run goes on without its answer.
     pub fn is_non_blocking(&self) -> bool {
         self.origin == QuestionOrigin::NonBlocking

@@ -71,4 +71,14 @@ pub struct Location {
     /// First line, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// A folder, as searches have them: no file that an editor could open.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub folder: bool,
+}
+
+impl Location {
+    /// A file, from its first line.
+    pub fn file(path: impl Into<String>) -> Self {
+        Self { path: path.into(), line: None, folder: false }
+    }
 }

@@ -307,11 +307,11 @@ impl SubagentRun<'_> {
     /// Asks its parent's user.
     fn forward_question(&self, question: Question, calls: &[ToolCall]) -> ForwardedQuestion<'_> {
         let origin = if question.is_non_blocking() { QuestionOrigin::NonBlocking } else { QuestionOrigin::Held };
-        let Question { id, call, title, ask, .. } = question;
+        let Question { id, call, title, ask, preview, .. } = question;
         let call = calls.iter().find(|known| Some(known.id) == call).cloned();
         let agent = sanitize::visible_line(self.name);
         let title = format!("{agent}: {title}");
-        let subagent = call.map(|call| Box::new(SubagentCall { agent, call }));
+        let subagent = call.map(|call| Box::new(SubagentCall { agent, call, preview }));
         let reply = async move { self.parent.prompter.ask_for_subagent(&title, ask, origin, subagent).await };
         ForwardedQuestion { question: id, reply: Box::pin(reply) }
     }

@@ -89,6 +89,7 @@ pub fn permission(id: QuestionId, call: ToolCallId) -> Question {
         fingerprint: None,
         plan: None,
         subagent: None,
+        preview: Vec::new(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Location, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec};
+use gander_domain::{Location, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult, ToolSpec};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -93,6 +93,11 @@ pub trait Tool: Send + Sync {
 
     /// Checks the arguments and says what would happen.
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError>;
+
+    /// What a call would do, for the person who is asked about it.
+    fn proposal(&self, _arguments: &Value, _workspace: &Workspace) -> Vec<ToolContent> {
+        Vec::new()
+    }
 
     /// What the files hold against a call that nobody would be asked about otherwise.
     fn find_objection(&self, _arguments: &Value, _workspace: &Workspace) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gander_domain::{ToolCall, ToolCallId, ToolResult};
+use gander_domain::{ToolCall, ToolCallId, ToolContent, ToolEnd, ToolResult};
 use serde_json::Value;
 
 use crate::output::limit_result;
@@ -113,6 +113,13 @@ impl Toolbox {
     /// What the files of a workspace hold against a call that nobody would be asked about otherwise.
     pub fn find_objection(&self, call: &ToolCall, workspace: &Workspace) -> Option<String> {
         self.find_tool(&call.name)?.find_objection(&call.arguments, workspace)
+    }
+
+    /// What a call would do, for the person who is asked about it: without secrets, and not too long.
+    pub fn proposal(&self, call: &ToolCall, workspace: &Workspace) -> Vec<ToolContent> {
+        let content =
+            self.find_tool(&call.name).map(|tool| tool.proposal(&call.arguments, workspace)).unwrap_or_default();
+        self.redact_and_limit(ToolResult { end: ToolEnd::Completed, content, raw: None }).content
     }
 
     /// Its tools, in the order in which models see them.

@@ -186,7 +186,8 @@ impl PermissionEvaluator for SessionTools {
             Verdict::Allow { .. } => ToolDecision::Run(call),
             Verdict::Ask(asked) => {
                 let question = permission::permission_question(QuestionId::make(ids), &call, &asked);
-                ToolDecision::Ask(call, question)
+                let preview = self.toolbox.proposal(&call, &self.workspace);
+                ToolDecision::Ask(call, Question { preview, ..question })
             }
             Verdict::Deny { reason } => {
                 ToolDecision::Refuse(call, ToolResult::text(ToolEnd::Rejected, format!("refused: {reason}")))

@@ -50,6 +50,7 @@ impl Handler for Asking {
                 fingerprint: None,
                 plan: None,
                 subagent: None,
+                preview: Vec::new(),
             })
             .await?;
         let Reply::Filled { content } = reply else { return Err(Stop::Failed("reply".into(), "no content".into())) };

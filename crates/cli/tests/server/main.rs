@@ -33,6 +33,7 @@ mod http2;
 mod live_settings;
 mod modes;
 mod outer;
+mod permission_preview;
 mod proxy_adk;
 mod recipes;
 mod rest_rows;

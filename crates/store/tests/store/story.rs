@@ -116,7 +116,17 @@ impl Story {
         let id = QuestionId::new(self.id());
         let ask = QuestionKind::Visit { url: "http://localhost/".into() };
         let title = "May I?".to_owned();
-        let question = Question { id, call: None, title, ask, origin, fingerprint: None, plan: None, subagent: None };
+        let question = Question {
+            id,
+            call: None,
+            title,
+            ask,
+            origin,
+            fingerprint: None,
+            plan: None,
+            subagent: None,
+            preview: Vec::new(),
+        };
         self.push(Event::QuestionAsked { question });
         id
     }

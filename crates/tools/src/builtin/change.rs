@@ -130,6 +130,12 @@ pub(crate) async fn apply_change(
     Ok(ToolResult { end: ToolEnd::Completed, content, raw: None })
 }
 
+/// A change of a file as people see it.
+pub(crate) fn diff_content(located: &Located, old: Option<String>, new: String) -> ToolContent {
+    let (old, new) = diff_excerpt(old, new);
+    ToolContent::Diff { path: located.absolute_path().to_string_lossy().into_owned(), old, new }
+}
+
 /// After the deadline what is not compared yet counts as changed: texts without a line in common take quadratic time.
 fn change_summary(name: &str, old: Option<&str>, new: &str, deadline: Instant) -> String {
     let Some(old) = old else { return format!("made {name}: {} lines", new.lines().count()) };

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use gander_domain::{ToolCall, ToolKind, ToolResult, ToolSpec};
+use gander_domain::{ToolCall, ToolContent, ToolKind, ToolResult, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use similar::TextDiff;
@@ -92,6 +92,18 @@ impl Tool for Edit {
             locations: vec![locations::location_of(&located)],
             idempotent: false,
         })
+    }
+
+    fn proposal(&self, arguments: &Value, workspace: &Workspace) -> Vec<ToolContent> {
+        let Ok(arguments) = arguments::parse::<Arguments>(arguments) else { return Vec::new() };
+        let Ok(located) = workspace.locate_path(&arguments.path) else { return Vec::new() };
+        let old = change::text_on_disk(&located, workspace, self.limits.file);
+        let new = old.as_deref().and_then(|old| exchange_once(old, &arguments).ok());
+        vec![match new {
+            Some(new) => change::diff_content(&located, old, new),
+            // An editor may hold another text than the disk does: then the pieces are all that is known.
+            None => change::diff_content(&located, Some(arguments.old), arguments.new),
+        }]
     }
 
     fn find_objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {

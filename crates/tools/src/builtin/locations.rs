@@ -6,7 +6,8 @@ use crate::{Located, ToolError, Workspace};
 
 /// The place of a file, for people and policies.
 pub(crate) fn location_of(located: &Located) -> Location {
-    Location { path: located.absolute_path().to_string_lossy().into_owned(), line: None }
+    let path = located.absolute_path();
+    Location { folder: path.is_dir(), ..Location::file(path.to_string_lossy()) }
 }
 
 /// Where the path leads now, if that is what was described: a link may have been turned since somebody agreed.

@@ -86,7 +86,7 @@ impl Tool for Read {
             (from, None) => format!("Read {name} from line {from}"),
             (from, Some(limit)) => format!("Read {name}, lines {from}-{}", from.saturating_add(limit.max(1)) - 1),
         };
-        let location = Location { path: located.absolute_path().to_string_lossy().into_owned(), line };
+        let location = Location { line, ..locations::location_of(&located) };
         Ok(ToolPreview { title, kind: ToolKind::Read, locations: vec![location], idempotent: true })
     }
 

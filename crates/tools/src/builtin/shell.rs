@@ -102,6 +102,13 @@ impl Tool for Shell {
         })
     }
 
+    fn proposal(&self, arguments: &Value, workspace: &Workspace) -> Vec<ToolContent> {
+        let command = arguments::parse(arguments).and_then(|arguments| self.build_command(&arguments, workspace));
+        let Ok(command) = command else { return Vec::new() };
+        let (line, folder) = (sanitize::visible_text(&command.line), command.cwd.display());
+        vec![ToolContent::Part { part: Part::text(format!("{line}\n\nin {folder}")) }]
+    }
+
     fn find_objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
         shell_reads::reads_objection(arguments, workspace)
     }
@@ -221,7 +228,7 @@ fn outside_locations(line: &str, cwd: &Path) -> Vec<Location> {
         let real = path.canonicalize().ok()?;
         (real.as_path() != path.components().collect::<PathBuf>()).then_some(real)
     });
-    links.map(|path| Location { path: path.to_string_lossy().into_owned(), line: None }).collect()
+    links.map(|path| Location::file(path.to_string_lossy())).collect()
 }
 
 fn command_result(command: &CommandLine, end: CommandEnd) -> ToolResult {

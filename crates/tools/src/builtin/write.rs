@@ -1,7 +1,7 @@
 //! `write`: makes a file or replaces it whole.
 
 use async_trait::async_trait;
-use gander_domain::{ToolCall, ToolKind, ToolResult, ToolSpec};
+use gander_domain::{ToolCall, ToolContent, ToolKind, ToolResult, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -66,6 +66,13 @@ impl Tool for Write {
             locations: vec![locations::location_of(&located)],
             idempotent: false,
         })
+    }
+
+    fn proposal(&self, arguments: &Value, workspace: &Workspace) -> Vec<ToolContent> {
+        let Ok(Arguments { path, content }) = arguments::parse(arguments) else { return Vec::new() };
+        let Ok(located) = workspace.locate_path(&path) else { return Vec::new() };
+        let old = change::text_on_disk(&located, workspace, self.limits.file);
+        vec![change::diff_content(&located, old, content)]
     }
 
     fn find_objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {

@@ -124,6 +124,7 @@ pub fn permission_question(id: QuestionId, call: &ToolCall, prompt: &PermissionP
         fingerprint: Some(call_fingerprint(call)),
         plan: None,
         subagent: None,
+        preview: Vec::new(),
     }
 }
 

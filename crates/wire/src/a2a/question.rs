@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::error::A2aError;
 use super::{Content, EXTENSION, Message, Part, TaskState};
 use crate::answer::{ChoiceAnswer, is_decline, is_edited_plan, is_no, read_choice};
+use crate::preview::question_with_preview;
 
 /// The state of a task that asks this.
 pub(super) fn question_task_state(question: &Question) -> TaskState {
@@ -20,7 +21,7 @@ pub(super) fn question_text(question: &Question) -> String {
     match &question.ask {
         QuestionKind::Choose { choices } => {
             let names: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
-            format!("{} [{}]", question.title, names.join(" | "))
+            format!("{} [{}]", question_with_preview(question), names.join(" | "))
         }
         QuestionKind::Form { .. } => question.title.clone(),
         QuestionKind::Visit { url } => format!("{}: {url}", question.title),
@@ -37,6 +38,9 @@ pub(super) fn question_data(question: &Question) -> Value {
     }
     if let Some(proposal) = &question.plan {
         data["plan"] = json!(proposal.plan);
+    }
+    if !question.shown_preview().is_empty() {
+        data["preview"] = json!(question.shown_preview());
     }
     if let Some(call) = question.call {
         data["call"] = json!(call);

@@ -247,7 +247,7 @@ fn wire_tool_kind(kind: ToolKind) -> schema::ToolKind {
 }
 
 fn tool_locations(call: &ToolCall) -> Vec<schema::ToolCallLocation> {
-    let locations = call.locations.iter();
+    let locations = call.locations.iter().filter(|location| !location.folder);
     locations.map(|location| schema::ToolCallLocation::new(&location.path).line(location.line)).collect()
 }
 

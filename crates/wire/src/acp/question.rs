@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::abilities::ClientAbilities;
+use super::content::tool_content;
 use super::output::permission_tool_call;
 use super::schema::{
     Meta, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
@@ -123,7 +124,7 @@ fn permission_request(view: &SessionView, question: &Question, choices: &[Choice
 fn permission_subject(view: &SessionView, question: &Question) -> ToolCallUpdate {
     let tool = question.call.and_then(|call| view.run.as_ref()?.find_tool_call(call));
     match (tool, question.call) {
-        (Some(tool), _) => permission_tool_call(&tool.call),
+        (Some(tool), _) => with_preview(permission_tool_call(&tool.call), question),
         (None, Some(call)) => titled_tool_call(&call.to_string(), &question.title),
         (None, None) => match &question.subagent {
             Some(asked) => subagent_tool_call(question, asked),
@@ -134,10 +135,17 @@ fn permission_subject(view: &SessionView, question: &Question) -> ToolCallUpdate
 
 /// What a sub-agent wants to do. The id is the question's: no client was told of the sub-agent's call.
 fn subagent_tool_call(question: &Question, asked: &SubagentCall) -> ToolCallUpdate {
-    let mut shown = permission_tool_call(&asked.call);
+    let mut shown = with_preview(permission_tool_call(&asked.call), question);
     shown.fields.title = Some(question.title.clone());
     let meta = json!({ SUBAGENT_META: asked.agent });
     ToolCallUpdate::new(question.id.to_string(), shown.fields).meta(meta.as_object().cloned())
+}
+
+/// The call with what an approval would do: a diff, or a command and its folder.
+fn with_preview(mut shown: ToolCallUpdate, question: &Question) -> ToolCallUpdate {
+    let content = tool_content(question.shown_preview());
+    shown.fields.content = (!content.is_empty()).then_some(content);
+    shown
 }
 
 fn titled_tool_call(id: &str, title: &str) -> ToolCallUpdate {

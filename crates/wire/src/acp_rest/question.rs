@@ -6,10 +6,11 @@ use serde_json::{Map, Value, json};
 use super::error::AcpRestError;
 use super::types::{AwaitRequest, Message, MessagePart, WireTime};
 use crate::answer::{ChoiceAnswer, is_decline, is_edited_plan, is_no, read_choice};
+use crate::preview::question_with_preview;
 
 /// What a question awaits. People read the first part, programs the second.
 pub fn await_request(role: &str, question: &Question, at: WireTime) -> AwaitRequest {
-    let title = Some(&question.title).filter(|title| !title.is_empty()).cloned().map(MessagePart::text);
+    let title = Some(question_with_preview(question)).filter(|text| !text.is_empty()).map(MessagePart::text);
     let detail = question_detail(question).map(|detail| MessagePart {
         content_type: "application/json".to_owned(),
         ..MessagePart::text(detail.to_string())
@@ -55,7 +56,8 @@ fn question_detail(question: &Question) -> Option<Value> {
     match &question.ask {
         QuestionKind::Choose { choices } => match &question.plan {
             Some(proposal) => Some(json!({ "question": id, "choices": choices, "plan": proposal.plan })),
-            None => Some(json!({ "question": id, "choices": choices })),
+            None if question.shown_preview().is_empty() => Some(json!({ "question": id, "choices": choices })),
+            None => Some(json!({ "question": id, "choices": choices, "preview": question.shown_preview() })),
         },
         QuestionKind::Form { schema } if accepts_anything(schema) => None,
         QuestionKind::Form { schema } => Some(json!({ "question": id, "schema": schema })),

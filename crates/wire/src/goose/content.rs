@@ -1,5 +1,6 @@
 //! Pieces of content, one by one, both ways.
 
+use crate::preview::question_with_preview;
 use gander_domain::{Part, Question, QuestionKind, ToolContent, ToolEnd, ToolResult};
 use serde_json::{Map, Value, json};
 
@@ -41,7 +42,7 @@ pub(super) fn action_required_content(question: &Question, tool: Option<(&str, &
     let data = match &question.ask {
         QuestionKind::Choose { .. } => {
             let (name, arguments) = tool.map_or(("", json!({})), |(name, arguments)| (name, arguments.clone()));
-            let prompt = &question.title;
+            let prompt = question_with_preview(question);
             // clients look for the tool's own id, to show the question beside it
             let id = question.call.map_or(question.id.to_string(), |call| call.to_string());
             json!({

@@ -128,6 +128,7 @@ impl PermissionEvaluator for TestHands {
             fingerprint: Some(self.fingerprint(&call)),
             plan: None,
             subagent: None,
+            preview: Vec::new(),
         };
         ToolDecision::Ask(call, question)
     }

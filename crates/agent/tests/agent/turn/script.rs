@@ -97,6 +97,7 @@ pub fn question(id: QuestionId, call: &ToolCall, fingerprint: String) -> Questio
         fingerprint: Some(fingerprint),
         plan: None,
         subagent: None,
+        preview: Vec::new(),
     }
 }
 

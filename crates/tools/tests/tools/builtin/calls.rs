@@ -106,7 +106,7 @@ fn a_call_is_described_for_people_and_policies() {
             title: "Read src/a.rs, lines 5-14".into(),
             kind: ToolKind::Read,
             arguments,
-            locations: vec![Location { path: bench.path("src/a.rs").to_string_lossy().into_owned(), line: Some(5) }],
+            locations: vec![Location { line: Some(5), ..Location::file(bench.path("src/a.rs").to_string_lossy()) }],
             idempotent: true,
         }
     );

@@ -29,7 +29,7 @@ fn context(call: &ToolCall) -> CallContext {
 }
 
 fn call(name: &str, arguments: Value, paths: &[&str]) -> ToolCall {
-    let locations = paths.iter().map(|path| Location { path: (*path).to_owned(), line: None });
+    let locations = paths.iter().map(|path| Location::file(*path));
     ToolCall {
         id: ToolCallId::new(Uuid::from_u128(7)),
         name: name.to_owned(),

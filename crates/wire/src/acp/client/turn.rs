@@ -111,6 +111,7 @@ impl AgentTurn {
             fingerprint: None,
             plan: None,
             subagent: None,
+            preview: Vec::new(),
         };
         reports.push(match known.stage {
             CallStage::Fresh => Report::ToolWanted { call: known.call.clone(), gate: ToolGate::Ask(question) },
@@ -134,6 +135,7 @@ impl AgentTurn {
                 fingerprint: None,
                 plan: None,
                 subagent: None,
+                preview: Vec::new(),
             }),
         )
     }
@@ -336,7 +338,7 @@ fn tool_content(content: ToolCallContent) -> ToolContent {
 }
 
 fn tool_location(location: &schema::ToolCallLocation) -> Location {
-    Location { path: location.path.to_string_lossy().into_owned(), line: location.line }
+    Location { line: location.line, ..Location::file(location.path.to_string_lossy()) }
 }
 
 fn read_plan(told: &schema::Plan) -> Plan {

@@ -4,7 +4,6 @@
 //! [`told`] makes those of an entry; everything else is written as in version 1 and put into the words of version 2 here.
 
 mod events;
-mod git_patch;
 mod initialize;
 mod output;
 

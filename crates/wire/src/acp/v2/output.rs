@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::events::thought_id;
-use super::git_patch;
 use crate::acp::slash_commands;
+use crate::git_patch::git_patch;
 
 /// The one plan that a session has.
 const PLAN_ID: &str = "plan";
@@ -92,7 +92,7 @@ fn translate_tool_content(update: &mut Map<String, Value>) {
 
 fn diff_content(path: &str, old: Option<&str>, new: &str) -> Value {
     let operation = if old.is_some() { "modify" } else { "add" };
-    let patch = git_patch::git_patch(path, old, new);
+    let patch = git_patch(path, old, new);
     json!({
         "type": "diff", "changes": [{ "operation": operation, "path": path }],
         "patch": { "format": "git_patch", "text": patch },

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{AdkProjection, RunStage};
 use crate::adk::content::{function_call_id, function_call_part, function_response_part};
 use crate::adk::types::Event;
+use crate::preview::question_with_preview;
 
 /// A question without an answer.
 #[derive(Clone, Debug)]
@@ -118,7 +119,7 @@ impl AdkProjection {
             (None, QuestionKind::Choose { choices }) => {
                 let ids: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
                 let schema = json!({ "type": "object", "properties": { "choice": { "type": "string", "enum": ids } } });
-                let arguments = json!({ "message": question.title, "response_schema": schema });
+                let arguments = json!({ "message": question_with_preview(question), "response_schema": schema });
                 function_call_part(&id, "adk_request_input", &arguments)
             }
             (_, QuestionKind::Visit { url }) => {
@@ -154,7 +155,7 @@ impl AdkProjection {
 
 /// A plan that is to be approved may be sent back changed.
 fn confirmation_payload(question: &Question) -> Value {
-    let mut confirmation = json!({ "hint": question.title, "confirmed": false });
+    let mut confirmation = json!({ "hint": question_with_preview(question), "confirmed": false });
     if let Some(proposal) = &question.plan {
         confirmation["payload"] = json!(proposal.plan);
     }

@@ -320,6 +320,7 @@ impl GoosedTurn {
             fingerprint: None,
             plan: None,
             subagent: None,
+            preview: Vec::new(),
         };
         let place = self.fresh.iter().position(|(fresh, _)| *fresh == theirs && !form);
         match place.map(|place| self.fresh.remove(place)) {

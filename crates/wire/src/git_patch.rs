@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 const CONTEXT_LINES: usize = 3;
 
 /// The patch that makes `new` of `old`; of nothing, if the file is new.
-pub(super) fn git_patch(path: &str, old: Option<&str>, new: &str) -> String {
+pub(crate) fn git_patch(path: &str, old: Option<&str>, new: &str) -> String {
     let name = path.trim_start_matches('/');
     let mut patch = format!("diff --git a/{name} b/{name}\n");
     match old {
