@@ -29,7 +29,9 @@ async fn allow_elsewhere(launch: &Launch, session: &str, folder: &std::path::Pat
     other.initialize().await?;
     other.load(session, folder).await?;
     let request = other.asked("session/request_permission").await?;
-    other.choose(&request, "allow_once").await
+    other.choose(&request, "allow_once").await?;
+    // Whoever leaves with something unread may take its answer along.
+    other.update("tool_call_update").await.map(drop)
 }
 
 /// `goose acp` under the default policy, and a client that reads `session/update` and nothing else.
