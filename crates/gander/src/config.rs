@@ -168,12 +168,23 @@ impl Config {
 }
 
 impl Environment {
-    /// Reads the process's environment.
+    /// Reads the process's environment. Some editors start agents without `HOME`: then it is the one of the password
+    /// database.
     pub fn of_process() -> Self {
-        Self::from_pairs(std::env::vars_os().filter_map(|(name, value)| {
+        let environment = Self::from_pairs(std::env::vars_os().filter_map(|(name, value)| {
             let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) else { return None };
             Some((name, value))
-        }))
+        }));
+        let home = || std::env::home_dir().and_then(|home| home.into_os_string().into_string().ok());
+        match environment.get("HOME") {
+            Some(_) => environment,
+            None => environment.with_home(home()),
+        }
+    }
+
+    fn with_home(mut self, home: Option<String>) -> Self {
+        self.0.extend(home.filter(|home| !home.is_empty()).map(|home| ("HOME".to_owned(), home)));
+        self
     }
 
     /// An environment of these variables.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use gander_domain::Policy;
 use gander_domain::caller::Caller;
 use gander_models::Keys;
 use gander_wire::acp::AcpOptions;
@@ -15,6 +16,8 @@ pub struct ClientPeer {
     pub cwd: Option<PathBuf>,
     /// The model it wants for new sessions, as `provider/model`.
     pub model: Option<String>,
+    /// The permission policy it wants for new sessions.
+    pub policy: Option<Policy>,
     /// Its providers' keys, for its sessions, in memory only.
     pub keys: Keys,
     /// How it wants to be spoken to, beyond what the server is set to.
@@ -24,6 +27,6 @@ pub struct ClientPeer {
 impl ClientPeer {
     /// Somebody who brings nothing but its authority.
     pub fn new(caller: Caller) -> Self {
-        Self { caller, cwd: None, model: None, keys: Keys::default(), options: AcpOptions::default() }
+        Self { caller, cwd: None, model: None, policy: None, keys: Keys::default(), options: AcpOptions::default() }
     }
 }

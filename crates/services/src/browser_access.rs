@@ -224,7 +224,7 @@ mod tests {
         let (paths, tokens) = opened(&root);
         let (browsers, now) = (BrowserAccess::open(&paths), SystemTime::now());
         let token = add_token(&paths, "phone", &[Scope::Prompt], None).unwrap();
-        let id = tokens.id_of(token.expose_secret()).unwrap();
+        let id = tokens.id_of(token.expose_secret(), ([127, 0, 0, 1], 1).into()).unwrap();
         let cookie = browsers.issue_cookie(id, now).unwrap();
         let stored = std::fs::read_to_string(paths.browsers_file()).unwrap();
         assert!(!stored.contains(&cookie.cookie) && !stored.contains(&cookie.page_key));

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use gander_domain::Principal;
@@ -34,6 +35,24 @@ pub struct TokenGrant {
 #[serde(transparent)]
 pub struct TokenId(String);
 
+impl TokenId {
+    /// The name of this secret, which need not be anybody's token.
+    pub fn of_secret(secret: &SecretString) -> Self {
+        Self(hex_text(&digest(secret.expose_secret())))
+    }
+}
+
+/// Keys that count at one listener each.
+type ListenerKeys = Arc<Mutex<Vec<(SocketAddr, TokenId)>>>;
+
+/// A key counts for the owner's token at its listener until this is dropped.
+#[derive(Debug)]
+pub struct ListenerKey {
+    keys: ListenerKeys,
+    listener: SocketAddr,
+    key: TokenId,
+}
+
 /// Why a token was not made or taken back.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
@@ -57,6 +76,7 @@ pub struct Tokens {
     owner: [u8; 32],
     /// A second one of the owner's own choice.
     chosen: Option<[u8; 32]>,
+    keys: ListenerKeys,
     list: PathBuf,
     given: Mutex<TokenList>,
 }
@@ -74,6 +94,7 @@ impl Tokens {
         Ok(Self {
             owner: digest(owner.expose_secret()),
             chosen: None,
+            keys: ListenerKeys::default(),
             list: paths.tokens_file(),
             given: Mutex::default(),
         })
@@ -86,6 +107,12 @@ impl Tokens {
         self
     }
 
+    /// Takes this key for the owner's at one listener, as processes do that were started with a key of their own.
+    pub fn accept_at(&self, listener: SocketAddr, key: TokenId) -> ListenerKey {
+        lock_keys(&self.keys).push((listener, key.clone()));
+        ListenerKey { keys: Arc::clone(&self.keys), listener, key }
+    }
+
     /// A key for proving one thing, that only this data directory has.
     pub fn secret_for(&self, purpose: &str) -> [u8; 32] {
         Sha256::new().chain_update(self.owner).chain_update(b" for ").chain_update(purpose).finalize().into()
@@ -96,14 +123,29 @@ impl Tokens {
         TokenId(hex_text(&self.owner))
     }
 
-    /// The name of a token, if it is one.
-    pub fn id_of(&self, token: &str) -> Option<TokenId> {
-        self.identify_token(token).map(|_| TokenId(hex_text(&digest(token))))
+    /// The name of a token, if it is one at this end of a connection.
+    pub fn id_of(&self, token: &str, local: SocketAddr) -> Option<TokenId> {
+        self.identify_at(token, local).map(|_| TokenId(hex_text(&digest(token))))
+    }
+
+    /// Who this token stands for at this end of a connection, where a key of the listener's own counts too.
+    pub fn identify_at(&self, token: &str, local: SocketAddr) -> Option<Identity> {
+        let presented = hex_text(&digest(token));
+        let mut found = Choice::from(0);
+        for (listener, key) in lock_keys(&self.keys).iter() {
+            let is_here = Choice::from(u8::from(serves(*listener, local)));
+            found |= is_here & key.0.as_bytes().ct_eq(presented.as_bytes());
+        }
+        let other = self.identify_token(token);
+        if found.into() { Some(Identity::owner()) } else { other }
     }
 
     /// Who the token of this name stands for, as of now.
     pub fn identity_of(&self, id: &TokenId) -> Option<Identity> {
         if [Some(self.owner), self.chosen].iter().flatten().any(|own| hex_text(own) == id.0) {
+            return Some(Identity::owner());
+        }
+        if lock_keys(&self.keys).iter().any(|(_, key)| key == id) {
             return Some(Identity::owner());
         }
         let mut given = self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -125,6 +167,26 @@ impl Tokens {
         let owner: Choice = self.owner.ct_eq(&presented) | self.chosen.unwrap_or(self.owner).ct_eq(&presented);
         if owner.into() { Some(Identity::owner()) } else { found.cloned() }
     }
+}
+
+impl Drop for ListenerKey {
+    fn drop(&mut self) {
+        let mut keys = lock_keys(&self.keys);
+        if let Some(place) = keys.iter().position(|(listener, key)| (listener, key) == (&self.listener, &self.key)) {
+            keys.remove(place);
+        }
+    }
+}
+
+/// A panic while the lock was held leaves nothing half done here.
+fn lock_keys(keys: &ListenerKeys) -> MutexGuard<'_, Vec<(SocketAddr, TokenId)>> {
+    keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// True if a connection with this end came in by this listener.
+fn serves(listener: SocketAddr, local: SocketAddr) -> bool {
+    let (own, end) = (listener.ip().to_canonical(), local.ip().to_canonical());
+    listener.port() == local.port() && (own.is_unspecified() || own == end)
 }
 
 impl TokenList {
@@ -268,6 +330,22 @@ mod tests {
         for wrong in ["", &token[1..], &token[..token.len() - 1], &format!("{token}0"), &token.to_uppercase()] {
             assert_eq!(tokens.identify_token(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_listeners_key_counts_there_alone_and_as_long_as_it_is_held() {
+        let root = tempfile::tempdir().unwrap();
+        let tokens = Tokens::open(&paths(&root)).unwrap();
+        let (here, elsewhere) = (SocketAddr::from(([127, 0, 0, 1], 7)), SocketAddr::from(([127, 0, 0, 1], 8)));
+        let everywhere = SocketAddr::from(([0, 0, 0, 0], 9));
+        let key = |text: &str| TokenId::of_secret(&SecretString::from(text.to_owned()));
+        let (first, _second) = (tokens.accept_at(here, key("k")), tokens.accept_at(everywhere, key("k2")));
+        let known = |token: &str, at: SocketAddr| tokens.identify_at(token, at).is_some();
+        assert_eq!((known("k", here), known("k", elsewhere), known("k2", here)), (true, false, false));
+        assert!(known("k2", SocketAddr::from(([10, 0, 0, 1], 9))));
+        assert_eq!(tokens.identity_of(&key("k")), Some(Identity::owner()));
+        drop(first);
+        assert_eq!((known("k", here), tokens.identity_of(&key("k"))), (false, None));
     }
 
     #[test]

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use gander::app::App;
-use gander::config::Config;
+use gander::config::{Config, Origin};
 use gander::daemon::{Attached, Hello, ServerError, Want, attach};
 use gander_client::{AgentConnection, Link};
+use gander_domain::Policy;
 use gander_domain::caller::Caller;
 use gander_gateway::ClientPeer;
 use gander_services::paths::Lock;
@@ -34,9 +35,18 @@ impl Standalone {
             caller: Caller::local_owner(),
             cwd: Some(cwd.to_owned()),
             model: config.sections.model.default.clone(),
+            policy: chosen_policy(config),
             keys: config.keys.clone(),
             options: config.sections.acp,
         }
+    }
+}
+
+/// The policy that this very process was started with: it is for its sessions, not for everybody's.
+fn chosen_policy(config: &Config) -> Option<Policy> {
+    match config.origin("permissions.policy") {
+        Origin::Flag(_) | Origin::Variable(_) => Some(config.sections.permissions.policy),
+        Origin::Default | Origin::File { .. } => None,
     }
 }
 
@@ -45,6 +55,7 @@ pub(super) fn hello(config: &Config, cwd: &Path) -> Hello {
     let mut hello = Hello::new(Want::Acp);
     hello.cwd = Some(cwd.to_owned());
     hello.model.clone_from(&config.sections.model.default);
+    hello.policy = chosen_policy(config);
     hello.keys = config.keys.clone();
     hello.options = config.sections.acp;
     hello

@@ -177,9 +177,9 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
     let mut more = Vec::new();
     let (model, policy) = match command {
         Command::Run(RunOptions { model, policy, .. }) => (model.clone(), *policy),
-        Command::Acp { model, options, .. } => {
+        Command::Acp { model, policy, options, .. } => {
             more.extend(manners(options));
-            (model.clone(), None)
+            (model.clone(), *policy)
         }
         Command::Serve { listen, open, open_approve, adk_ui, options, .. } => {
             let open = Some(&*open).filter(|open| !open.is_empty()).map(|open| format!("{open:?}"));

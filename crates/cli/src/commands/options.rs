@@ -16,7 +16,7 @@ use super::extensions::ExtensionsCommand;
 use super::inspect::InspectOptions;
 use super::open::OpenOptions;
 use super::recipes::RecipesCommand;
-use super::run::options::RunOptions;
+use super::run::options::{PolicyName, RunOptions};
 use super::schedule::ScheduleCommand;
 use super::server::ServerCommand;
 use super::sessions::SessionsCommand;
@@ -127,6 +127,9 @@ can join it. With --standalone it parks instead, and goes on at the next start."
         /// Model of new sessions, as provider/model
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
+        /// What runs unasked in new sessions, for editors that cannot answer permission requests
+        #[arg(long, value_name = "POLICY")]
+        policy: Option<PolicyName>,
         #[command(flatten)]
         options: MannerOptions,
     },

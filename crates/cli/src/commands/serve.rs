@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use gander::config::Origin;
 use gander::daemon::{Attached, End, Hello, Server, ServerError, Signals, Start, Want, connect, listen_security};
+use gander_services::token::TokenId;
 use tokio::io::AsyncReadExt;
 
 use crate::commands::{Context, Exit};
@@ -17,9 +18,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// For a person: in the foreground, on TCP too.
 pub(super) async fn foreground(context: Context) -> anyhow::Result<Exit> {
-    let address = context.config.sections.server.listen;
+    let mut address = context.config.sections.server.listen;
     let security = listen_security(&context.config);
-    let (signals, started) = (Signals::listen()?, Instant::now());
+    let (mut signals, mut started) = (Signals::listen()?, Instant::now());
     while started.elapsed() < TAKE_OVER {
         match Server::start(context.config.clone(), Start::Foreground(address)).await {
             Ok(server) => {
@@ -40,9 +41,14 @@ pub(super) async fn foreground(context: Context) -> anyhow::Result<Exit> {
             ));
             return Ok(Exit::Usage);
         }
-        let hello = Hello::new(Want::ListenWith { address, security });
+        let key = context.config.secret.as_ref().map(TokenId::of_secret);
+        let hello = Hello::new(Want::ListenWith { address, security, key });
         if let Some(joined) = connect(&context.config.paths, &hello).await? {
-            return stay(&context, joined, signals).await;
+            address = joined.welcome.listens.first().copied().unwrap_or(address);
+            match stay(&context, joined, &mut signals).await? {
+                Stayed::Over(exit) => return Ok(exit),
+                Stayed::ServerGone => started = Instant::now(),
+            }
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -68,8 +74,16 @@ pub(super) async fn background(context: Context) -> anyhow::Result<Exit> {
     }
 }
 
+/// How it ended to have another server listen for us.
+enum Stayed {
+    /// For good.
+    Over(Exit),
+    /// The other server went with whoever started it: this process takes its place, at the same address.
+    ServerGone,
+}
+
 /// A server ran already: it listens for us, as long as we stay.
-async fn stay(context: &Context, joined: Attached, mut signals: Signals) -> anyhow::Result<Exit> {
+async fn stay(context: &Context, joined: Attached, signals: &mut Signals) -> anyhow::Result<Stayed> {
     let Attached { mut reader, writer: _open, welcome } = joined;
     let output = context.output;
     output.note(&format!(
@@ -82,11 +96,18 @@ async fn stay(context: &Context, joined: Attached, mut signals: Signals) -> anyh
     announce(context, &welcome.listens, welcome.fingerprint.as_deref())?;
     let mut byte = [0u8; 1];
     tokio::select! {
-        () = signals.next() => Ok(Exit::Done),
-        _ = reader.read(&mut byte) => {
-            output.note("gander: the server ended");
-            Ok(Exit::Failed)
-        }
+        () = signals.next() => Ok(Stayed::Over(Exit::Done)),
+        read = reader.read(&mut byte) => match read {
+            // It was asked to end, and says so.
+            Ok(1..) => {
+                output.note("gander: the server was stopped");
+                Ok(Stayed::Over(Exit::Failed))
+            }
+            Ok(0) | Err(_) => {
+                output.note("gander: the server ended, this process takes its place");
+                Ok(Stayed::ServerGone)
+            }
+        },
     }
 }
 

@@ -33,6 +33,7 @@ mod http2;
 mod live_settings;
 mod modes;
 mod outer;
+mod own_settings;
 mod permission_preview;
 mod proxy_adk;
 mod recipes;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
 
-use super::server::{Listening, Server};
+use super::server::{Listening, Server, WantedListener};
 use super::{listen_security, tickets};
 use crate::app::ControlRequest;
 
@@ -37,8 +37,8 @@ async fn handle_control(server: &Arc<Server>, control: Control, open: &mut Vec<D
                 None => server.app.config().sections.server.listen,
             };
             let security = security.unwrap_or_else(|| listen_security(server.app.config()));
-            let Listening { address, fingerprint, guard } =
-                server.listen(address, security).map_err(|error| error.to_string())?;
+            let Listening { address, fingerprint, guard, key: _ } =
+                server.listen(WantedListener::without_key(address, security)).map_err(|error| error.to_string())?;
             open.push(guard);
             let mut answer = json!({ "listening": address });
             if let Some(fingerprint) = fingerprint {

@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use gander_domain::Policy;
 use gander_models::Keys;
 use gander_services::ListenSecurity;
+use gander_services::token::TokenId;
 use gander_wire::acp::AcpOptions;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,9 @@ pub struct Hello {
     /// The model for its new sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The permission policy for its new sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
     /// Its providers' keys.
     #[serde(default)]
     pub keys: Keys,
@@ -54,6 +59,9 @@ pub enum Want {
         address: SocketAddr,
         /// How connections are protected.
         security: ListenSecurity,
+        /// The key that counts at this address beside the tokens, by its hash.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<TokenId>,
     },
     /// That it ends in good order.
     Drain,
@@ -102,7 +110,7 @@ impl Hello {
     pub fn new(want: Want) -> Self {
         let version = crate::VERSION.to_owned();
         let (keys, options) = (Keys::default(), AcpOptions::default());
-        Self { gander: HANDSHAKE, version, want, cwd: None, model: None, keys, options }
+        Self { gander: HANDSHAKE, version, want, cwd: None, model: None, policy: None, keys, options }
     }
 
     /// Reads a client's.

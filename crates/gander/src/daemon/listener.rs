@@ -1,6 +1,5 @@
 //! The server's side of the Unix socket: only its own user comes in.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,16 +7,19 @@ use std::time::Duration;
 use gander_domain::caller::Caller;
 use gander_gateway::ClientPeer;
 use gander_services::ListenSecurity;
-use tokio::io::{AsyncReadExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 
 use super::handshake::{Hello, HelloError, Want, Welcome};
-use super::server::{Listening, Server};
+use super::server::{Listening, Server, WantedListener};
 
 /// Local clients at once; more wait until one leaves.
 const PLACES: usize = 1024;
+
+/// What whoever asked for a listener reads when the server was asked to end.
+const STOPPED: &[u8] = b"\n";
 
 /// Accepts clients until the listeners close.
 pub(super) async fn accept_connections(server: Arc<Server>, listener: UnixListener) {
@@ -87,17 +89,20 @@ async fn serve_client(
     match hello.want {
         Want::Acp => {
             welcome(None).write(&mut writer).await?;
-            let Hello { cwd, model, keys, options, .. } = hello;
-            let peer = ClientPeer { caller: Caller::local_owner(), cwd, model, keys, options };
+            let Hello { cwd, model, policy, keys, options, .. } = hello;
+            let peer = ClientPeer { caller: Caller::local_owner(), cwd, model, policy, keys, options };
             server.app.serve_acp(reader, writer, peer).await;
         }
         Want::Drain => {
             welcome(None).write(&mut writer).await?;
             server.stop_requested.cancel();
         }
-        Want::Listen(address) => serve_listen_request(server, address, ListenSecurity::Plain, reader, writer).await?,
-        Want::ListenWith { address, security } => {
-            serve_listen_request(server, address, security, reader, writer).await?
+        Want::Listen(address) => {
+            let wanted = WantedListener::without_key(address, ListenSecurity::Plain);
+            serve_listen_request(server, wanted, reader, writer).await?;
+        }
+        Want::ListenWith { address, security, key } => {
+            serve_listen_request(server, WantedListener { address, security, key }, reader, writer).await?;
         }
     }
     Ok(())
@@ -105,19 +110,26 @@ async fn serve_client(
 
 async fn serve_listen_request(
     server: &Arc<Server>,
-    address: SocketAddr,
-    security: ListenSecurity,
+    wanted: WantedListener,
     mut reader: BufReader<OwnedReadHalf>,
     mut writer: OwnedWriteHalf,
 ) -> Result<(), HelloError> {
     let background = server.background;
-    match server.listen(address, security) {
-        Ok(Listening { address, fingerprint, guard: _open }) => {
+    match server.listen(wanted) {
+        Ok(Listening { address, fingerprint, guard: _open, key: _key }) => {
             let mut welcome = Welcome::new(background, vec![address], None);
             welcome.fingerprint = fingerprint;
             welcome.write(&mut writer).await?;
             // The listener lives as long as whoever wanted it.
-            reader.read_exact(&mut [0u8; 1]).await?;
+            let mut byte = [0u8; 1];
+            tokio::select! {
+                left = reader.read_exact(&mut byte) => left.map(drop)?,
+                () = server.stop_requested.cancelled() => {
+                    // Whoever stays is told that this end was asked for: it does not take the server's place.
+                    writer.write_all(STOPPED).await?;
+                    server.stop.cancelled().await;
+                }
+            }
         }
         Err(error) => Welcome::new(background, server.listens(), Some(error.to_string())).write(&mut writer).await?,
     }

@@ -12,7 +12,7 @@ use gander_gateway::http::{self, SelfSigned, TlsError};
 use gander_gateway::server::{Gateway, router};
 use gander_services::ListenSecurity;
 use gander_services::paths::{Lock, Paths, PathsError};
-use gander_services::token::{TokenError, Tokens};
+use gander_services::token::{ListenerKey, TokenError, TokenId, Tokens};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -97,6 +97,22 @@ pub(super) struct Listening {
     pub(super) address: SocketAddr,
     pub(super) fingerprint: Option<String>,
     pub(super) guard: DropGuard,
+    pub(super) key: Option<ListenerKey>,
+}
+
+/// A listener that a client asks for.
+pub(super) struct WantedListener {
+    pub(super) address: SocketAddr,
+    pub(super) security: ListenSecurity,
+    /// What counts there beside the tokens.
+    pub(super) key: Option<TokenId>,
+}
+
+impl WantedListener {
+    /// One where the tokens alone count.
+    pub(super) fn without_key(address: SocketAddr, security: ListenSecurity) -> Self {
+        Self { address, security, key: None }
+    }
 }
 
 /// A TCP address that is listened on.
@@ -127,6 +143,8 @@ pub struct Server {
     idle: Duration,
     socket: PathBuf,
     _lock: Lock,
+    /// The key that this process was started with counts at its own listener.
+    _own_key: Option<ListenerKey>,
 }
 
 impl Server {
@@ -145,7 +163,8 @@ impl Server {
         let tcp = address.map(bind_tcp).transpose()?;
         let tls = config.tls.then(|| SelfSigned::load_or_create(&paths)).transpose()?;
         let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
-        let tokens = Tokens::open(&paths)?.with_chosen_token(config.secret.as_ref());
+        let tokens = Tokens::open(&paths)?;
+        let own_key = own_listener_key(&tokens, tcp.as_ref(), &config);
         let app = app.start().await.map_err(ServerError::App)?;
         let gateway = app.gateway(&config, tokens);
         let (socket, unix) = bind_unix_socket(&paths)?;
@@ -164,6 +183,7 @@ impl Server {
             idle: config.sections.daemon.idle.0,
             socket,
             _lock: lock,
+            _own_key: own_key,
         });
         server.listeners.spawn(listener::accept_connections(server.clone(), unix));
         if let Some(controls) = server.app.take_controls() {
@@ -191,18 +211,16 @@ impl Server {
     }
 
     /// Listens on TCP until the guard is dropped.
-    pub(super) fn listen(
-        self: &Arc<Self>,
-        address: SocketAddr,
-        security: ListenSecurity,
-    ) -> Result<Listening, ServerError> {
+    pub(super) fn listen(self: &Arc<Self>, wanted: WantedListener) -> Result<Listening, ServerError> {
+        let WantedListener { address, security, key } = wanted;
         let config = self.app.config();
         let tcp = bind_tcp(check_listen_security(address, security, config)?)?;
         let tls = (security == ListenSecurity::Tls).then(|| SelfSigned::load_or_create(&config.paths)).transpose()?;
         let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
         let stop = self.stop.child_token();
         let address = self.serve(tcp, tls, stop.clone())?;
-        Ok(Listening { address, fingerprint, guard: stop.drop_guard() })
+        let key = key.map(|key| self.gateway.http.tokens.accept_at(address, key));
+        Ok(Listening { address, fingerprint, guard: stop.drop_guard(), key })
     }
 
     /// Runs until it is asked to end or nobody needs it, then lets work park and answers go out.
@@ -303,6 +321,11 @@ impl Signals {
             _ = hangup.recv() => {}
         }
     }
+}
+
+fn own_listener_key(tokens: &Tokens, tcp: Option<&TcpListener>, config: &Config) -> Option<ListenerKey> {
+    let address = tcp?.local_addr().ok()?;
+    Some(tokens.accept_at(address, TokenId::of_secret(config.secret.as_ref()?)))
 }
 
 fn take_server_lock(paths: &Paths) -> Result<Lock, ServerError> {

@@ -11,6 +11,10 @@ use crate::config::Config;
 /// Above this the log of background servers begins anew.
 const MAX_LOG_BYTES: u64 = 1 << 20;
 
+/// What goose's variables choose is for the sessions of whoever has them, and travels with its attachment: the server is
+/// everybody's.
+const OF_ONE_CALLER: [&str; 4] = ["GOOSE_PROVIDER", "GOOSE_MODEL", "GOOSE_MODE", "GOOSE_SERVER__SECRET_KEY"];
+
 /// A background server that was just started.
 #[derive(Debug)]
 pub(super) struct Spawned {
@@ -25,6 +29,9 @@ impl Spawned {
         command.args(["serve", "--background", "--data"]).arg(config.paths.data_directory());
         if config.file.exists() {
             command.arg("--config").arg(std::path::absolute(&config.file)?);
+        }
+        for name in OF_ONE_CALLER {
+            command.env_remove(name);
         }
         command.current_dir("/").stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         Ok(Self { child: command.spawn()? })

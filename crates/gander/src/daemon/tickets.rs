@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::DropGuard;
 
 use super::listen_security;
-use super::server::{Listening, OpenAddress, Server, ServerError};
+use super::server::{Listening, OpenAddress, Server, ServerError, WantedListener};
 
 /// Where a browser of this kind reaches the server. Listens there if nothing does, for as long as the guard is held.
 pub(super) fn listen_for_browser(
@@ -37,14 +37,14 @@ pub(super) fn listen_for_browser(
             (named.map_or_else(|| network_address(config.sections.server.listen.port()), Ok)?, ListenSecurity::Tls)
         }
     };
-    let listening = match server.listen(address, security) {
+    let listening = match server.listen(WantedListener::without_key(address, security)) {
         // Another server has this port, perhaps of another data directory. A browser does not mind another one.
         Err(ServerError::Listen { reason, .. }) if named.is_none() && reason.kind() == io::ErrorKind::AddrInUse => {
-            server.listen(SocketAddr::new(address.ip(), 0), security)
+            server.listen(WantedListener::without_key(SocketAddr::new(address.ip(), 0), security))
         }
         listening => listening,
     };
-    let Listening { address, fingerprint, guard } = listening.map_err(|error| error.to_string())?;
+    let Listening { address, fingerprint, guard, key: _ } = listening.map_err(|error| error.to_string())?;
     Ok((OpenAddress { address, fingerprint }, Some(guard)))
 }
 

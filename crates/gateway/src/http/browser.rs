@@ -160,10 +160,10 @@ pub fn ticket_url(base: &str, ticket: &str) -> String {
 
 /// The token of a request, or the one behind its cookie.
 fn presented_token(state: &HttpState, parts: &Parts) -> Option<TokenId> {
-    if let Some(token) = request_token(&parts.headers) {
-        return state.tokens.id_of(token);
-    }
     let request = Request::from_parts(parts.clone(), Body::empty());
+    if let Some(token) = request_token(&parts.headers) {
+        return state.tokens.id_of(token, ConnectionAddresses::of_request(&request).local);
+    }
     browser_credential(state, &request).map(|credential| credential.token)
 }
 

@@ -157,7 +157,9 @@ fn identify_caller(
     let now = Instant::now();
     let identified = match presents_token(request.headers()) {
         true => {
-            request_token(request.headers()).and_then(|token| state.tokens.identify_token(token)).map(|who| (who, None))
+            let local = ConnectionAddresses::of_request(request).local;
+            let known = request_token(request.headers()).and_then(|token| state.tokens.identify_at(token, local));
+            known.map(|who| (who, None))
         }
         false => browser::browser_credential(state, request).map(|known| (known.identity, Some(known.revoked))),
     };

@@ -62,6 +62,9 @@ pub(super) async fn create_session(
 fn new_session(services: &Services, peer: &ClientPeer, params: SessionParams) -> NewSession {
     let mut settings = services.default_session_settings();
     settings.model = peer.model.clone().or(settings.model);
+    if let Some(wanted) = peer.policy {
+        settings.policy = peer.caller.allowed_policy(settings.policy, wanted);
+    }
     let workspace = params.cwd.map(SessionFolder::Chosen);
     let folders = params.folders.into_iter().map(SessionFolder::Chosen).collect();
     NewSession { workspace, folders, meta: params.meta, ..NewSession::new(settings) }

@@ -31,7 +31,9 @@ pub async fn apply_saved_settings(
     {
         settings.model = Some(model);
     }
-    if let Some(policy) = text(MODE).and_then(mode::policy_of_mode) {
+    if let Some(policy) = text(MODE).and_then(mode::policy_of_mode)
+        && peer.policy.is_none()
+    {
         settings.policy = peer.caller.allowed_policy(services.default_session_settings().policy, policy);
     }
     Ok(())
