@@ -169,10 +169,12 @@ describe("BridgeSession", () => {
     from("HISTORY_MESSAGE", { message: { id: "1", role: "user", content: "past", timestamp: "", status: "complete" }, isReplay: true });
     from("SESSION_UPDATE", { sessionId: "s", update: { sessionUpdate: "tool_call", toolCallId: "t", title: "List" } });
     from("HISTORY_COMPLETE", { sessionId: "s", messageCount: 1 });
+    from("SESSION_AGENTS", { sessionId: "s", agents: [{ name: "coding", title: "Coding", modes: ["backend"] }] });
     from("TURN_STARTED", { messageId: "r" });
     from("STREAM_TOKEN", { messageId: "r", token: "now", done: false });
     session.flush();
     expect(session.cwd).toBe("/w");
+    expect(session.state.agents).toEqual([{ name: "coding", title: "Coding", modes: ["backend"] }]);
     expect(contractState(session.view)).toMatchObject({ messages: [{ content: "past" }, { content: "now", status: "streaming" }], isGenerating: true });
     from("CHAT_HISTORY", { messages: [] });
     session.flush();

@@ -308,6 +308,14 @@ describe("what the webview asks for", () => {
     await chat.handle({ type: "WEBVIEW_READY", payload: { version: "1" } });
   });
 
+  it("has the agents that a session can be set to, where there are several", async () => {
+    const agents = [{ name: "gander", title: "Gander", modes: ["assistant"] }, { name: "coding", title: "Coding", modes: ["backend"] }];
+    const { connect, message, agent } = chatHarness({ ...created, "_gander/agents/list": () => ({ agents }) });
+    await connect();
+    expect((await message(({ type }) => type === "SESSION_AGENTS")).payload).toEqual({ sessionId: "s1", agents });
+    expect((await agent.called("_gander/agents/list")).params).toEqual({ sessionId: "s1" });
+  });
+
   it("that fails is told, and ends no answer", async () => {
     const { chat, sent } = chatHarness();
     await chat.handle({ type: "SET_MODE", payload: { modeId: "x" } });

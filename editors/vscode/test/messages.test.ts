@@ -59,6 +59,7 @@ const toWebview: Cases<ToWebview> = {
   ELICITATION_REQUEST: { good: [{ requestId: "r", request: { message: "m", mode: "form", sessionId: "s", requestedSchema: { type: "object", properties: {} } } }], bad: [{ requestId: "r", request: {} }] },
   ELICITATION_RESOLVED: { good: [{ requestId: "r" }], bad: [{}] },
   SESSION_OPTIONS: { good: [{ sessionId: "s" }, { sessionId: "s", modes: {}, configOptions: [], canSteer: true }], bad: [{}, { sessionId: "s", canSteer: 1 }] },
+  SESSION_AGENTS: { good: [{ sessionId: "s", agents: [{ name: "a", title: "A", modes: ["m"] }, { name: "b", title: "B", description: "d", modes: [] }] }], bad: [{ sessionId: "s" }, { sessionId: "s", agents: [{ name: "a" }] }] },
   TURN_STARTED: { good: [{ messageId: "m" }], bad: [{}] },
   NOTICE: { good: [{ severity: "info", text: "t" }], bad: [{ severity: "loud", text: "t" }] },
 };

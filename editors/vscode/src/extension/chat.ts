@@ -4,7 +4,7 @@ import { CLIENT_DISPOSED, type GooseError, describeError } from "../shared/error
 import { isRecord } from "../shared/guards";
 import { externalLink } from "../shared/links";
 import {
-  type Action, type MessageToExtension, type MessageToWebview, type ToExtension, type WebviewMessagePayloads, message,
+  type Action, type MessageToExtension, type MessageToWebview, type ToExtension, type WebviewMessagePayloads, isAgentList, message,
 } from "../shared/messages";
 import type { ContextChip, FileSearchResult, ProcessStatus, VersionStatus } from "../shared/types";
 import type { ReadyAgent } from "./agentConnection";
@@ -277,6 +277,7 @@ export class Chat {
     this.#show(entry.sessionId);
     this.#send("SESSION_CREATED", { session: entry });
     this.#setOptions(entry.sessionId, options);
+    void this.#sendAgents(agent, entry.sessionId);
     await this.#sendList();
   }
 
@@ -299,6 +300,7 @@ export class Chat {
     this.#send("HISTORY_COMPLETE", { sessionId, messageCount: loaded.messageCount });
     this.#send("SESSION_LOADED", { sessionId });
     this.#setOptions(sessionId, loaded.options);
+    void this.#sendAgents(agent, sessionId);
     this.#sendTurn(sessionId);
     this.#sendQuestions();
     await this.#sendList();
@@ -357,6 +359,12 @@ export class Chat {
     const { modes, configOptions } = options;
     const steering = this.#agent === undefined ? {} : { canSteer: canSteer(this.#agent) };
     this.#send("SESSION_OPTIONS", { sessionId, ...(modes && { modes }), ...(configOptions && { configOptions }), ...steering });
+  }
+
+  /** The protocol has modes, but not whose they are. An agent that does not know the method has one agent. */
+  async #sendAgents(agent: ReadyAgent, sessionId: string): Promise<void> {
+    const found = await agent.client.requestExtension("_gander/agents/list", { sessionId }).catch(() => undefined);
+    if (isAgentList(found) && sessionId === this.#sessionId) this.#send("SESSION_AGENTS", { sessionId, agents: found.agents });
   }
 
   async #setConfigOption({ configId, value }: ToExtension["SET_CONFIG_OPTION"]): Promise<void> {

@@ -4,7 +4,7 @@ import {
   type Guard, isArrayOf, isBoolean, isEither, isLineNumber, isNonEmptyString, isNumber, isObject, isOneOf, isRecord, isString, isUnknown,
 } from "./guards";
 import {
-  type ChatMessage, type ContextChip, type FileSearchResult, type LineRange, type ListedSession, type MessageContext, type ProcessStatus,
+  type AgentChoice, type ChatMessage, type ContextChip, type FileSearchResult, type LineRange, type ListedSession, type MessageContext, type ProcessStatus,
   type SessionEntry, type VersionStatus, MESSAGE_ROLES, MESSAGE_STATUSES, PROCESS_STATUSES, VERSION_STATES,
 } from "./types";
 
@@ -87,6 +87,8 @@ export interface ToWebview {
   ELICITATION_RESOLVED: { readonly requestId: string };
   /** Modes and config options as the agent gave them with the session. */
   SESSION_OPTIONS: { readonly sessionId: string; readonly modes?: unknown; readonly configOptions?: unknown; readonly canSteer?: boolean };
+  /** The agents that the session can be set to, where the agent's program has more than one. */
+  SESSION_AGENTS: { readonly sessionId: string; readonly agents: readonly AgentChoice[] };
   /** The session that is shown has a turn under way: the next tokens belong to this answer. */
   TURN_STARTED: { readonly messageId: string };
   NOTICE: { readonly severity: "info" | "warning" | "error"; readonly text: string };
@@ -144,6 +146,11 @@ const isOption: Guard<PermissionOption> = (value): value is PermissionOption =>
   isRecord(value) && isNonEmptyString(value["optionId"]) && isString(value["name"]) && isString(value["kind"]);
 const isElicitation: Guard<CreateElicitationRequest> = (value): value is CreateElicitationRequest =>
   isRecord(value) && isString(value["message"]) && isString(value["mode"]);
+const isAgentChoice = isObject<AgentChoice>({
+  required: { name: isNonEmptyString, title: isString, modes: isArrayOf(isString) },
+  optional: { description: isString },
+});
+export const isAgentList = isObject<{ agents: readonly AgentChoice[] }>({ required: { agents: isArrayOf(isAgentChoice) } });
 const isOptionId = isEither(isString, isOneOf([null]));
 
 type PayloadGuards<M> = { readonly [T in keyof M]: Guard<M[T]> };
@@ -204,6 +211,7 @@ export const TO_WEBVIEW: PayloadGuards<ToWebview> = {
   ELICITATION_REQUEST: isObject<ToWebview["ELICITATION_REQUEST"]>({ required: { requestId: isNonEmptyString, request: isElicitation } }),
   ELICITATION_RESOLVED: isObject<ToWebview["ELICITATION_RESOLVED"]>({ required: { requestId: isNonEmptyString } }),
   SESSION_OPTIONS: isObject<ToWebview["SESSION_OPTIONS"]>({ required: { sessionId: isNonEmptyString }, optional: { modes: isUnknown, configOptions: isUnknown, canSteer: isBoolean } }),
+  SESSION_AGENTS: isObject<ToWebview["SESSION_AGENTS"]>({ required: { sessionId: isNonEmptyString, agents: isArrayOf(isAgentChoice) } }),
   TURN_STARTED: isObject<ToWebview["TURN_STARTED"]>({ required: { messageId: isNonEmptyString } }),
   NOTICE: isObject<ToWebview["NOTICE"]>({ required: { severity: isOneOf(["info", "warning", "error"]), text: isString } }),
 };

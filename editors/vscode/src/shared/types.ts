@@ -32,6 +32,14 @@ export interface LineRange {
   readonly endLine: number;
 }
 
+/** An agent that a session can be set to, by one of its modes; the first is its default. */
+export interface AgentChoice {
+  readonly name: string;
+  readonly title: string;
+  readonly description?: string;
+  readonly modes: readonly string[];
+}
+
 export interface ContextChip {
   readonly id: string;
   readonly filePath: string;

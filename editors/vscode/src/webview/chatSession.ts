@@ -69,6 +69,7 @@ export class BridgeSession implements ChatStore {
       case "NOTICE": return this.#notice(message.payload.severity, message.payload.text);
       case "SESSION_UPDATE": return this.#update(message.payload.update as unknown as SessionUpdate);
       case "SESSION_OPTIONS": return this.#setOptions(message.payload);
+      case "SESSION_AGENTS": return this.dispatch({ type: "SET_AGENTS", payload: message.payload });
       case "PERMISSION_REQUEST": {
         const { requestId, ...params } = message.payload;
         return this.#ask({ type: "permission", id: requestId, params } as unknown as OpenRequest);

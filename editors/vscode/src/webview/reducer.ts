@@ -2,7 +2,7 @@
 import type { Action as SharedAction, ContentBlock, Item, OpenRequest, SessionOpened, SessionUpdate } from "../../../../web/src/chat";
 import { type ChatState as SharedChat, emptyChat } from "../../../../web/src/chat/state";
 import { plainText, reduce } from "../../../../web/src/chat/reduce";
-import type { ChatMessage, MessageContext, MessageStatus } from "../shared/types";
+import type { AgentChoice, ChatMessage, MessageContext, MessageStatus } from "../shared/types";
 
 export type ChatAction =
   | { readonly type: "ADD_USER_MESSAGE"; readonly payload: { readonly blocks: readonly ContentBlock[] } }
@@ -19,6 +19,7 @@ export type ChatAction =
   | { readonly type: "ASK"; readonly payload: { readonly request: OpenRequest } }
   | { readonly type: "SETTLE"; readonly payload: { readonly requestId: string } }
   | { readonly type: "SET_OPTIONS"; readonly payload: SessionOpened }
+  | { readonly type: "SET_AGENTS"; readonly payload: { readonly agents: readonly AgentChoice[] } }
   | { readonly type: "SET_INPUT"; readonly payload: { readonly value: string } }
   | { readonly type: "FOCUS_MESSAGE"; readonly payload: { readonly index: number | null } };
 
@@ -80,6 +81,7 @@ function sharedActions(view: ViewState, action: ChatAction): SharedAction[] {
     case "ASK": return [{ type: "asked", request: action.payload.request }];
     case "SETTLE": return [{ type: "settled", id: action.payload.requestId }];
     case "SET_OPTIONS": return [{ type: "opened", opened: action.payload }];
+    case "SET_AGENTS": return [{ type: "agents", agents: action.payload.agents.map((agent) => ({ ...agent, modes: [...agent.modes] })) }];
     case "SET_INPUT":
     case "FOCUS_MESSAGE": return [];
   }
@@ -108,6 +110,7 @@ function withOwn(view: ViewState, action: ChatAction): ViewState {
     case "SESSION_UPDATE":
     case "ASK":
     case "SETTLE":
+    case "SET_AGENTS":
     case "SET_OPTIONS": return view;
   }
 }
