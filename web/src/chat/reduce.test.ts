@@ -22,6 +22,11 @@ describe('messages', () => {
     ]);
   });
 
+  it('goes on with a message that was taken for complete', () => {
+    const state = run(agent('Hel'), { type: 'ended', stopReason: null }, { type: 'started' }, agent('lo'));
+    expect(state.items).toMatchObject([{ messageId: 'm1', blocks: [text('Hello')], open: true }]);
+  });
+
   it('keeps a picture between two texts', () => {
     const image = { type: 'image', data: 'AAAA', mimeType: 'image/png' } as const;
     const state = run(agent('a'), update({ sessionUpdate: 'agent_message_chunk', messageId: 'm1', content: image }), agent('b'));

@@ -115,8 +115,9 @@ export function plainText(block: ContentBlock): string {
 
 function growMessage(draft: Draft, role: 'user' | 'agent', messageId: string | null, block: ContentBlock): void {
   const last = draft.items.at(-1);
-  if (last?.type === 'message' && last.role === role && last.messageId === messageId && last.open) {
-    draft.items[draft.items.length - 1] = { ...last, blocks: joinBlock(last.blocks, block) };
+  // A message that was read from the history may still grow: its name says that it is the same.
+  if (last?.type === 'message' && last.role === role && last.messageId === messageId && (last.open || messageId !== null)) {
+    draft.items[draft.items.length - 1] = { ...last, blocks: joinBlock(last.blocks, block), open: true };
     return;
   }
   closeLast(draft);

@@ -1,11 +1,11 @@
 /** On Windows gander runs inside WSL: what to do, and the command for it. */
+import { ENGLISH } from "../shared/strings";
 import type { VersionStatus } from "../shared/types";
 
 /** The command reopens the folder in the default distribution of WSL, where Linux's gander can be installed. */
 export function windowsHint(platform: NodeJS.Platform, folder: string): Pick<VersionStatus, "hint"> | Record<string, never> {
   if (platform !== "win32") return {};
-  const text = "gander has no native binary for Windows yet: install it inside WSL and open this folder there.";
-  return { hint: { text, command: `wsl --install; code --remote wsl+Ubuntu "${wslPath(folder)}"` } };
+  return { hint: { text: ENGLISH.windowsHint, command: `wsl --install; code --remote wsl+Ubuntu "${wslPath(folder)}"` } };
 }
 
 /** `C:\Users\me` is `/mnt/c/Users/me` inside WSL. */

@@ -8,6 +8,7 @@ export const ENGLISH = {
   context: "Context",
   copy: "Copy the command",
   elsewhere: "elsewhere",
+  historyUnavailable: "The agent cannot tell the history of this session.",
   install: "Install",
   lookAgain: "Look again",
   missing: "Install gander, or goose 1.16.0 or later, or tell where one is.",
@@ -22,6 +23,7 @@ export const ENGLISH = {
   showLog: "Show log",
   status: { error: "The agent does not run", running: "Running", starting: "The agent starts", stopped: "The agent is stopped" } as Record<ProcessStatus, string>,
   update: "Update",
+  windowsHint: "gander has no native binary for Windows yet: install it inside WSL and open this folder there.",
 };
 
 export type Strings = typeof ENGLISH;

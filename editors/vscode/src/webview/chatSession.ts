@@ -3,6 +3,7 @@ import type { ChatState, ChatStore, ContentBlock, OpenRequest, PlanEntry, Sessio
 import { FrameQueue } from "../../../../web/src/chat/frames";
 import { isRecord } from "../shared/guards";
 import type { AttachedImage, MessageToWebview } from "../shared/messages";
+import { ENGLISH, type Strings } from "../shared/strings";
 import type { ContextChip } from "../shared/types";
 import type { Bridge } from "./bridge";
 import { type ChatAction, type ViewState, emptyView, fileUri, pathOf, reduceView } from "./reducer";
@@ -16,6 +17,8 @@ export class BridgeSession implements ChatStore {
   #canSteer = false;
   readonly #listeners = new Set<Listener>();
   readonly #frames: FrameQueue<ChatAction>;
+  /** The words of the view in the person's language. */
+  strings: Strings = ENGLISH;
   chips: readonly ContextChip[] = [];
   onqueue: (queue: readonly ContentBlock[][]) => void = () => {};
   onunsent: (blocks: ContentBlock[]) => void = () => {};
@@ -80,7 +83,7 @@ export class BridgeSession implements ChatStore {
       case "ELICITATION_RESOLVED": return this.dispatch({ type: "SETTLE", payload: { requestId: message.payload.requestId } });
       case "ADD_CONTEXT_CHIP": return this.#setChips([...this.chips.filter((chip) => !isSame(chip, message.payload.chip)), message.payload.chip]);
       case "SESSION_LOADED":
-        if (message.payload.historyUnavailable === true) this.#notice("info", "The agent cannot tell the history of this session.");
+        if (message.payload.historyUnavailable === true) this.#notice("info", this.strings.historyUnavailable);
         return;
       case "STATUS_UPDATE":
       case "VERSION_STATUS":

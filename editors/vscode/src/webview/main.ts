@@ -40,5 +40,7 @@ document.addEventListener("visibilitychange", () => {
 bridge.onMessage((message) => session.handle(message));
 const target = document.querySelector("#app");
 if (target === null) throw new Error("the page has no place for the chat");
-mount(App, { target, props: { bridge, session, files, strings: readStrings(document.documentElement.dataset["strings"] ?? null) } });
+const strings = readStrings(document.documentElement.dataset["strings"] ?? null);
+session.strings = strings;
+mount(App, { target, props: { bridge, session, files, strings } });
 bridge.initialize(VERSION);
