@@ -6,12 +6,16 @@ mod script;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Message, Part, Role, ToolContent, ToolEnd, ToolResult};
+use gander_domain::{Message, Part, Role, ToolContent, ToolEnd, ToolResult, ToolSpec};
 
 use self::play::TimedEvents;
 use self::script::{ScriptedCall, Step};
 use super::history::{self, tool_uses};
 use super::{Model, ModelError, ModelInfo, ModelStream, Request};
+
+/// The tool that keeps a plan, and the one that asks for its approval: each mode has one of them, or none.
+const PLAN_TOOL: &str = "plan";
+const PROPOSE_TOOL: &str = "propose_plan";
 
 /// Plays scripts: by words of the last message, or one that the message carries.
 pub struct Demo {
@@ -39,7 +43,7 @@ impl Demo {
         let done = since.iter().filter(|message| message.role == Role::Agent && !message.interrupted).count();
         let mut calls = match script::parse(&asked) {
             Some(script) => script?,
-            None => find_scene(&asked),
+            None => find_scene(&asked, &request.tools),
         };
         let after_tools = vec![Step { results: true, ..Step::default() }];
         Ok(if done < calls.len() { calls.swap_remove(done) } else { after_tools })
@@ -63,7 +67,18 @@ fn last_request(request: &Request) -> (String, &[Arc<Message>]) {
     at.map_or((String::new(), &[]), |at| (request.messages[at].plain_text(), &request.messages[at + 1..]))
 }
 
-fn find_scene(asked: &str) -> Vec<ScriptedCall> {
+/// The scene of the first word that has one. Not every mode keeps a plan: then one is proposed, or told as text.
+fn find_scene(asked: &str, tools: &[ToolSpec]) -> Vec<ScriptedCall> {
+    let calls = scene_calls(asked);
+    let offers = |name: &str| tools.iter().any(|tool| tool.name == name);
+    let plans = calls.iter().flatten().any(|step| step.tool.as_deref() == Some(PLAN_TOOL));
+    match plans && !offers(PLAN_TOOL) {
+        true => script::plan_without_tool(offers(PROPOSE_TOOL).then_some(PROPOSE_TOOL)),
+        false => calls,
+    }
+}
+
+fn scene_calls(asked: &str) -> Vec<ScriptedCall> {
     let scenes = script::demo_scenes();
     let words: Vec<String> = asked.split(|letter: char| !letter.is_alphanumeric()).map(str::to_lowercase).collect();
     let wanted = words.iter().find_map(|word| scenes.iter().position(|scene| scene.word == *word));

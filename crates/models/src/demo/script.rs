@@ -3,7 +3,7 @@
 //! A message may carry its own: `[[script:[{"text":"hi"}]]]`, or a list of lists for several calls.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{ModelError, ModelStop};
 
@@ -52,6 +52,25 @@ pub struct Step {
     pub repeat: Option<usize>,
     /// How long to wait before each piece.
     pub delay_ms: u64,
+}
+
+/// A plan where no tool keeps one: proposed with this tool, or told as text.
+pub fn plan_without_tool(propose: Option<&str>) -> Vec<ScriptedCall> {
+    let steps = ["show a plan", "tick it off"];
+    match propose {
+        Some(tool) => {
+            let items: Vec<Value> = steps.iter().map(|step| json!({ "text": step, "priority": "medium" })).collect();
+            let call = Step { tool: Some(tool.to_owned()), args: Some(json!({ "items": items })), ..Step::default() };
+            vec![vec![call], vec![Step { results: true, ..Step::default() }]]
+        }
+        None => {
+            let text = format!(
+                "This mode has no tool for plans, so here it is as text:\n\n1. {}\n2. {}\n",
+                steps[0], steps[1]
+            );
+            vec![vec![Step { text: Some(text), chunks: Some(4), ..Step::default() }]]
+        }
+    }
 }
 
 /// A claimed usage.

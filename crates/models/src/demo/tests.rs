@@ -23,7 +23,13 @@ fn tool_use(number: u128, name: &str) -> Part {
 }
 
 fn request(messages: Vec<Arc<Message>>) -> Request {
-    Request { system: String::new(), messages, tools: Arc::new([]), effort: None, temperature: None, max_output: None }
+    request_with_tools(messages, &["plan"])
+}
+
+fn request_with_tools(messages: Vec<Arc<Message>>, names: &[&str]) -> Request {
+    let spec = |name: &&str| ToolSpec { name: (*name).to_owned(), description: String::new(), schema: json!({}) };
+    let tools = names.iter().map(spec).collect();
+    Request { system: String::new(), messages, tools, effort: None, temperature: None, max_output: None }
 }
 
 fn demo(name: &str) -> Demo {
@@ -126,6 +132,18 @@ fn every_word_has_its_scene() {
             other => panic!("a scene without a test: {other}"),
         };
         assert!(is_right, "{}: {shown}", scene.word);
+    }
+}
+
+#[test]
+fn a_plan_is_shown_whatever_tools_a_mode_offers() {
+    for (tools, shown) in
+        [(&["plan"][..], "plan"), (&["propose_plan", "read"], "propose_plan"), (&["read"], "1. show a plan")]
+    {
+        let call = demo("demo").next_call(&request_with_tools(vec![user("plan")], tools)).unwrap();
+        let step = &call[0];
+        let said = step.tool.as_deref().or(step.text.as_deref()).unwrap();
+        assert!(said.contains(shown), "{tools:?}: {said}");
     }
 }
 
