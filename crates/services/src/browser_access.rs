@@ -255,7 +255,7 @@ mod tests {
         let (paths, tokens) = opened(&root);
         let (browsers, now, instant) = (BrowserAccess::open(&paths), SystemTime::now(), Instant::now());
         let token = add_token(&paths, "guest", &[Scope::Read], None).unwrap();
-        let guest = tokens.id_of(token.expose_secret()).unwrap();
+        let guest = tokens.id_of(token.expose_secret(), ([127, 0, 0, 1], 1).into()).unwrap();
         let (cookie, ticket) = (
             browsers.issue_cookie(tokens.owner_id(), now).unwrap(),
             browsers.issue_ticket(tokens.owner_id(), instant, TICKET_TTL).unwrap(),
