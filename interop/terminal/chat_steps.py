@@ -4,7 +4,9 @@ import json
 import os
 import re
 import signal
+import sys
 import time
+from pathlib import Path
 
 from steps import step
 
@@ -257,6 +259,27 @@ def chat_completes_remembers_and_chooses(home, _):
     assert first in leave(one)
     assert "what is in" in (home.root / "data" / "chat_history").read_text()
     assert oct((home.root / "data" / "chat_history").stat().st_mode & 0o777) == "0o600"
+
+
+@step
+def chat_fills_in_a_form(home, _):
+    server = Path(__file__).with_name("form_server.py")
+    added = home.gander_run("extensions", "add", "forms", "--", sys.executable, str(server))
+    assert added.returncode == 0, added
+    one = opened(home)
+    one.type("form")
+    one.wait(r"1\) Allow")
+    one.press("y")
+    one.wait(r"\? .*Who comes\?\n +1 of 2: Your name\n›")
+    one.keep("31-chat-form")
+    one.type("Ada")
+    one.wait(r"2 of 2: Seats\n +a number\n›")
+    one.type("many")
+    one.wait("not a whole number")
+    one.press("C-u")
+    one.type("3")
+    one.wait(r'booked; the tool said: .*"name": ?"Ada", ?"seats": ?3')
+    leave(one)
 
 
 @step

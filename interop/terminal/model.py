@@ -35,6 +35,7 @@ SCRIPTS = {
         "the sub-agent is done",
     ],
     "plan": ["what I was told: "],
+    "form": [[call("forms__book")], "booked"],
     "markdown": [MARKDOWN],
     "count": [" ".join(f"w{n}" for n in range(1, 41))],
 }
@@ -74,7 +75,7 @@ class Model(BaseHTTPRequestHandler):
             return self.reply(line, {"error": {"message": "the mock model is busy"}})
         if isinstance(line, list):
             return self.stream_calls(line, body)
-        if word in ("edit", "shell", "output") and isinstance(line, str):
+        if word in ("edit", "shell", "output", "form") and isinstance(line, str):
             line = f"{line}; the tool said: {last_tool(messages)}"
         self.stream_text(line, body, PAUSES.get(word, 0))
 

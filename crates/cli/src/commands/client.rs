@@ -63,8 +63,13 @@ pub(super) fn hello(config: &Config, cwd: &Path) -> Hello {
 
 /// To the server of the data directory, which is started if none runs.
 pub(super) async fn connect(config: &Config, cwd: &Path) -> anyhow::Result<AgentConnection> {
+    introduce(attach_link(config, cwd).await?).await
+}
+
+/// The same before anybody has introduced themselves.
+pub(super) async fn attach_link(config: &Config, cwd: &Path) -> anyhow::Result<Link> {
     let Attached { reader, writer, .. } = attach(config, &hello(config, cwd)).await?;
-    introduce(Link::from_line_streams(reader, writer)).await
+    Ok(Link::from_line_streams(reader, writer))
 }
 
 /// To an application in this process.

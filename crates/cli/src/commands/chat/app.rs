@@ -25,6 +25,8 @@ pub(super) struct App {
     pub(super) hint: String,
     /// Why the question is rejected is being typed.
     pub(super) reason: Option<Editor>,
+    /// What is typed into a form.
+    pub(super) form_line: Editor,
     /// Ctrl-c was pressed while nothing ran: once more leaves.
     pub(super) leaving: bool,
     history: InputHistory,
@@ -51,6 +53,7 @@ impl App {
             picker: None,
             hint: String::new(),
             reason: None,
+            form_line: Editor::default(),
             leaving: false,
             history,
             last_key: None,
@@ -64,15 +67,24 @@ impl App {
         let leaving = std::mem::take(&mut self.leaving);
         let typed_into_question = self.is_slip(now);
         self.last_key = Some(now);
-        match key {
-            Key::Suspend => return Wanted::Suspend,
-            Key::Redraw => return Wanted::Redraw,
-            Key::Interrupt => self.handle_interrupt(leaving),
-            Key::EndOfInput if self.editor.is_empty() && self.reason.is_none() => self.conversation.leave(),
-            key if self.picker.is_some() => self.handle_picker_key(key),
-            key if self.reason.is_some() => self.handle_reason_key(key),
-            key if self.is_asked() && !typed_into_question => self.handle_question_key(&key),
-            key => self.handle_edit_key(key),
+        if key == Key::Suspend {
+            return Wanted::Suspend;
+        } else if key == Key::Redraw {
+            return Wanted::Redraw;
+        } else if key == Key::Interrupt {
+            self.handle_interrupt(leaving);
+        } else if key == Key::EndOfInput && self.editor.is_empty() && self.reason.is_none() {
+            self.conversation.leave();
+        } else if self.picker.is_some() {
+            self.handle_picker_key(key);
+        } else if self.reason.is_some() {
+            self.handle_reason_key(key);
+        } else if self.conversation.form().is_some() && !typed_into_question {
+            self.handle_form_key(key);
+        } else if self.is_asked() && !typed_into_question {
+            self.handle_question_key(&key);
+        } else {
+            self.handle_edit_key(key);
         }
         self.settle(now);
         Wanted::Nothing
@@ -102,12 +114,13 @@ impl App {
         if !asked {
             self.hint.clear();
             self.reason = None;
+            self.form_line.take();
         }
         self.was_asked = asked;
     }
 
     pub(super) fn is_asked(&self) -> bool {
-        self.conversation.questions.asked().is_some()
+        self.conversation.questions.asked().is_some() || self.conversation.form().is_some()
     }
 
     /// Somebody was typing when the question came, and has not paused since.
@@ -175,18 +188,32 @@ impl App {
 
     fn handle_reason_key(&mut self, key: Key) {
         let Some(editor) = &mut self.reason else { return };
-        match key {
-            Key::Escape => self.reason = None,
-            Key::Enter => {
-                let reason = editor.take();
-                self.reason = None;
-                if !reason.trim().is_empty()
-                    && let Answered::Hint(hint) = self.conversation.reject_with_reason(reason.trim())
-                {
-                    self.hint = hint;
-                }
+        if key == Key::Escape {
+            self.reason = None;
+        } else if key != Key::Enter {
+            edit(editor, key);
+        } else {
+            let reason = editor.take();
+            self.reason = None;
+            if !reason.trim().is_empty()
+                && let Answered::Hint(hint) = self.conversation.reject_with_reason(reason.trim())
+            {
+                self.hint = hint;
             }
-            key => edit(editor, key),
+        }
+    }
+
+    fn handle_form_key(&mut self, key: Key) {
+        if key == Key::Escape {
+            self.conversation.decline_form();
+        } else if key != Key::Enter {
+            edit(&mut self.form_line, key);
+        } else {
+            let line = self.form_line.text().to_owned();
+            self.hint = self.conversation.fill_form(&line);
+            if self.hint.is_empty() {
+                self.form_line.take();
+            }
         }
     }
 

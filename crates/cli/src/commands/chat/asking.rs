@@ -1,12 +1,13 @@
 //! The questions of a conversation: one at a time, answered with a key or with words.
 
 use gander_client::schema::RequestPermissionRequest;
-use gander_wire::acp::client::PermissionRequest;
-use gander_wire::jsonrpc::RequestId;
+use gander_wire::acp::client::{AgentRequest, PermissionRequest};
+use gander_wire::jsonrpc::{RequestId, Responder};
 use serde_json::{Value, json};
 
 use super::conversation::Conversation;
 use super::effects::Effect;
+use super::form::{Filled, Form};
 use crate::commands::run::answer::{TypedAnswer, read_answer, reject_once};
 use crate::commands::run::question_text::{self, DetailLimit};
 use crate::commands::run::questions::{Question, Withdrawn};
@@ -31,7 +32,61 @@ impl Conversation {
         self.ask_next();
     }
 
+    /// A form, or a page to open.
+    pub(super) fn handle_request(&mut self, responder: Responder, request: &AgentRequest) {
+        if let AgentRequest::Elicit(request) = request {
+            self.forms.push_back(Form::new(responder, &json!(request)));
+        }
+    }
+
+    /// The form that is asked for now: questions come first.
+    pub(super) fn form(&self) -> Option<&Form> {
+        self.forms.front().filter(|_| self.questions.asked().is_none())
+    }
+
+    /// Takes in a line for the form; gives what is wrong with it.
+    pub(super) fn fill_form(&mut self, line: &str) -> String {
+        let Some(form) = self.forms.front_mut() else { return String::new() };
+        match form.fill(line) {
+            Filled::Next => String::new(),
+            Filled::Wrong(reason) => format!("  {reason}"),
+            Filled::Done => {
+                if let Some(form) = self.forms.pop_front() {
+                    self.transcript.painted(form.lines().into_iter().take(1).chain(["  → sent".to_owned()]));
+                    let (responder, response) = form.into_response();
+                    self.push_effect(Effect::Respond { responder, response });
+                }
+                String::new()
+            }
+        }
+    }
+
+    /// Does not fill in the form.
+    pub(super) fn decline_form(&mut self) {
+        if let Some(form) = self.forms.pop_front() {
+            self.transcript.painted(form.lines().into_iter().take(1).chain(["  → declined".to_owned()]));
+            let response = json!({ "action": "decline" });
+            self.push_effect(Effect::Respond { responder: form.responder, response });
+        }
+    }
+
+    /// Leaves forms to others.
+    pub(super) fn drop_forms(&mut self) {
+        for form in std::mem::take(&mut self.forms) {
+            let response = json!({ "action": "cancel" });
+            self.push_effect(Effect::Respond { responder: form.responder, response });
+        }
+    }
+
     pub(super) fn handle_withdrawn(&mut self, id: &RequestId) {
+        if let Some(place) = self.forms.iter().position(|form| form.responder.id() == id) {
+            if let Some(form) = self.forms.remove(place) {
+                let response = json!({ "action": "cancel" });
+                self.push_effect(Effect::Respond { responder: form.responder, response });
+                self.transcript.line(Tone::Dim, "  answered by another client");
+            }
+            return;
+        }
         match self.questions.withdraw(id) {
             Withdrawn::Asked(permission) => {
                 self.push_effect(Effect::Decline { permission });
@@ -102,7 +157,7 @@ impl Conversation {
         if let Some(reason) = reason {
             response["_meta"] = Value::Object([("gander/reason".to_owned(), json!(reason))].into_iter().collect());
         }
-        self.push_effect(Effect::Respond { permission: question.permission, response });
+        self.push_effect(Effect::Respond { responder: question.permission.into(), response });
         self.ask_next();
         Answered::Done
     }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::commands::{ChatCommand, help_lines, known_commands, read_command};
 use super::completion::mentioned_files;
 use super::effects::{Call, Effect, Reply};
+use super::form::Form;
 use super::resume::ShownSoFar;
 use super::session_info::SessionInfo;
 use super::transcript::Transcript;
@@ -25,6 +26,7 @@ pub(super) struct Conversation {
     pub(super) transcript: Transcript,
     pub(super) info: SessionInfo,
     pub(super) questions: Questions,
+    pub(super) forms: VecDeque<Form>,
     pub(super) work: Work,
     /// The folder of new sessions.
     pub(super) folder: String,
@@ -66,6 +68,7 @@ impl Conversation {
             transcript,
             info: SessionInfo::default(),
             questions: Questions::default(),
+            forms: VecDeque::new(),
             work: Work::Connecting,
             folder,
             session,
@@ -97,6 +100,7 @@ impl Conversation {
     /// The connection is lost. Its questions cannot be answered any more; the next one asks them again.
     pub(super) fn handle_lost(&mut self) {
         self.questions.drain();
+        self.forms.clear();
         self.history = None;
         if self.work != Work::Connecting {
             let saved = if self.is_running() { "The turn is saved and resumes; " } else { "" };
@@ -123,12 +127,12 @@ impl Conversation {
             }
             AgentEvent::Asked { permission, request } => self.handle_question(permission, *request),
             AgentEvent::Withdrawn { request } => self.handle_withdrawn(&request),
+            AgentEvent::Requested { responder, request } => self.handle_request(responder, &request),
             AgentEvent::Initialized { .. }
             | AgentEvent::Opened { .. }
             | AgentEvent::Ended { .. }
             | AgentEvent::Answered { .. }
             | AgentEvent::Failed { .. }
-            | AgentEvent::Requested { .. }
             | AgentEvent::Notified { .. } => {}
         }
     }
@@ -172,6 +176,7 @@ impl Conversation {
             return;
         };
         self.work = Work::Cancelling;
+        self.drop_forms();
         for question in self.questions.drain() {
             self.effects.push_back(Effect::Decline { permission: question.permission });
         }
@@ -340,6 +345,7 @@ impl Conversation {
     /// What was known of the session before. Its turn and its questions stay with the server.
     fn forget_session(&mut self) {
         self.transcript.close();
+        self.drop_forms();
         for question in self.questions.drain() {
             self.effects.push_back(Effect::Decline { permission: question.permission });
         }

@@ -108,7 +108,7 @@ impl Driver {
                     self.calls.insert(client.call(method, &params), call);
                 }
                 Effect::Cancel { session } => client.cancel(&session),
-                Effect::Respond { permission, response } => client.respond(permission.into(), &response),
+                Effect::Respond { responder, response } => client.respond(responder, &response),
                 Effect::Decline { permission } => client.decline(permission),
                 Effect::Leave { exit } => return Some(exit),
             }

@@ -1,6 +1,7 @@
 //! What the chat wants done: calls of the server and answers to it.
 
 use gander_wire::acp::client::PermissionRequest;
+use gander_wire::jsonrpc::Responder;
 use serde_json::Value;
 
 use super::picker::PickerItem;
@@ -13,8 +14,8 @@ pub(super) enum Effect {
     Call { call: Call, method: &'static str, params: Value },
     /// Stop the turn of a session.
     Cancel { session: String },
-    /// Answer a question.
-    Respond { permission: PermissionRequest, response: Value },
+    /// Answer a question or a form.
+    Respond { responder: Responder, response: Value },
     /// Leave a question to others.
     Decline { permission: PermissionRequest },
     /// The chat is over.

@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use gander::config::Config;
+use gander_client::schema::{
+    ClientCapabilities, ClientSessionCapabilities, ElicitationCapabilities, ElicitationFormCapabilities,
+    ElicitationUrlCapabilities, Implementation, NoticeCapabilities,
+};
 use gander_client::{AgentConnection, CertificatePin, Endpoint, Link};
 use gander_services::token::owner_token;
 use secrecy::ExposeSecret;
@@ -27,10 +31,22 @@ impl ChatHost {
     /// Connects and introduces itself. The server of the data directory is started if none runs.
     pub(super) async fn connect(&self) -> anyhow::Result<AgentConnection> {
         match &self.endpoint {
-            None => client::connect(&self.config, &self.folder).await,
-            Some(endpoint) => client::introduce(Link::connect_websocket(endpoint).await?).await,
+            None => introduce(client::attach_link(&self.config, &self.folder).await?).await,
+            Some(endpoint) => introduce(Link::connect_websocket(endpoint).await?).await,
         }
     }
+}
+
+/// Says that a person is here who answers questions, fills in forms and opens pages.
+async fn introduce(link: Link) -> anyhow::Result<AgentConnection> {
+    let forms =
+        ElicitationCapabilities::new().form(ElicitationFormCapabilities::new()).url(ElicitationUrlCapabilities::new());
+    let session = ClientSessionCapabilities::new().notices(NoticeCapabilities::new());
+    let offers = ClientCapabilities::new().session(session).elicitation(forms);
+    let mut connection = AgentConnection::new(link);
+    let call = connection.client.initialize_with(Implementation::new("gander-chat", gander::VERSION), offers);
+    connection.wait_for_answer(call, |_| {}).await?;
+    Ok(connection)
 }
 
 fn endpoint(config: &Config, url: &str, options: &ChatOptions) -> anyhow::Result<Endpoint> {

@@ -9,6 +9,7 @@ mod conversation;
 mod driver;
 mod editor;
 mod effects;
+mod form;
 mod history;
 mod host;
 mod interactive;

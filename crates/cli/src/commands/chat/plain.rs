@@ -82,6 +82,11 @@ impl PlainFront {
 
     fn handle_line(&mut self, line: &str) -> anyhow::Result<()> {
         (self.prompted, self.leaving) = (false, false);
+        if self.conversation.form().is_some() {
+            self.asked = None;
+            let hint = self.conversation.fill_form(line);
+            return if hint.is_empty() { Ok(()) } else { self.print(&hint) };
+        }
         if self.conversation.questions.asked().is_none() {
             self.conversation.handle_line(line);
             return Ok(());
@@ -118,6 +123,15 @@ impl PlainFront {
                 let options =
                     self.conversation.questions.asked().map(|asked| question_text::prompt_line(&asked.options));
                 self.output.piece(&options.unwrap_or_default())?;
+                (self.asked, self.prompted) = (Some(text), true);
+            }
+            return Ok(());
+        }
+        if let Some(form) = self.conversation.form() {
+            let text = form.lines().join("\n");
+            if self.asked.as_ref() != Some(&text) {
+                self.print(&text)?;
+                self.output.piece("> ")?;
                 (self.asked, self.prompted) = (Some(text), true);
             }
             return Ok(());

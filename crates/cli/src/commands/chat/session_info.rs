@@ -98,7 +98,6 @@ impl SessionInfo {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enums are open")]
 fn read_option(option: &SessionConfigOption) -> Option<SessionOption> {
     let SessionConfigKind::Select(select) = &option.kind else { return None };
     let choices = match &select.options {

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use gander_client::Error;
+use gander_client::schema::{ClientCapabilities, ElicitationCapabilities, ElicitationFormCapabilities, Implementation};
 use gander_wire::acp::client::{AgentClient, AgentEvent};
 use serde_json::{Value, json};
 
@@ -29,7 +30,10 @@ impl Bench {
     fn new() -> Self {
         let conversation = Conversation::new(Transcript::new(Style::Plain, 60, Echo::Shown), "/work".into(), None);
         let app = App::new(conversation, InputHistory::default());
-        let mut bench = Self { app, client: AgentClient::default(), now: Instant::now(), printed: Vec::new() };
+        let mut client = AgentClient::default();
+        let forms = ElicitationCapabilities::new().form(ElicitationFormCapabilities::new());
+        client.initialize_with(Implementation::new("test", "1"), ClientCapabilities::new().elicitation(forms));
+        let mut bench = Self { app, client, now: Instant::now(), printed: Vec::new() };
         bench.app.conversation.handle_connected();
         assert_eq!(bench.calls(), ["session/new"]);
         let option = |id: &str, current: &str| {
@@ -97,8 +101,12 @@ impl Bench {
             calls.push(match effect {
                 Effect::Call { method, .. } => method.to_owned(),
                 Effect::Cancel { session } => format!("cancel {session}"),
-                Effect::Respond { permission, response } => {
-                    self.client.respond(permission.into(), &response);
+                Effect::Respond { responder, response } => {
+                    self.client.respond(responder, &response);
+                    if let Some(action) = response["action"].as_str() {
+                        calls.push(format!("{action} {}", response["content"]));
+                        continue;
+                    }
                     let reason = response["_meta"]["gander/reason"].as_str().unwrap_or_default();
                     format!("{} {reason}", response["outcome"]["optionId"].as_str().unwrap()).trim_end().to_owned()
                 }
@@ -179,6 +187,39 @@ fn a_question_that_others_answered_is_gone() {
     bench.tell(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": "q1" } }));
     assert_eq!((bench.app.is_asked(), bench.calls()), (false, vec!["decline".to_owned()]));
     assert!(bench.printed().contains("answered by another client"));
+}
+
+#[test]
+fn a_form_is_filled_in_field_by_field() {
+    let mut bench = Bench::new();
+    bench.type_text("go\r");
+    bench.calls();
+    let properties = json!({
+        "a": { "type": "string", "title": "Your name" },
+        "b": { "type": "integer" },
+        "c": { "type": "string", "enum": ["red", "blue"] },
+    });
+    let schema = json!({ "type": "object", "properties": properties, "required": ["a", "b"] });
+    let params = json!({ "sessionId": "s1", "mode": "form", "message": "Who are you?", "requestedSchema": schema });
+    let request = json!({ "jsonrpc": "2.0", "id": "f1", "method": "elicitation/create", "params": params });
+    bench.tell(&request);
+    assert!(
+        bench.screen(60, 20).join("\n").contains("? Who are you?\n  1 of 3: Your name"),
+        "{:?}",
+        bench.screen(60, 20)
+    );
+    bench.now += Duration::from_secs(2);
+    bench.type_text("Ada\rmany\r");
+    assert!(bench.screen(60, 20).join("\n").contains("not a whole number\n› many"));
+    bench.press(Key::KillToStart);
+    bench.type_text("3\r\r");
+    assert_eq!(bench.calls(), [r#"accept {"a":"Ada","b":3}"#]);
+    bench.tell(&request);
+    bench.press(Key::Escape);
+    assert_eq!(bench.calls(), ["decline null"]);
+    bench.tell(&request);
+    bench.tell(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": "f1" } }));
+    assert_eq!((bench.app.is_asked(), bench.calls()), (false, vec!["cancel null".to_owned()]));
 }
 
 #[test]

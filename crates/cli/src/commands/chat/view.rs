@@ -67,6 +67,14 @@ impl App {
             let column = rows.last().map_or(0, |row| row.chars().count());
             return View { rows, cursor: (above, column.min(width)) };
         }
+        if let Some(form) = self.conversation.form() {
+            let lines = form.lines().into_iter().chain(self.hint.lines().map(str::to_owned));
+            let mut rows: Vec<String> = lines.flat_map(|line| wrap(&line, width, 2)).collect();
+            let input = input_view(&self.form_line, width, style);
+            let above = rows.len();
+            rows.extend(input.rows);
+            return View { rows, cursor: (above + input.cursor.0, input.cursor.1) };
+        }
         let mut view = input_view(&self.editor, width, style);
         if let Some(completion) = &self.completion {
             view.rows.extend(completion_rows(completion, width, style));
