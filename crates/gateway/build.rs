@@ -1,5 +1,5 @@
-//! Lists the files of the built page, `web/dist`, for the server to embed. Nothing is fetched or built here: without that
-//! folder's files the server has the small page of `src/page` instead.
+//! Lists the files of the built page, `web/dist`, and the pages of `docs` for the server to embed. Nothing is fetched or
+//! built here: without the page's files the server has the small page of `src/page` instead.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,27 @@ fn main() -> io::Result<()> {
     }
     code.push_str("]\n");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
-    fs::write(out.join("built_page.rs"), code)
+    fs::write(out.join("built_page.rs"), code)?;
+    fs::write(out.join("docs.rs"), list_docs()?)
+}
+
+/// The documentation without its pictures, decisions and measurements: what people read who use the server.
+fn list_docs() -> io::Result<String> {
+    let docs = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../docs");
+    if docs.is_dir() {
+        println!("cargo:rerun-if-changed={}", docs.display());
+    }
+    let mut files = Vec::new();
+    list_files(&docs, "", &mut files)?;
+    files.sort();
+    let mut code = String::from("&[\n");
+    let read =
+        |name: &str| name.ends_with(".md") && !name.starts_with("decisions/") && !name.starts_with("measurements/");
+    for (name, path) in files.iter().filter(|(name, _)| read(name)) {
+        writeln!(code, "    ({name:?}, include_str!({path:?})),").map_err(io::Error::other)?;
+    }
+    code.push_str("]\n");
+    Ok(code)
 }
 
 fn list_files(folder: &Path, prefix: &str, files: &mut Vec<(String, PathBuf)>) -> io::Result<()> {

@@ -124,6 +124,22 @@ export const views = {
     await page.getByText('Nothing runs by the clock yet').waitFor();
   },
 
+  'the documentation and every route are read in the page': async ({ device, server, pictures }) => {
+    const page = await device();
+    await page.goto(`${server.base}/docs`);
+    await page.getByRole('article', { name: 'Contents' }).getByRole('link').first().waitFor();
+    await page.getByRole('navigation', { name: 'Documentation' }).getByRole('link', { name: 'ACP', exact: true }).click();
+    await page.getByRole('heading', { name: 'Agent Client Protocol (ACP)' }).waitFor();
+    await look(page, pictures, 'docs');
+    await page.getByRole('article').getByRole('link', { name: 'editors.md' }).first().click();
+    await page.getByRole('heading', { name: 'VS Code' }).first().waitFor();
+    await page.goto(`${server.base}/docs/api`);
+    await page.getByText('/gander/tickets').click();
+    await page.getByText('"expiresInSeconds"').first().waitFor();
+    await page.getByText('https://agentclientprotocol.com').waitFor();
+    await look(page, pictures, 'api');
+  },
+
   'the licences of all that the page contains are one click away': async ({ device }) => {
     const page = await device();
     await page.keyboard.press('Tab');

@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { fileOf, previewOf } from './artifacts';
+import { accessOf, linkPages, routesOf } from './docs';
 import { parseRoute } from './route.svelte';
 import { createParams, describeTime, jobProblem, type NewJob } from './schedules';
 
@@ -47,4 +48,19 @@ describe('an artifact', () => {
 it('an address of an app has its name', () => {
   expect(parseRoute('#/apps')).toEqual({ view: 'apps', name: null });
   expect(parseRoute('#/apps/My%20app')).toEqual({ view: 'apps', name: 'My app' });
+});
+
+describe('the documentation', () => {
+  it('links its own pages here, leaves other links, and has no pictures', () => {
+    const text = 'See [ACP](acp.md#slash-commands), [a guide](guides/first.md), [home](https://example.org/a.md), [below](#x).\n![P](images/p.png)\n\nEnd';
+    expect(linkPages(text, 'README', 'http://h/')).toBe(
+      'See [ACP](http://h/#/docs/acp), [a guide](http://h/#/docs/guides/first), [home](https://example.org/a.md), [below](#x).\nEnd');
+    expect(linkPages('[up](../acp.md) [beside](b.md)', 'guides/a', '/')).toBe('[up](/#/docs/acp) [beside](/#/docs/guides/b)');
+  });
+  it('lists routes by protocol with who may call them', () => {
+    const operation = { tags: ['a2a'], security: [{ token: [] }, {}], 'x-scope': 'prompt' };
+    const api = { tags: [], paths: { '/x': { get: { tags: ['gander'] } }, '/y': { post: operation } } };
+    expect(routesOf(api, 'a2a')).toEqual([{ method: 'POST', path: '/y', operation }]);
+    expect([accessOf(operation), accessOf({ tags: [] }), accessOf({ security: [{ token: [] }], 'x-scope': 'read' })]).toEqual(['prompt, or open', 'public', 'read']);
+  });
 });

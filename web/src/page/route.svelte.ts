@@ -5,6 +5,7 @@ export type Route =
   | { view: 'session'; id: string }
   | { view: 'inspector'; id: string | null }
   | { view: 'apps'; name: string | null }
+  | { view: 'docs'; name: string }
   | { view: 'inbox' | 'recipes' | 'schedules' | 'extensions' };
 
 export function parseRoute(hash: string, path = ''): Route {
@@ -12,6 +13,7 @@ export function parseRoute(hash: string, path = ''): Route {
   if (view === 'session' && id) return { view, id: decodeURIComponent(id) };
   if (view === 'inspector') return { view, id: id ? decodeURIComponent(id) : null };
   if (view === 'apps') return { view, name: id ? decodeURIComponent(id) : null };
+  if (view === 'docs') return { view, name: id === '' ? 'README' : decodeURIComponent(id) };
   if (view === 'inbox' || view === 'recipes' || view === 'schedules' || view === 'extensions') return { view };
   return path.endsWith('/inspector') ? { view: 'inspector', id: null } : { view: 'home' };
 }

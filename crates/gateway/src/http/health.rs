@@ -16,12 +16,15 @@ use super::error::{Problem, RefusedRequest};
 use super::protocol::HttpProtocol;
 use super::route::{Access, Payload, Route, Size, Verb};
 use super::state::HttpState;
-use super::{browser, page};
+use super::{browser, docs, openapi, page};
 
 /// Routes that belong to no protocol.
 const ROUTES: &[Route] = &[
     Route::public("/", |verb| on(verb, page::get_page)),
     Route::public("/assets/{*path}", |verb| on(verb, page::get_asset)),
+    Route::public("/docs", |verb| on(verb, docs::show_docs)),
+    Route::public("/docs/api", |verb| on(verb, docs::show_api)),
+    Route::public("/docs/{*path}", |verb| on(verb, docs::get_doc)),
     Route::public("/favicon.ico", |verb| on(verb, page::get_root_file)),
     Route::public("/favicon.svg", |verb| on(verb, page::get_root_file)),
     Route::public("/frame.html", |verb| on(verb, page::get_root_file)),
@@ -34,6 +37,7 @@ const ROUTES: &[Route] = &[
     }),
     Route::post("/gander/login", Access::Public, Payload::Json(Size::Small), |verb| on(verb, browser::log_in)),
     Route { verb: Verb::Delete, ..Route::public("/gander/login", |verb| on(verb, browser::log_out)) },
+    Route::get("/openapi.json", Access::Token(Scope::Read), |verb| on(verb, openapi::get_openapi)),
     Route::public("/health", |verb| on(verb, health_status)),
     Route::public("/ping", |verb| on(verb, ping_response)),
     Route::public("/status", |verb| on(verb, alive_text)),
@@ -48,6 +52,8 @@ pub struct GanderRoutes;
 impl HttpProtocol for GanderRoutes {
     type State = HttpState;
     type Settings = ();
+    const ABOUT: super::protocol::ProtocolAbout =
+        super::protocol::ProtocolAbout { name: "gander", title: "The server's own routes", official: None };
     const ROUTES: &'static [Route] = ROUTES;
 
     fn new_state(http: &Arc<HttpState>, (): ()) -> Arc<HttpState> {

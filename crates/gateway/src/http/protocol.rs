@@ -9,12 +9,25 @@ use super::error::{Problem, RefusedRequest};
 use super::route::Route;
 use super::state::HttpState;
 
+/// A protocol as the description of all routes presents it.
+#[derive(Clone, Copy, Debug)]
+pub struct ProtocolAbout {
+    /// A word for programs.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// Where it is described; `None` for our own routes, which we describe ourselves.
+    pub official: Option<&'static str>,
+}
+
 /// A protocol over HTTP. Its line of the route table names the type that implements this, and nothing else is needed.
 pub trait HttpProtocol {
     /// What its handlers share.
     type State: fmt::Debug + Send + Sync + 'static;
     /// What it is set to.
     type Settings;
+    /// What it is.
+    const ABOUT: ProtocolAbout;
     /// Its routes.
     const ROUTES: &'static [Route<Arc<Self::State>>];
 

@@ -11,6 +11,7 @@ use gander_services::token::Tokens;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
+use super::openapi::RouteTables;
 use super::origin_check::OriginCheck;
 use super::paced_body::StalledReaders;
 use super::panics;
@@ -41,6 +42,8 @@ pub struct HttpState {
     pub tokens: Tokens,
     /// Which browsers may, for which of the tokens.
     pub browsers: BrowserAccess,
+    /// Every route and protocol there is, for their description.
+    pub(crate) api: RouteTables,
     pub(crate) open: Vec<OpenProtocol>,
     pub(crate) open_approve: bool,
     pub(crate) names: OriginCheck,
@@ -66,15 +69,17 @@ pub(crate) struct HttpParts {
     pub(crate) data: PathBuf,
     pub(crate) tokens: Tokens,
     pub(crate) browsers: BrowserAccess,
+    pub(crate) api: RouteTables,
 }
 
 impl HttpState {
     pub(crate) fn new(parts: HttpParts) -> Arc<Self> {
-        let HttpParts { services, server, limits, data, tokens, browsers } = parts;
+        let HttpParts { services, server, limits, data, tokens, browsers, api } = parts;
         Arc::new(Self {
             services,
             tokens,
             browsers,
+            api,
             names: OriginCheck::new(&server.allowed_hosts, &server.allowed_origins),
             open: server.open,
             open_approve: server.open_approve,

@@ -9,7 +9,7 @@ use gander_services::Services;
 use gander_services::browser_access::BrowserAccess;
 use gander_services::token::Tokens;
 
-use self::routes::ProtocolStates;
+use self::routes::{ABOUT, ProtocolStates};
 pub use self::routes::{ProtocolSettings, ROUTES, router, router_for_routes};
 use crate::http::state::{HttpParts, HttpState};
 use crate::settings::{Limits, ServerSection};
@@ -44,7 +44,7 @@ impl Gateway {
     /// A gateway in front of these services.
     pub fn new(parts: GatewayParts) -> Arc<Self> {
         let GatewayParts { services, server, protocols, limits, data, tokens, browsers } = parts;
-        let http = HttpState::new(HttpParts { services, server, limits, data, tokens, browsers });
+        let http = HttpState::new(HttpParts { services, server, limits, data, tokens, browsers, api: (ROUTES, ABOUT) });
         Arc::new(Self { protocols: ProtocolStates::new(&http, protocols), http })
     }
 

@@ -15,7 +15,7 @@ use super::Gateway;
 use crate::http::health::GanderRoutes;
 use crate::http::route::{Route, RouteRule};
 use crate::http::state::HttpState;
-use crate::http::{HttpProtocol, RefusedRequest, error, fallback, guard};
+use crate::http::{HttpProtocol, ProtocolAbout, RefusedRequest, error, fallback, guard};
 use crate::protocols::a2a::A2aProtocol;
 use crate::protocols::acp::AcpProtocol;
 use crate::protocols::acp_rest::AcpRestProtocol;
@@ -29,6 +29,9 @@ macro_rules! route_tables {
 
         /// Every route there is.
         pub const ROUTES: &[RouteRule] = &join_tables::<{ count_rules(TABLES) }>(TABLES);
+
+        /// Every protocol there is, as the description of the routes presents it.
+        pub(crate) const ABOUT: &[(Protocol, ProtocolAbout)] = &[$((Protocol::$protocol, $kind::ABOUT)),*];
 
         /// What the handlers of each protocol share.
         #[derive(Debug)]

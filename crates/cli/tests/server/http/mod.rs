@@ -1,6 +1,7 @@
 //! The network side: who is let in, what is too much, and what everything else is answered.
 #![allow(clippy::unwrap_used)]
 
+mod description;
 mod status;
 
 use std::ops::Deref;
@@ -165,8 +166,8 @@ async fn every_route_but_the_public_ones_needs_a_token_before_its_body_is_read()
 
 /// What belongs to the page: `browser` tests it.
 #[rustfmt::skip]
-const PAGE_ROUTES: [&str; 9] = [
-    "/assets/{*path}", "/favicon.ico", "/favicon.svg", "/frame.html", "/inspector", "/licences", "/manifest.webmanifest", "/sw.js", "/gander/login",
+const PAGE_ROUTES: [&str; 12] = [
+    "/assets/{*path}", "/docs", "/docs/api", "/docs/{*path}", "/favicon.ico", "/favicon.svg", "/frame.html", "/inspector", "/licences", "/manifest.webmanifest", "/sw.js", "/gander/login",
 ];
 
 #[tokio::test]

@@ -71,6 +71,11 @@ pub struct A2aProtocol;
 impl HttpProtocol for A2aProtocol {
     type State = A2aState;
     type Settings = A2aSettings;
+    const ABOUT: crate::http::ProtocolAbout = crate::http::ProtocolAbout {
+        name: "a2a",
+        title: "Agent2Agent",
+        official: Some("https://a2a-protocol.org/latest/specification/"),
+    };
     const ROUTES: &'static [Route<Arc<A2aState>>] = routes::ROUTES;
 
     fn new_state(http: &Arc<HttpState>, settings: A2aSettings) -> Arc<A2aState> {

@@ -33,6 +33,11 @@ pub struct AcpProtocol;
 impl HttpProtocol for AcpProtocol {
     type State = AcpState;
     type Settings = AcpOptions;
+    const ABOUT: crate::http::ProtocolAbout = crate::http::ProtocolAbout {
+        name: "acp",
+        title: "Agent Client Protocol over WebSocket and HTTP",
+        official: Some("https://agentclientprotocol.com"),
+    };
     const ROUTES: &'static [Route<Arc<AcpState>>] = routes::ROUTES;
 
     fn new_state(http: &Arc<HttpState>, settings: AcpOptions) -> Arc<AcpState> {

@@ -40,6 +40,11 @@ pub struct AcpRestProtocol;
 impl HttpProtocol for AcpRestProtocol {
     type State = AcpRestState;
     type Settings = AcpRestSettings;
+    const ABOUT: crate::http::ProtocolAbout = crate::http::ProtocolAbout {
+        name: "acp-rest",
+        title: "Agent Communication Protocol",
+        official: Some("https://agentcommunicationprotocol.dev"),
+    };
     const ROUTES: &'static [Route<Arc<AcpRestState>>] = routes::ROUTES;
 
     fn new_state(http: &Arc<HttpState>, settings: AcpRestSettings) -> Arc<AcpRestState> {

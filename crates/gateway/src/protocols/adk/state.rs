@@ -30,6 +30,11 @@ pub struct AdkProtocol;
 impl HttpProtocol for AdkProtocol {
     type State = AdkState;
     type Settings = AdkSection;
+    const ABOUT: crate::http::ProtocolAbout = crate::http::ProtocolAbout {
+        name: "adk",
+        title: "Agent Development Kit's REST",
+        official: Some("https://google.github.io/adk-docs/"),
+    };
     const ROUTES: &'static [Route<Arc<AdkState>>] = routes::ROUTES;
 
     fn new_state(http: &Arc<HttpState>, settings: AdkSection) -> Arc<AdkState> {

@@ -14,6 +14,11 @@ pub struct GooseProtocol;
 impl HttpProtocol for GooseProtocol {
     type State = HttpState;
     type Settings = ();
+    const ABOUT: crate::http::ProtocolAbout = crate::http::ProtocolAbout {
+        name: "goose",
+        title: "goose's REST",
+        official: Some("https://github.com/block/goose"),
+    };
     const ROUTES: &'static [Route] = routes::ROUTES;
 
     fn new_state(http: &Arc<HttpState>, (): ()) -> Arc<HttpState> {
