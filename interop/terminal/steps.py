@@ -362,3 +362,21 @@ def deleted_sessions_are_gone(home, _):
     shown = one.ended()
     one.keep("15-disk-use")
     assert re.search(r"disk use +\d+ [KM]iB\n +sessions +\d+ [KM]?i?B", shown), shown
+
+
+@step
+def back_up_and_restore(home, _):
+    home.gander_run("run", "remember me")
+    one = home.terminal("one")
+    one.run("gander backup ../all.backup")
+    shown = one.ended()
+    one.keep("19-backup")
+    assert re.search(r"Backed up 1 session, 0 open questions to .*all\.backup \(\d+ KiB\)", shown), shown
+    one.run("gander restore ../all.backup")
+    shown = one.ended(1)
+    one.keep("19-restore-refused")
+    assert "gander server stop" in shown, shown
+    one.run("gander --data ../other restore ../all.backup && gander --data ../other sessions list; gander --data ../other server stop")
+    shown = one.ended()
+    one.keep("19-restored")
+    assert "Restored 1 session" in shown and "remember me" in shown, shown

@@ -3,6 +3,7 @@
 mod build;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -155,10 +156,9 @@ impl App {
         let weak = Arc::clone(&native.hub);
         let agents = Arc::new(build_agents(&config, native, &store, more_agents)?);
         let cache = config.sections.limits.idle_sessions.len();
-        let hub =
-            Hub::with_cache(Arc::clone(&store), Arc::clone(&agents) as _, recovery_policy(&config.sections), cache)
-                .with_default_policy(live_policy(&live))
-                .with_on_deleted(on_session_deleted(&stored));
+        let hub = Hub::with_cache(Arc::clone(&store), Arc::clone(&agents) as _, recovery_policy(&config), cache)
+            .with_default_policy(live_policy(&live))
+            .with_on_deleted(on_session_deleted(&stored));
         weak.get_or_init(|| hub.downgrade());
         let (sender, controls) = mpsc::channel(8);
         let services = Arc::new(build_services(&live, hub, agents, stored, &models, tools, sender));
@@ -174,14 +174,18 @@ impl App {
     /// Neither open runs nor providers that have to be looked for delay the first answer.
     fn spawn_background_tasks(&self) {
         let (hub, models) = (self.services.hub.clone(), Arc::clone(&self.models));
+        let restored = self.config().paths.restored();
         tokio::spawn(scheduler::run_due_schedules(Arc::clone(&self.services), self.clock.clone()));
         tokio::spawn(Arc::clone(&self.services.agents).watch_files(self.clock.clone()));
         tokio::spawn(watch_settings(Arc::clone(&self.live), self.clock.clone()));
         hub.start_maintenance();
         tokio::spawn(async move {
             match hub.recover_open_runs().await {
-                Ok(0) => {}
-                Ok(runs) => tracing::info!(runs, "picked up runs that were under way"),
+                Ok(0) => forget_restored(&restored),
+                Ok(runs) => {
+                    tracing::info!(runs, "picked up runs that were under way");
+                    forget_restored(&restored);
+                }
                 Err(error) => tracing::error!(%error, "open runs could not be picked up"),
             }
             models.default_model().await;
@@ -275,6 +279,15 @@ impl App {
 impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("App").field("data", &self.live.started().paths.data_directory()).finish_non_exhaustive()
+    }
+}
+
+/// Runs that were under way in a restored log are ended: from now on those that are cut off are resumed again.
+fn forget_restored(note: &Path) {
+    if let Err(error) = std::fs::remove_file(note)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, "runs are not resumed as long as this file is there: {}", note.display());
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`app::App`] is the composition of all parts; the binary only reads its command line, builds one and prints.
 
 pub mod app;
+pub mod backup;
 pub mod config;
 pub mod daemon;
 pub mod sandbox;

@@ -112,6 +112,11 @@ impl Paths {
         self.data.join("protected")
     }
 
+    /// There while no server has started since a backup was restored: turns that ran when it was made are not resumed.
+    pub fn restored(&self) -> PathBuf {
+        self.data.join("restored")
+    }
+
     /// Where sockets lie whose path would be too long in the data directory.
     pub fn socket_folder(&self) -> &Path {
         &self.short

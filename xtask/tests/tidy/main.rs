@@ -147,6 +147,10 @@ const OPENS_FILES: &[(&str, &str)] = &[
     ("crates/services/src/browser_access.rs", "hashes of the cookies of browsers"),
     ("crates/services/src/vault.rs", "the file of secrets"),
     ("crates/store/src/sqlite/", "the store's lock, and the name of this boot"),
+    (
+        "crates/gander/src/backup/files.rs",
+        "the data directory and the settings, into a backup for their owner and back",
+    ),
     ("crates/gander/src/daemon/spawn.rs", "the log of the background server"),
     ("crates/gateway/src/http/peer_user.rs", "reads /proc to find whose a connection is"),
     ("crates/gateway/src/http/spool.rs", "files without a name that hold answers"),

@@ -2,6 +2,7 @@
 
 mod acp;
 mod apps;
+mod backup;
 mod cancel;
 mod catalog;
 mod chat;
@@ -162,6 +163,8 @@ fn dispatch(command: Command, context: Context, allocator: Allocator) -> anyhow:
         Command::Proxy { .. } => serve_on(allocator, proxy::run(context)),
         Command::Trust(options) => block_on(trust::run(context, options)),
         Command::Extensions { command } => block_on(extensions::run(context, command)),
+        Command::Backup { file, force } => block_on(backup::back_up(context, file, force)),
+        Command::Restore { file, force } => block_on(backup::restore(context, file, force)),
         Command::Doctor { rebuild } => block_on(doctor::run(context, rebuild)),
         Command::Config { .. } | Command::Completions { .. } | Command::Fence(_) => Ok(Exit::Done),
     }
@@ -211,6 +214,8 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
         | Command::Trust(_)
         | Command::Extensions { .. }
         | Command::Proxy { .. }
+        | Command::Backup { .. }
+        | Command::Restore { .. }
         | Command::Doctor { .. }
         | Command::Config { .. }
         | Command::Completions { .. }

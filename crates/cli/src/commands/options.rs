@@ -264,6 +264,22 @@ Until then a project's agents, extensions and rules are only text.")]
         #[command(subcommand)]
         command: ProxyCommand,
     },
+    /// Write sessions, tokens, secrets, grants and settings to one file, also while the server runs
+    Backup {
+        /// The file (mode 600: it holds secrets)
+        file: PathBuf,
+        /// Replace a file of that name
+        #[arg(long)]
+        force: bool,
+    },
+    /// Verify a backup and restore it into the data directory (no server may run)
+    Restore {
+        /// What `gander backup` wrote
+        file: PathBuf,
+        /// Replace the sessions and settings that are there
+        #[arg(long)]
+        force: bool,
+    },
     /// Show active settings and their sources, and what does not work
     Doctor {
         /// Rebuild indexes (no server may run)

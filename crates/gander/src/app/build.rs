@@ -40,7 +40,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{AgentsFactory, ControlRequest};
-use crate::config::{Config, LiveConfig, OnRestart, RemoteAgent, RemoteKind, Sections};
+use crate::config::{Config, LiveConfig, OnRestart, RemoteAgent, RemoteKind};
 use crate::sandbox;
 
 pub(super) fn build_models(config: &Config) -> anyhow::Result<Models> {
@@ -277,10 +277,12 @@ fn secrets_to_redact(config: &Config) -> Vec<String> {
     keys.filter(|key| !key.starts_with("http")).chain(tokens).collect()
 }
 
-pub(super) fn recovery_policy(sections: &Sections) -> Recovery {
-    let recovery = &sections.recovery;
+pub(super) fn recovery_policy(config: &Config) -> Recovery {
+    let recovery = &config.sections.recovery;
+    // What a run did after a backup was made is not in it: no tool may run a second time because of that.
+    let is_restored = config.paths.restored().exists();
     Recovery {
-        resume: recovery.on_restart == OnRestart::Resume,
+        resume: recovery.on_restart == OnRestart::Resume && !is_restored,
         max_age: i64::try_from(recovery.max_age.0.as_micros()).unwrap_or(i64::MAX),
         max_times: recovery.max_times,
     }

@@ -1,5 +1,6 @@
 //! The log in one SQLite file: one writer with group commit, readers beside it, nothing to set up.
 
+mod backup;
 mod checkpointer;
 mod failure;
 mod heads;
@@ -35,6 +36,7 @@ use super::{
     RunQuery, RunRow, ScopeAppend, ScopeEntry, SessionPage, SessionQuery, SessionSummary, Snapshot, Stats, Store,
     StoreError, Tail,
 };
+pub use backup::{BackupFile, BackupFileKind, BackupInfo, BackupReader, BackupWriter};
 pub use list::list_statements;
 pub use open::library_version;
 pub use reclaim::rewrite_file;

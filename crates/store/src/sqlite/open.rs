@@ -96,13 +96,16 @@ async fn assert_version(connection: &mut SqliteConnection) -> Result<(), StoreEr
     Ok(())
 }
 
-async fn run_migrations(connection: &mut SqliteConnection, migrations: &[&'static str]) -> Result<(), StoreError> {
+/// Refuses what a later version wrote; gives the version of the schema.
+pub(super) async fn check_schema(connection: &mut SqliteConnection) -> Result<u32, StoreError> {
     let query = sqlx::query("PRAGMA user_version");
-    let found: u32 = query.fetch_one(&mut *connection).await.map_err(store_error)?.get(0);
-    let known = migrations.len() as u32;
-    if found > known {
-        return Err(StoreError::Newer { found, known });
-    }
+    let found: u32 = query.fetch_one(connection).await.map_err(store_error)?.get(0);
+    let known = MIGRATIONS.len() as u32;
+    if found > known { Err(StoreError::Newer { found, known }) } else { Ok(found) }
+}
+
+async fn run_migrations(connection: &mut SqliteConnection, migrations: &[&'static str]) -> Result<(), StoreError> {
+    let found = check_schema(connection).await?;
     for (version, sql) in (1..).zip(migrations).skip(found as usize) {
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(store_error)?;
         sqlx::raw_sql(*sql).execute(&mut *transaction).await.map_err(store_error)?;

@@ -78,7 +78,7 @@ async fn rewrite_small_file(connection: &mut SqliteConnection) -> Result<(), Sto
     Ok(())
 }
 
-async fn rewrite(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+pub(super) async fn rewrite(connection: &mut SqliteConnection) -> Result<(), StoreError> {
     execute(connection, "PRAGMA auto_vacuum = INCREMENTAL").await?;
     execute(connection, "VACUUM").await
 }
