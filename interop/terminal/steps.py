@@ -380,3 +380,51 @@ def back_up_and_restore(home, _):
     shown = one.ended()
     one.keep("19-restored")
     assert "Restored 1 session" in shown and "remember me" in shown, shown
+
+
+MCP_SERVER = """
+import json, os, socket, sys
+if sys.argv[1] == "online":
+    try:
+        socket.create_connection(("127.0.0.1", int(sys.argv[2])), 2)
+    except OSError:
+        sys.exit("connect: Network is unreachable")
+if sys.argv[1] == "broken":
+    sys.exit("opening notes.db\\nno such database")
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "initialize":
+        answer = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "notes", "version": "1"}}
+    elif message.get("method") == "tools/list":
+        answer = {"tools": [{"name": "add_note", "description": "Adds a note", "inputSchema": {"type": "object"}}]}
+    else:
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": answer}), flush=True)
+"""
+
+
+@step
+def an_added_server_is_tried(home, _):
+    (home.work / "server.py").write_text(MCP_SERVER)
+    one = home.terminal("one")
+    one.run("gander extensions add notes -- python3 $PWD/server.py good")
+    shown = one.ended()
+    one.keep("05-added")
+    assert "notes works, 1 tool:" in shown and "notes__add_note" in shown, shown
+    one.run("gander extensions add broken -- python3 $PWD/server.py broken")
+    shown = one.ended(1)
+    one.keep("05-broken")
+    assert "broken does not start: it exited during startup: no such database" in shown, shown
+    assert "│ opening notes.db" in shown and "gander extensions remove broken" in shown, shown
+    port = re.search(r"127.0.0.1:(\d+)", (home.root / ".config/gander/gander.toml").read_text()).group(1)
+    one.run(f"gander extensions add online -- python3 $PWD/server.py online {port}")
+    one.wait(r"online does not start without the network. Let its program use it from now on\? \[y/n\]")
+    one.keep("05-network")
+    one.type("y")
+    shown = one.ended()
+    assert "online works, 1 tool:" in shown, shown
+    one.run("gander extensions show notes")
+    shown = one.ended()
+    one.keep("06-show")
+    assert re.search(r"home +\S+/extensions/owner/notes \(", shown), shown

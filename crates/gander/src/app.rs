@@ -2,6 +2,7 @@
 
 mod build;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,6 +44,9 @@ use crate::config::{Config, LiveConfig, Sections};
 
 /// How often the settings file is looked at while nothing is decided by it.
 const SETTINGS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often is looked for MCP servers of sessions that everybody left.
+const DESERTED_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Something the owner tells the server itself, and where the answer goes.
 pub type ControlRequest = (Control, oneshot::Sender<Result<Value, String>>);
@@ -178,6 +182,7 @@ impl App {
         tokio::spawn(scheduler::run_due_schedules(Arc::clone(&self.services), self.clock.clone()));
         tokio::spawn(Arc::clone(&self.services.agents).watch_files(self.clock.clone()));
         tokio::spawn(watch_settings(Arc::clone(&self.live), self.clock.clone()));
+        tokio::spawn(sleep_deserted_servers(Arc::clone(&self.services), self.clock.clone()));
         hub.start_maintenance();
         tokio::spawn(async move {
             match hub.recover_open_runs().await {
@@ -288,6 +293,19 @@ fn forget_restored(note: &Path) {
         && error.kind() != std::io::ErrorKind::NotFound
     {
         tracing::warn!(%error, "runs are not resumed as long as this file is there: {}", note.display());
+    }
+}
+
+/// Servers of one-shot runs end soon after them.
+async fn sleep_deserted_servers(services: Arc<Services>, stop: CancellationToken) {
+    let (mut looks, mut deserted) = (tokio::time::interval(DESERTED_INTERVAL), HashSet::new());
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = looks.tick() => {}
+        }
+        let clients = &services.clients;
+        services.extensions.sleep_deserted(&mut deserted, |session| clients.attached_count(session) > 0);
     }
 }
 

@@ -1,11 +1,12 @@
 //! One connection to a server, from greeting to farewell.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gander_tools::output::clip_output;
-use gander_tools::sandbox::{Network, Sandbox, Wrap, network_failure};
+use gander_tools::sandbox::{Network, Sandbox, SandboxPolicy, Wrap, network_failure};
 use gander_tools::{Environment, Redactor};
 use rmcp::ClientServiceExt as _;
 use rmcp::model::{LoggingLevel, PaginatedRequestParams, ProtocolVersion, ServerPeerInfo, SetLevelRequestParams};
@@ -27,7 +28,7 @@ use super::listener::SessionHandle;
 use super::login::{self, Keyring};
 use super::network_store::NetworkGrantStore;
 use super::sessions::SessionHandles;
-use super::spec::{Confinement, Spec, Transport};
+use super::spec::{Confinement, Spec, Transport, home_name};
 use super::write_counter::{CountedWriter, WriteCounter};
 
 /// Pages of one list that are read.
@@ -56,6 +57,8 @@ pub(super) struct ServerEnv {
     pub redactor: Redactor,
     /// Tokens of the session's owner.
     pub keyring: Keyring,
+    /// Holds the homes of programs; absent: nothing of theirs lasts.
+    pub homes: Option<PathBuf>,
 }
 
 /// A live connection, as calls use it. Cheap to clone.
@@ -276,6 +279,12 @@ fn sandbox_wrap(spec: &Spec, server_env: &ServerEnv) -> Result<Option<Wrap>, Str
     let folders: Vec<PathBuf> = std::iter::once(&server_env.cwd).chain(&server_env.folders).cloned().collect();
     let words = std::iter::once(command.clone()).chain(args.iter().map(PathBuf::from)).collect();
     let policy = server_env.sandbox.policy_for_program(&folders, network, words);
+    let home = server_env.homes.as_ref().map(|homes| homes.join(home_name(&spec.name)));
+    if let (Some(home), Some(_)) = (&home, &policy) {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(home);
+        made.map_err(|error| format!("its home cannot be made: {error}: {}", home.display()))?;
+    }
+    let policy = policy.map(|policy| home.into_iter().fold(policy, SandboxPolicy::keeping_in));
     policy
         .map(|policy| server_env.sandbox.wrap_command(&policy))
         .transpose()
@@ -319,16 +328,31 @@ enum ConnectFailure {
 pub(super) enum OpenError {
     /// A person has to log in first.
     Locked,
+    Failed(FailureReport),
+}
+
+/// Why a server does not work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FailureReport {
+    /// In one line.
+    pub reason: String,
+    /// The last of what its program complained about.
+    pub stderr: String,
     /// It seems to have missed the network.
-    Offline(String),
-    Failed(String),
+    pub wants_network: bool,
+}
+
+impl From<String> for FailureReport {
+    fn from(reason: String) -> Self {
+        Self { reason, ..Self::default() }
+    }
 }
 
 impl OpenError {
     /// Where somebody gave a token of their own a login would change nothing.
     pub(super) fn unauthorized(spec: &Spec) -> Self {
         match spec.is_authorized() {
-            true => Self::Failed("the given authorization was refused".to_owned()),
+            true => Self::Failed("the given authorization was refused".to_owned().into()),
             false => Self::Locked,
         }
     }
@@ -338,33 +362,36 @@ impl ConnectFailure {
     fn into_open_error(self, spec: &Spec, server_env: &ServerEnv) -> OpenError {
         match &self {
             Self::Greeting(error, _) if error.is_authorization_required() => OpenError::unauthorized(spec),
-            Self::Greeting(_, complaints) => match server_env.network_advice(spec, complaints) {
-                Some(advice) => OpenError::Offline(format!("{} ({advice})", self.into_text(spec, server_env))),
-                None => OpenError::Failed(self.into_text(spec, server_env)),
-            },
-            Self::Start(_) => OpenError::Failed(self.into_text(spec, server_env)),
+            Self::Greeting(_, complaints) => {
+                let stderr = server_env.redactor_for(spec).redact_text(complaints);
+                let advice = server_env.network_advice(spec, complaints);
+                let text = self.into_text(spec, server_env);
+                let reason = advice.map_or_else(|| text.clone(), |advice| format!("{text} ({advice})"));
+                OpenError::Failed(FailureReport { reason, stderr, wants_network: advice.is_some() })
+            }
+            Self::Start(_) => OpenError::Failed(self.into_text(spec, server_env).into()),
         }
     }
 
     fn into_text(self, spec: &Spec, server_env: &ServerEnv) -> String {
         let text = match self {
             Self::Start(reason) => format!("it could not be started: {reason}"),
-            Self::Greeting(error, complaints) => {
-                with_last_line(&format!("it did not greet: {}", init_error_text(&error)), &complaints)
-            }
+            Self::Greeting(error, complaints) => with_last_line(&init_error_text(&error), &complaints),
         };
         server_env.redactor_for(spec).redact_text(&text)
     }
 }
 
+const EXITED: &str = "it exited during startup";
+
 /// A program that dies is met either where we read or where we write.
 fn init_error_text(error: &ClientInitializeError) -> String {
     if let ClientInitializeError::TransportError { error, .. } = error {
         let ended = error.error.downcast_ref::<std::io::Error>().is_some();
-        return if ended { "it ended".to_owned() } else { error.error.to_string() };
+        return if ended { EXITED.to_owned() } else { format!("it did not start: {}", error.error) };
     }
     let closed = matches!(error, ClientInitializeError::ConnectionClosed(_));
-    if closed { "it ended".to_owned() } else { error.to_string() }
+    if closed { EXITED.to_owned() } else { format!("it did not start: {error}") }
 }
 
 /// Programs say last what they died of.

@@ -33,6 +33,7 @@ mod server;
 mod servers;
 mod sessions;
 mod spec;
+mod trial;
 mod write_counter;
 
 pub use catalogue::{PromptArgument, PromptSpec};
@@ -42,4 +43,5 @@ pub use network_store::{MemoryNetworkGrantStore, NetworkGrantStore};
 pub use pins::{MemoryToolPinStore, ToolPinStore};
 pub use pool::{Pool, Sharing};
 pub use servers::{ServerState, ServerStatus, Servers, ServersConfig};
-pub use spec::{Confinement, Reach, Spec, Transport};
+pub use spec::{Confinement, Reach, Spec, Transport, home_name};
+pub use trial::TriedServer;

@@ -71,6 +71,8 @@ pub(super) struct Outage {
     pub since: Instant,
     /// Why, as of the last try.
     pub reason: String,
+    /// The last of what its program complained about then.
+    pub stderr: String,
 }
 
 impl SessionHandle {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::catalogue::Catalogue;
-use super::connection::{McpConnection, McpConnectionHandle, OpenError, ServerEnv};
+use super::connection::{FailureReport, McpConnection, McpConnectionHandle, OpenError, ServerEnv};
 use super::listener::Outage;
 use super::pending_login::LoginInProgress;
 use super::sessions::SessionHandles;
@@ -39,6 +39,7 @@ pub(super) struct Server {
     view: watch::Receiver<ServerView>,
     wanted: Arc<Notify>,
     renewed: Arc<Notify>,
+    unneeded: Arc<Notify>,
     start: Duration,
     _stop: DropGuard,
 }
@@ -82,7 +83,8 @@ impl Server {
     /// A server that sleeps until it is wanted.
     pub(super) fn new(name: String, spec: Spec, env: ServerEnv, times: ServerTimeouts) -> Self {
         let (view_sender, view) = watch::channel(ServerView::default());
-        let (wanted, renewed, stop) = (Arc::new(Notify::new()), Arc::new(Notify::new()), CancellationToken::new());
+        let [wanted, renewed, unneeded] = std::array::from_fn(|_| Arc::new(Notify::new()));
+        let stop = CancellationToken::new();
         let sessions = SessionHandles::default();
         let keeper = ServerTask {
             sessions: sessions.clone(),
@@ -92,6 +94,7 @@ impl Server {
             view_sender,
             wanted: Arc::clone(&wanted),
             renewed: Arc::clone(&renewed),
+            unneeded: Arc::clone(&unneeded),
             stop: stop.clone(),
             times,
             failures: 0,
@@ -105,6 +108,7 @@ impl Server {
             view,
             wanted,
             renewed,
+            unneeded,
             start: times.start,
             _stop: stop.drop_guard(),
         }
@@ -117,6 +121,11 @@ impl Server {
     /// Somebody needs it, now or soon.
     pub(super) fn request_start(&self) {
         self.wanted.notify_one();
+    }
+
+    /// Nobody needs it for now. Says nothing to one that does not run.
+    pub(super) fn request_sleep(&self) {
+        self.unneeded.notify_waiters();
     }
 
     /// Until it is ready or has failed. It is wanted by this; a failure of before is not the answer.
@@ -190,6 +199,7 @@ struct ServerTask {
     view_sender: watch::Sender<ServerView>,
     wanted: Arc<Notify>,
     renewed: Arc<Notify>,
+    unneeded: Arc<Notify>,
     stop: CancellationToken,
     times: ServerTimeouts,
     failures: u32,
@@ -241,9 +251,11 @@ impl ServerTask {
         let link = match opened {
             Ok(Ok(link)) => link,
             Ok(Err(OpenError::Locked)) => return self.set_locked(),
-            Ok(Err(OpenError::Offline(reason))) => return Some(self.set_offline(&reason)),
-            Ok(Err(OpenError::Failed(reason))) => return Some(self.set_failed(&reason)),
-            Err(_) => return Some(self.set_failed(&format!("it did not start in {} s", self.times.start.as_secs()))),
+            Ok(Err(OpenError::Failed(failure))) => return Some(self.set_failed(failure)),
+            Err(_) => {
+                let reason = format!("it did not start in {} s", self.times.start.as_secs());
+                return Some(self.set_failed(reason.into()));
+            }
         };
         let since = Instant::now();
         let (link, end) = self.serve_connection(link).await;
@@ -268,7 +280,7 @@ impl ServerTask {
                 self.wanted.notify_one();
                 None
             }
-            ConnectionEnd::Died(reason) => Some(self.set_failed(reason)),
+            ConnectionEnd::Died(reason) => Some(self.set_failed(reason.clone().into())),
         }
     }
 
@@ -277,7 +289,7 @@ impl ServerTask {
         link.line.limit_logging().await;
         let catalogue = link.line.list_tools_and_prompts(&self.name).await.map_err(|reason| {
             let unauthorized = link.line.unauthorized.is_cancelled();
-            if unauthorized { OpenError::unauthorized(&self.spec) } else { OpenError::Failed(reason) }
+            if unauthorized { OpenError::unauthorized(&self.spec) } else { OpenError::Failed(reason.into()) }
         })?;
         self.set_ready(&link.line, catalogue);
         Ok(link)
@@ -295,7 +307,9 @@ impl ServerTask {
                 () = changed.notified() => self.refresh_catalogue(&link.line).await,
                 () = self.renewed.notified() => break ConnectionEnd::Renewed,
                 () = self.wanted.notified() => {}
-                () = tokio::time::sleep(self.times.idle), if !self.sessions.is_attended() => break ConnectionEnd::Idle,
+                // Whether a run listens is asked when it matters: one that did when this wait began may be over by then.
+                () = self.unneeded.notified() => if !self.sessions.is_attended() { break ConnectionEnd::Idle },
+                () = tokio::time::sleep(self.times.idle) => if !self.sessions.is_attended() { break ConnectionEnd::Idle },
             }
         };
         (link, end)
@@ -325,22 +339,22 @@ impl ServerTask {
         None
     }
 
-    /// The run under way may ask its people.
-    fn set_offline(&mut self, reason: &str) -> Duration {
-        let pause = self.set_failed(reason);
-        self.view_sender.send_modify(|view| view.offline = true);
-        self.sessions.send_tools_changed();
-        pause
-    }
-
-    fn set_failed(&mut self, reason: &str) -> Duration {
+    fn set_failed(&mut self, failure: FailureReport) -> Duration {
+        let FailureReport { reason, stderr, wants_network } = failure;
         self.failures += 1;
         tracing::info!(server = self.name, reason, "an MCP server failed");
         let since = self.view_sender.borrow().outage.as_ref().map_or_else(Instant::now, |outage| outage.since);
-        let outage = Outage { since, reason: reason.to_owned() };
+        let outage = Outage { since, reason: reason.clone(), stderr };
         self.sessions.send_outage(&self.name, &outage);
-        self.set_phase(ServerPhase::Failed(reason.to_owned()));
-        self.view_sender.send_modify(|view| view.outage = Some(outage));
+        // All at once: whoever waits for the phase finds the rest.
+        self.view_sender.send_modify(|view| {
+            (view.phase, view.line) = (ServerPhase::Failed(reason), None);
+            (view.offline, view.outage) = (wants_network, Some(outage));
+        });
+        if wants_network {
+            // The run under way may ask its people.
+            self.sessions.send_tools_changed();
+        }
         FIRST_RETRY_DELAY.saturating_mul(1 << (self.failures - 1).min(10)).min(MAX_RETRY_DELAY)
     }
 

@@ -32,7 +32,7 @@ use super::{content, login_prompt, names, network_prompt, prompts, resources, re
 pub struct Servers {
     servers: Mutex<Vec<Lease>>,
     sharing: Sharing,
-    env: ServerEnv,
+    pub(super) env: ServerEnv,
     limits: Limits,
     pins: Arc<dyn ToolPinStore>,
     times: ServerTimeouts,
@@ -66,6 +66,8 @@ pub struct ServersConfig {
     pub keyring: Keyring,
     /// With whom servers are shared whose entries say so.
     pub sharing: Sharing,
+    /// Holds the homes of programs; absent: nothing of theirs lasts.
+    pub homes: Option<PathBuf>,
     /// How long a server may take from its start to its lists.
     pub start: Duration,
     /// A server that nobody needs for so long sleeps.
@@ -119,6 +121,7 @@ impl Default for Servers {
                 pins: Arc::new(MemoryToolPinStore::default()),
                 keyring: Keyring::default(),
                 sharing: Sharing::default(),
+                homes: None,
                 start: Duration::from_secs(30),
                 idle: Duration::from_secs(600),
             },
@@ -130,14 +133,25 @@ impl Servers {
     /// These servers, all asleep.
     pub fn new(specs: Vec<Spec>, circumstances: ServersConfig) -> Self {
         let ServersConfig { workspace, folders, environment, limits, redactor, pins, start, idle, .. } = circumstances;
-        let ServersConfig { sandbox, network, networks, keyring, sharing, .. } = circumstances;
+        let ServersConfig { sandbox, network, networks, keyring, sharing, homes, .. } = circumstances;
         let roots =
             std::iter::once(&workspace).chain(&folders).filter_map(|folder| reqwest::Url::from_file_path(folder).ok());
         let roots = roots.map(String::from).collect();
         let session = SessionHandle::default();
         let cwd = workspace;
-        let env =
-            ServerEnv { session, environment, cwd, folders, sandbox, network, networks, roots, redactor, keyring };
+        let env = ServerEnv {
+            session,
+            environment,
+            cwd,
+            folders,
+            sandbox,
+            network,
+            networks,
+            roots,
+            redactor,
+            keyring,
+            homes,
+        };
         let servers = Self {
             servers: Mutex::default(),
             sharing,
@@ -416,7 +430,7 @@ impl Servers {
         !resources::listed_tools(&self.all_servers()).is_empty()
     }
 
-    fn all_servers(&self) -> Vec<Arc<Server>> {
+    pub(super) fn all_servers(&self) -> Vec<Arc<Server>> {
         let leases = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         leases.iter().map(|lease| Arc::clone(&lease.server)).collect()
     }
@@ -437,27 +451,8 @@ impl Servers {
         self.usable_tools().into_iter().find(|(_, offered)| offered.spec.name == name)
     }
 
-    fn is_pinned(&self, server: &Server, offered: &OfferedTool) -> bool {
+    pub(super) fn is_pinned(&self, server: &Server, offered: &OfferedTool) -> bool {
         pins::is_pinned(&*self.pins, &server.spec.identity(), &offered.tool, &offered.definition)
-    }
-
-    fn server_status(&self, server: &Arc<Server>) -> ServerStatus {
-        let view = server.current_view();
-        let (tools, changed): (Vec<_>, Vec<_>) =
-            view.catalogue.tools.iter().partition(|offered| self.is_pinned(server, offered));
-        ServerStatus {
-            name: server.name.clone(),
-            place: server.spec.command_or_url(),
-            state: match view.phase {
-                ServerPhase::Asleep => ServerState::Asleep,
-                ServerPhase::Starting => ServerState::Starting,
-                ServerPhase::Ready => ServerState::Ready,
-                ServerPhase::Locked => ServerState::Locked,
-                ServerPhase::Failed(reason) => ServerState::Failed(reason),
-            },
-            tools: tools.into_iter().map(|offered| offered.spec.name.clone()).collect(),
-            changed: changed.into_iter().map(|offered| offered.tool.clone()).collect(),
-        }
     }
 }
 

@@ -72,7 +72,7 @@ impl Spec {
     pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
     /// True if a program on this machine works for it, and may write where its session does.
-    pub(super) fn is_program(&self) -> bool {
+    pub fn is_program(&self) -> bool {
         matches!(self.transport, Transport::Stdio { .. })
     }
 
@@ -147,6 +147,15 @@ impl Spec {
             }
         }
     }
+}
+
+/// The name of a server's home among those of its owner. What is no plain name is told apart by a digest.
+pub fn home_name(server: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !server.is_empty() && server.len() <= 64 && !server.starts_with('.') && server.chars().all(plain) {
+        return server.to_owned();
+    }
+    Sha256::digest(server.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What an address may carry that is for nobody's eyes: who calls, with which password, and what is asked for.

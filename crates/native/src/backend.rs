@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gander_agent::driver::{Orders, drive_turn};
 use gander_domain::{Notice, Report, SessionView, Severity};
-use gander_mcp::Servers;
+use gander_mcp::{ServerState, Servers};
 use gander_runtime::backend::{Backend, BackendRun, ClientResources, RunStart};
 use gander_tools::Offers;
 use tokio::sync::mpsc;
@@ -17,6 +17,9 @@ use crate::native_run::NativeRun;
 
 /// How long a run waits for MCP servers that are still starting. Later ones join it while it runs.
 const SERVERS_READY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A run that waits longer says for what.
+const SILENT_WAIT: Duration = Duration::from_secs(1);
 
 #[async_trait]
 impl Backend for Native {
@@ -32,7 +35,7 @@ impl Backend for Native {
             RunStart::Resumed => None,
         };
         let mut orders = Orders::from(orders);
-        wait_for_servers(&run.servers, &mut orders, &stop).await;
+        wait_for_servers(&run.servers, &run.reports, &mut orders, &stop).await;
         match run.prepare_turn(is_first_run, subtasks).await {
             Ok((deps, setup)) => drive_turn(deps, setup, run.context, orders, run.reports, stop).await,
             // Nobody hears it only if the session is gone.
@@ -58,20 +61,42 @@ impl Native {
 }
 
 /// Gives servers that start for the first time a moment; one that is down costs a run nothing. A run that is cancelled or stopped meanwhile does not wait.
-async fn wait_for_servers(servers: &Servers, orders: &mut Orders, stop: &CancellationToken) {
+async fn wait_for_servers(
+    servers: &Servers,
+    reports: &mpsc::Sender<Report>,
+    orders: &mut Orders,
+    stop: &CancellationToken,
+) {
     if servers.is_empty() {
         return;
     }
+    let tried = async {
+        let tried = servers.wait_until_tried();
+        tokio::pin!(tried);
+        if tokio::time::timeout(SILENT_WAIT, &mut tried).await.is_err() {
+            drop(reports.send(Report::Noticed(waiting_notice(servers))).await);
+            tried.await;
+        }
+    };
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
         () = orders.wait_for_cancel() => {}
-        settled = tokio::time::timeout(SERVERS_READY_TIMEOUT, servers.wait_until_tried()) => {
+        settled = tokio::time::timeout(SERVERS_READY_TIMEOUT, tried) => {
             if settled.is_err() {
                 tracing::debug!("a run begins before all of its MCP servers");
             }
         }
     }
+}
+
+/// The turn seems to do nothing while programs start.
+fn waiting_notice(servers: &Servers) -> Notice {
+    let starting = servers.server_statuses().into_iter().filter(|status| status.state == ServerState::Starting);
+    let names: Vec<String> = starting.map(|status| status.name).collect();
+    let limit = SERVERS_READY_TIMEOUT.as_secs();
+    let title = format!("Waiting up to {limit} s for MCP servers to start: {}", names.join(", "));
+    Notice { severity: Severity::Info, title, detail: None }
 }
 
 /// Whoever prompted lent files or terminals, and is gone.

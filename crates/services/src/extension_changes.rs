@@ -1,12 +1,14 @@
 //! MCP servers added and taken away while the server runs, for every door that has the notion.
 
+use std::path::{Path, PathBuf};
+
 use gander_domain::caller::Caller;
 use gander_domain::{ServiceError, SessionId, SessionView};
-use gander_mcp::Spec;
+use gander_mcp::{Spec, TriedServer};
 
 use crate::Services;
 use crate::errors::{service_error_from_denied, service_error_from_store};
-use crate::extensions::{ExtensionEntry, ExtensionError, ExtensionScope, Rights};
+use crate::extensions::{ExtensionEntry, ExtensionError, ExtensionScope, Rights, TrialNetwork};
 
 /// Whether something known is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,36 @@ pub async fn add_extension(
     // It starts at once, also where the session had none before.
     view.iter().for_each(|view| services.extensions.attach_session(view, Vec::new()));
     Ok(())
+}
+
+/// Starts a server once in a folder that the caller may use, and says what came of it.
+pub async fn try_extension(
+    services: &Services,
+    caller: &Caller,
+    session: Option<SessionId>,
+    name: &str,
+    folder: &str,
+    network: TrialNetwork,
+) -> Result<TriedServer, ServiceError> {
+    authorized_scope(services, caller, session).await?;
+    let spec = find_extension(services, caller, session, name).await?;
+    let chosen = services.workspaces.choose_workspace(&services.hub, caller, folder).await;
+    let folder = chosen.map_err(|why| ServiceError::BadParams(format!("cwd {why}")))?;
+    let tried = services.extensions.try_server(&caller.principal, spec, Path::new(&folder), network).await;
+    tried.ok_or_else(|| extension_error(&ExtensionError::NoSuch(name.to_owned())))
+}
+
+/// What is known of one server: how it is reached, whether it is used, and where its program keeps things.
+pub async fn show_extension(
+    services: &Services,
+    caller: &Caller,
+    session: Option<SessionId>,
+    name: &str,
+) -> Result<(Spec, PathBuf), ServiceError> {
+    let known = known_extensions(services, caller, session).await?;
+    let spec = known.into_iter().find(|spec| spec.name == name);
+    let spec = spec.ok_or_else(|| extension_error(&ExtensionError::NoSuch(name.to_owned())))?;
+    Ok((spec, services.extensions.home_of(&caller.principal, name)))
 }
 
 /// Uses a server that is known in a session of this client's, or in all.

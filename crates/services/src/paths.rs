@@ -107,6 +107,11 @@ impl Paths {
         self.data.join("temporary")
     }
 
+    /// Homes of the programs of MCP servers: what they keep lasts.
+    pub fn extensions_folder(&self) -> PathBuf {
+        self.data.join("extensions")
+    }
+
     /// What protected files held while a command runs, and what was set aside of it.
     pub fn protected_files_folder(&self) -> PathBuf {
         self.data.join("protected")

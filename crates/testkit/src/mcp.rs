@@ -27,7 +27,9 @@ pub type Program = (String, Vec<String>, Vec<(String, String)>);
 /// Starts the calling test executable as a server. `test` is the full name of the test that calls
 /// [`serve_if_asked`]; `temper` is `good`, or one of `mute`, `dies`, `garbage`, `wrong_id`, `huge`,
 /// or `fickle`: its tools are others each time it is started, or `online`: it does not start without the network,
-/// or `hostile`: it offers [`HOSTILE`], whose title and hints lie, or `writer`: it offers `write_file`.
+/// or `hostile`: it offers [`HOSTILE`], whose title and hints lie, or `writer`: it offers `write_file`,
+/// or `keeper`: it offers `remember`, which counts its calls in a file of its home, or `waits`: it starts once there is
+/// a file `go` in its folder.
 pub fn command(test: &str, temper: &str) -> Program {
     let own = std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
     let args = ["--exact", test, "--nocapture"].map(str::to_owned).to_vec();
@@ -40,10 +42,26 @@ pub fn serve_if_asked() {
     match temper.as_str() {
         "mute" => std::thread::park(),
         "dies" => leave("no such database"),
+        "waits" => {
+            while !std::path::Path::new("go").exists() {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            Server::new(temper).serve();
+        }
         "online" if !reaches() => leave("connect: Network is unreachable"),
         _ => Server::new(temper).serve(),
     }
     std::process::exit(0);
+}
+
+/// How often this was called by now, whichever process was asked.
+fn remember() -> std::io::Result<String> {
+    let home = std::env::var("XDG_DATA_HOME").map_err(std::io::Error::other)?;
+    std::fs::create_dir_all(&home)?;
+    let file = std::path::Path::new(&home).join("calls");
+    let mut calls = std::fs::OpenOptions::new().append(true).create(true).open(&file)?;
+    calls.write_all(b".")?;
+    Ok(format!("call number {}", std::fs::metadata(file)?.len()))
 }
 
 fn leave(complaint: &str) -> ! {
@@ -151,6 +169,9 @@ impl Server {
         if self.temper == "writer" {
             tools.push(tool("write_file", "Writes a text into a file"));
         }
+        if self.temper == "keeper" {
+            tools.push(tool("remember", "Counts its calls"));
+        }
         if self.grown {
             tools.push(tool("grown", "Was not there before"));
         }
@@ -206,6 +227,7 @@ impl Server {
                 let [path, text] = ["path", "text"].map(|name| params["arguments"][name].as_str().unwrap_or_default());
                 say(id, &std::fs::write(path, text).map_or_else(|error| error.to_string(), |()| "written".to_owned()));
             }
+            "remember" => say(id, &remember().unwrap_or_else(|error| error.to_string())),
             "grown" if self.grown => say(id, "here"),
             _ => send(&json!({"id": id, "error": {"code": -32602, "message": "no such tool"}})),
         }

@@ -98,6 +98,7 @@ impl Doctor {
         let parts = [
             ("sessions", log.iter().sum(), "log.db: gander sessions prune deletes old ones"),
             ("private folders", disk_use(&paths.scratch_folder()), "workspaces of sessions that named none"),
+            ("homes of extensions", disk_use(&paths.extensions_folder()), "what programs of MCP servers keep"),
             ("temporary files", disk_use(&paths.temporary_folder()), "of commands, removed when the server starts"),
             ("server log", disk_use(&paths.server_log()), "server.log"),
         ];

@@ -10,6 +10,7 @@ use gander_services::extensions::ExtensionEntry;
 use serde_json::{Value, json};
 
 use super::client;
+use super::extension_trial::{Trial, show, try_added};
 use crate::commands::{Context, Exit};
 use crate::output::clean;
 
@@ -51,9 +52,20 @@ Examples:
         /// Only in this session
         #[arg(long, value_name = "ID")]
         session: Option<String>,
+        /// Do not start it now to see whether it works
+        #[arg(long)]
+        no_start: bool,
         /// The program and its arguments
         #[arg(last = true)]
         command: Vec<String>,
+    },
+    /// Show how one is reached, and where its program keeps its files
+    Show {
+        /// Its name
+        name: String,
+        /// It belongs to this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
     },
     /// Use one no longer, in every session or in one
     Remove {
@@ -105,6 +117,22 @@ pub(super) async fn run(context: Context, command: ExtensionsCommand) -> anyhow:
     let (method, params) = request(&command, &Environment::of_process())?;
     let mut connection = client::connect(&context.config, &cwd).await?;
     let answer = connection.call_method(method, &params).await?;
+    match &command {
+        ExtensionsCommand::Add { name, url, session, no_start: false, command, .. }
+            if url.is_some() || !command.is_empty() =>
+        {
+            let trial = Trial { name, session: session.as_deref(), folder: &cwd };
+            return try_added(&context, &mut connection, &trial).await;
+        }
+        ExtensionsCommand::Show { .. } => return show(&context, &answer),
+        ExtensionsCommand::Add { .. }
+        | ExtensionsCommand::Remove { .. }
+        | ExtensionsCommand::On { .. }
+        | ExtensionsCommand::Off { .. }
+        | ExtensionsCommand::Login { .. }
+        | ExtensionsCommand::Logout { .. }
+        | ExtensionsCommand::List { .. } => {}
+    }
     if let Some(url) = answer["url"].as_str() {
         context.output.line(&format!("Open this in a browser on this machine:\n{}", clean(url)))?;
         connection.call_method("_gander/extensions/login/wait", &params).await?;
@@ -124,6 +152,9 @@ fn request(command: &ExtensionsCommand, environment: &Environment) -> anyhow::Re
         ExtensionsCommand::Remove { name, session } => {
             ("_gander/extensions/remove", json!({ "sessionId": session, "name": name }))
         }
+        ExtensionsCommand::Show { name, session } => {
+            ("_gander/extensions/show", json!({ "sessionId": session, "name": name }))
+        }
         ExtensionsCommand::On { name } => ("_gander/extensions/switch", json!({ "name": name, "on": true })),
         ExtensionsCommand::Off { name } => ("_gander/extensions/switch", json!({ "name": name, "on": false })),
         ExtensionsCommand::Login { name, session } => {
@@ -142,6 +173,7 @@ fn request(command: &ExtensionsCommand, environment: &Environment) -> anyhow::Re
             shared,
             no_sandbox,
             session,
+            no_start: _,
             command,
         } => {
             let entry = ExtensionEntry {

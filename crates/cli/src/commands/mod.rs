@@ -12,6 +12,7 @@ mod doctor;
 #[cfg(test)]
 mod documented;
 mod errors;
+mod extension_trial;
 mod extensions;
 mod fence;
 mod goose;

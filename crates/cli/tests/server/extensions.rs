@@ -66,7 +66,7 @@ async fn one_that_fails_is_named_and_the_session_works() -> anyhow::Result<()> {
     assert_eq!(agent.client.turn(&session, &script(&[json!([{"text": "Hello."}])])).await?, "end_turn");
     let expected = [
         ("absent", "failed", "it could not be started: /no/such/program: No such file or directory (os error 2)"),
-        ("script", "failed", "it did not greet: it ended: no such database"),
+        ("script", "failed", "it exited during startup: no such database"),
     ]
     .map(|(name, state, reason)| [name, state, reason].map(str::to_owned));
     // They are tried again now and then: a list may show that instead.

@@ -24,6 +24,7 @@ mod default_settings;
 mod deletion;
 mod docs;
 mod editor;
+mod extension_trial;
 mod extensions;
 mod frames;
 mod goose;

@@ -140,6 +140,7 @@ pub(super) fn build_extensions_config(
         registry,
         trust: trust.clone(),
         keys: config.keys.clone(),
+        homes: config.paths.extensions_folder(),
     }
 }
 

@@ -48,7 +48,7 @@ async fn one_that_fails_is_named_and_the_others_work() {
     let mut server =
         TestServer::with(vec![spec("bad", "dies"), spec("garbage", "garbage"), spec("huge", "huge")]).await;
     let ServerEvent::Notice(notice) = server.said().await else { panic!("a notice is first") };
-    let title = "bad is not running: it did not greet: it ended: no such database".to_owned();
+    let title = "bad is not running: it exited during startup: no such database".to_owned();
     assert_eq!(notice, Notice { severity: Severity::Warning, title, detail: None });
     assert_eq!(server.text("garbage__echo", json!({"text": "hi"})).await, "hi");
     assert_eq!(server.text("huge__echo", json!({"text": "hi"})).await, "hi");

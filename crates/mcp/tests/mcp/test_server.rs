@@ -47,6 +47,7 @@ pub fn circumstances(folder: &Path, pins: Arc<dyn ToolPinStore>) -> ServersConfi
         redactor: Redactor::default(),
         pins,
         keyring: Keyring::default(),
+        homes: None,
         sharing: Sharing::default(),
         start: Duration::from_secs(30),
         idle: Duration::from_secs(600),

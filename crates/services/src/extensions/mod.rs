@@ -8,6 +8,7 @@ mod networks;
 mod pins;
 mod project;
 mod registry;
+mod trial;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -15,31 +16,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use gander_domain::{Part, Principal, SessionId, SessionView};
-use gander_mcp::{Keyring, Pool, PromptSpec, Reach, ServerState, ServerStatus, Servers, ServersConfig, Sharing, Spec};
+use gander_mcp::{Keyring, Pool, PromptSpec, Reach, ServerState, ServerStatus, Servers, Spec};
 use gander_tools::sandbox::{Network, Sandbox};
 use gander_tools::{BuiltIn, BuiltIns, Environment, Guard, Limits, Redactor, absence_reason};
 use serde_json::{Value, json};
 
 pub use entry::{ExtensionEntry, ExtensionKind};
+pub use gander_mcp::Confinement;
 pub use logins::VaultTokenStore;
 pub use networks::NetworkStore;
 pub use pins::PinStore;
 pub use registry::{ExtensionRegistry, ExtensionScope};
+pub use trial::TrialNetwork;
 
 use crate::trust::Trust;
 use gander_models::Keys;
 use gander_store::StoreError;
 use logins::Logins;
 use registry::AddedExtension;
-
-/// How long a server may take from its start to its lists.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A server that no run needs for so long sleeps: each may cost a hundred megabytes.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
-
-/// A server that sessions share stays so long after the last of them left it.
-const SHARED_LINGER: Duration = Duration::from_secs(60);
 
 /// How long a server may take to say one of its prompts: whoever typed its name waits.
 const PROMPT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -85,6 +79,8 @@ pub struct ExtensionsConfig {
     pub trust: Trust,
     /// Keys that entries name.
     pub keys: Keys,
+    /// Holds the homes of programs, by whose they are.
+    pub homes: PathBuf,
 }
 
 /// What somebody who adds a server may do.
@@ -124,6 +120,8 @@ struct SessionExtensions {
     workspace: PathBuf,
     servers: Arc<Servers>,
     client_specs: Vec<Spec>,
+    /// A client opened it that stays attached: without one its servers need not run between turns.
+    has_client: bool,
 }
 
 impl Extensions {
@@ -424,24 +422,10 @@ impl Extensions {
     }
 
     fn new_session(&self, view: &SessionView) -> SessionExtensions {
-        let circumstances = ServersConfig {
-            workspace: PathBuf::from(&view.workspace),
-            folders: view.folders.iter().map(PathBuf::from).collect(),
-            environment: self.config.environment.clone(),
-            sandbox: self.config.sandbox.clone(),
-            network: self.config.network,
-            networks: self.config.networks.for_principal(&view.owner),
-            limits: self.config.limits,
-            redactor: self.config.redactor.clone(),
-            pins: self.config.pins.for_principal(&view.owner),
-            keyring: self.keyring_of(&view.owner),
-            sharing: Sharing { pool: self.pool.clone(), owner: view.owner.to_string(), linger: SHARED_LINGER },
-            start: START_TIMEOUT,
-            idle: IDLE_TIMEOUT,
-        };
-        let servers = Arc::new(Servers::new(Vec::new(), circumstances));
+        let folders = view.folders.iter().map(PathBuf::from).collect();
         let (owner, workspace) = (view.owner.clone(), PathBuf::from(&view.workspace));
-        SessionExtensions { owner, workspace, servers, client_specs: Vec::new() }
+        let servers = Arc::new(Servers::new(Vec::new(), self.servers_config(&owner, workspace.clone(), folders)));
+        SessionExtensions { owner, workspace, servers, client_specs: Vec::new(), has_client: false }
     }
 
     /// A panic while the lock was held leaves nothing half done here.
@@ -484,7 +468,8 @@ impl SessionExtensions {
     }
 }
 
-fn status_json(standing: ServerStatus) -> Value {
+/// How a server is, for our own command line.
+pub fn status_json(standing: ServerStatus) -> Value {
     let ServerStatus { name, place, state: condition, tools, changed } = standing;
     let (state, reason) = match condition {
         ServerState::Asleep => ("asleep", None),

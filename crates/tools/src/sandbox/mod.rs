@@ -150,7 +150,7 @@ impl Sandbox {
         let mut words: Vec<OsString> = vec![inner.helper.clone().into(), HELPER.into(), SUPERVISE.into(), "--".into()];
         words.extend(self::wrapper_arguments(standing.around, &inner.helper, policy).ok_or_else(none)?);
         words.push("--".into());
-        Ok(Wrap { words, temporary })
+        Ok(Wrap { words, temporary, home: policy.program_home.clone(), network: policy.network })
     }
 }
 
@@ -160,6 +160,9 @@ pub struct Wrap {
     words: Vec<OsString>,
     /// Where the command finds room for what does not last.
     temporary: PathBuf,
+    /// Where a program finds room for what does.
+    home: Option<PathBuf>,
+    network: Network,
 }
 
 impl Wrap {
@@ -170,10 +173,22 @@ impl Wrap {
         command
     }
 
-    /// Where things that do not last are kept, as variables of the environment.
-    pub fn environment(&self) -> [(&'static str, PathBuf); 3] {
-        let at = |name: &str| self.temporary.join(name);
-        [("TMPDIR", self.temporary.clone()), ("XDG_CACHE_HOME", at(".cache")), ("npm_config_cache", at(".npm"))]
+    /// Where things are kept, as variables of the environment: caches last if the program has a home.
+    pub fn environment(&self) -> Vec<(&'static str, OsString)> {
+        let at = |name: &str| self.home.as_ref().unwrap_or(&self.temporary).join(name).into_os_string();
+        let mut variables = vec![
+            ("TMPDIR", self.temporary.clone().into_os_string()),
+            ("XDG_CACHE_HOME", at(".cache")),
+            ("npm_config_cache", at(".npm")),
+        ];
+        if self.home.is_some() {
+            variables.extend([("XDG_DATA_HOME", at("data")), ("XDG_STATE_HOME", at("state"))]);
+        }
+        if self.network == Network::Closed {
+            // npm tries for minutes what cannot work, and nobody learns what is missing.
+            variables.push(("npm_config_fetch_retries", "0".into()));
+        }
+        variables
     }
 }
 

@@ -35,6 +35,9 @@ pub struct SandboxPolicy {
     pub listed: Vec<PathBuf>,
     /// The command's own folder for temporary files.
     pub temporary: PathBuf,
+    /// Where a program keeps what must last, if it has such a place.
+    #[serde(skip)]
+    pub program_home: Option<PathBuf>,
     /// The owner's home.
     pub home: Option<PathBuf>,
     /// The network.
@@ -70,6 +73,7 @@ impl SandboxPolicy {
             repositories: Vec::new(),
             listed: Vec::new(),
             temporary: bounds.scratch.join(private_name(&writable)),
+            program_home: None,
             home: bounds.home.clone(),
             network,
             caps: bounds.caps,
@@ -103,6 +107,15 @@ impl SandboxPolicy {
         let paths: Vec<PathBuf> = paths.into_iter().collect();
         self.writable.extend(paths.iter().cloned());
         self.with_protected_folders(&paths)
+    }
+
+    /// The same for a program that keeps things in a folder of its own. That is not looked through for what makes
+    /// something run: it is full of packages, and nobody but this program runs them.
+    #[must_use]
+    pub fn keeping_in(mut self, home: PathBuf) -> Self {
+        self.writable.push(home.clone());
+        self.program_home = Some(home);
+        self
     }
 
     /// The same for a command that only reads: nothing that is lent can be written, and nothing of these is seen.

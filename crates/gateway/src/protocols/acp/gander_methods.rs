@@ -6,7 +6,7 @@ use gander_domain::caller::Transport;
 use gander_domain::{Command, ServiceError, SessionId, Timestamp};
 use gander_runtime::hub::Ack;
 use gander_services::errors::{service_error_from_denied, service_error_from_hub, service_error_from_store};
-use gander_services::extensions::ExtensionEntry;
+use gander_services::extensions::{self, Confinement, ExtensionEntry, TrialNetwork};
 use gander_services::sessions::{ImportedDocument, PruneMode, PrunedSession, SessionFolder};
 use gander_services::trust::TrustError;
 use gander_services::{Control, ListenSecurity, Services, TicketReach, extension_changes as changes};
@@ -41,6 +41,8 @@ pub(super) async fn handle_gander_method(
         "_gander/session/show" => show_session(services, peer, &params).await,
         "_gander/extensions/list" => list_extensions(services, peer, params).await,
         "_gander/extensions/add" => add_extension(services, peer, params).await,
+        "_gander/extensions/try" => try_extension(services, peer, params).await,
+        "_gander/extensions/show" => show_extension(services, peer, params).await,
         "_gander/extensions/remove" => remove_extension(services, peer, params).await,
         "_gander/extensions/switch" => switch_extension(services, peer, params).await,
         "_gander/extensions/logout" => log_out(services, peer, params).await,
@@ -207,6 +209,44 @@ async fn add_extension(services: &Services, peer: &ClientPeer, params: Value) ->
 async fn remove_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     let Extension { session_id, name, .. } = read_params(params)?;
     changes::remove_extension(services, &peer.caller, session_id, &name).await.map(|()| json!({}))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Trial {
+    #[serde(default)]
+    session_id: Option<SessionId>,
+    name: String,
+    cwd: String,
+    /// A person lets its program use the network from now on.
+    #[serde(default)]
+    grant_network: bool,
+}
+
+async fn try_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Trial { session_id, name, cwd, grant_network } = read_params(params)?;
+    let network = if grant_network { TrialNetwork::Granted } else { TrialNetwork::Unchanged };
+    let tried = changes::try_extension(services, &peer.caller, session_id, &name, &cwd, network).await?;
+    let mut answer = extensions::status_json(tried.status);
+    answer["wantsNetwork"] = tried.wants_network.into();
+    answer["stderr"] = tried.stderr.into();
+    Ok(answer)
+}
+
+async fn show_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Extension { session_id, name, .. } = read_params(params)?;
+    let (spec, home) = changes::show_extension(services, &peer.caller, session_id, &name).await?;
+    let sandbox = match spec.confinement {
+        Confinement::Free => "none: its program runs with your rights and uses your home",
+        Confinement::Networked => "in the sandbox, with the network",
+        Confinement::Fenced => "in the sandbox; the network if you granted it",
+    };
+    let program = spec.is_program();
+    let home = Some(home).filter(|_| program && spec.confinement != Confinement::Free);
+    let sandbox = Some(sandbox).filter(|_| program);
+    Ok(
+        json!({ "name": spec.name, "place": spec.command_or_url(), "shared": spec.shared, "sandbox": sandbox, "home": home }),
+    )
 }
 
 #[derive(Deserialize)]

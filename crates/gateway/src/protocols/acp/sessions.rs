@@ -55,7 +55,7 @@ pub(super) async fn create_session(
         }
     };
     let view = services.sessions.create(&peer.caller, new).await?;
-    services.extensions.attach_session(&view, servers);
+    services.extensions.attach_client(&view, servers);
     Ok(followed_from_head(view))
 }
 
@@ -111,7 +111,7 @@ pub(super) async fn fork_session(
     let folders = params.folders.into_iter().map(SessionFolder::Chosen).collect();
     let fork = Fork { workspace, folders, messages, title: source.title.clone(), meta: params.meta };
     let view = services.sessions.fork(&peer.caller, &source, fork).await?;
-    services.extensions.attach_session(&view, servers);
+    services.extensions.attach_client(&view, servers);
     Ok(followed_from_head(view))
 }
 
@@ -128,7 +128,7 @@ pub(super) async fn open_session(
         if let Some(cwd) = params.cwd.filter(|cwd| !services.workspaces.is_same_folder(cwd, &view.workspace)) {
             services.sessions.choose_folder(&peer.caller, &cwd).await?;
         }
-        services.extensions.attach_session(&view, servers);
+        services.extensions.attach_client(&view, servers);
     }
     let view = services.sessions.as_stored(view).await?;
     let after = match from {

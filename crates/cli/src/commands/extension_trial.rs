@@ -1,0 +1,108 @@
+//! What `gander extensions add` and `show` tell of a server: whether it starts, its tools, and where it keeps things.
+
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+
+use gander_client::AgentConnection;
+use gander_services::paths::disk_use;
+use serde_json::{Value, json};
+
+use crate::commands::{Context, Exit};
+use crate::output::clean;
+use crate::terminal::table::size_text;
+
+/// Lines of what a program complained about that are shown.
+const MAX_STDERR_LINES: usize = 12;
+
+/// The server that is tried.
+pub(super) struct Trial<'a> {
+    pub(super) name: &'a str,
+    pub(super) session: Option<&'a str>,
+    /// Where its program is started.
+    pub(super) folder: &'a Path,
+}
+
+/// Starts a server that was just added, and shows its tools or what went wrong.
+pub(super) async fn try_added(
+    context: &Context,
+    connection: &mut AgentConnection,
+    trial: &Trial<'_>,
+) -> anyhow::Result<Exit> {
+    let name = clean(trial.name);
+    context.output.note(&format!("Starting {name} to see whether it works (up to 2 minutes)…"));
+    let mut params = json!({ "sessionId": trial.session, "name": trial.name, "cwd": trial.folder });
+    let mut tried = connection.call_method("_gander/extensions/try", &params).await?;
+    if tried["wantsNetwork"] == true && lets_use_network(context, &name, &tried)? {
+        params["grantNetwork"] = true.into();
+        tried = connection.call_method("_gander/extensions/try", &params).await?;
+    }
+    report(context, &name, &tried)
+}
+
+/// Asks the person at the terminal; with nobody there it stays as it is.
+fn lets_use_network(context: &Context, name: &str, tried: &Value) -> io::Result<bool> {
+    show_stderr(context, tried);
+    if !io::stdin().is_terminal() || !context.output.error_style().is_terminal() {
+        return Ok(false);
+    }
+    context
+        .output
+        .note(&format!("{name} does not start without the network. Let its program use it from now on? [y/n]"));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}
+
+fn report(context: &Context, name: &str, tried: &Value) -> anyhow::Result<Exit> {
+    let output = context.output;
+    let reason = clean(tried["reason"].as_str().unwrap_or_default());
+    match tried["state"].as_str() {
+        Some("ready") => {
+            let tools: Vec<&str> = tried["tools"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let count = if tools.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", tools.len()) };
+            output.line(&format!("{name} works, {count}:"))?;
+            tools.iter().try_for_each(|tool| output.line(&format!("  {}", clean(tool))))?;
+            Ok(Exit::Done)
+        }
+        Some("needs_login") => {
+            output.note(&format!("{name} is added and needs a login: {reason}"));
+            Ok(Exit::Done)
+        }
+        Some(_) | None => {
+            output.failure(&format!("{name} does not start: {reason}"));
+            if tried["wantsNetwork"] == true {
+                output.note(&format!("It needs the network: gander extensions add {name} --network -- …"));
+            } else {
+                show_stderr(context, tried);
+            }
+            output.note(&format!("It is added all the same. To take it away: gander extensions remove {name}"));
+            Ok(Exit::Failed)
+        }
+    }
+}
+
+/// The end of what its program wrote to standard error.
+fn show_stderr(context: &Context, tried: &Value) {
+    let stderr = tried["stderr"].as_str().unwrap_or_default();
+    let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+    for line in &lines[lines.len().saturating_sub(MAX_STDERR_LINES)..] {
+        context.output.note(&format!("  │ {}", clean(line)));
+    }
+}
+
+/// Prints what is known of one server.
+pub(super) fn show(context: &Context, extension: &Value) -> anyhow::Result<Exit> {
+    let row = |name: &str, value: &str| context.output.line(&format!("{name:<10} {}", clean(value)));
+    row("name", extension["name"].as_str().unwrap_or_default())?;
+    row("runs", extension["place"].as_str().unwrap_or_default())?;
+    if let Some(sandbox) = extension["sandbox"].as_str() {
+        row("sandbox", sandbox)?;
+    }
+    if extension["shared"] == true {
+        row("shared", "by sessions in the same folders")?;
+    }
+    if let Some(home) = extension["home"].as_str() {
+        row("home", &format!("{home} ({})", size_text(disk_use(Path::new(home)))))?;
+    }
+    Ok(Exit::Done)
+}
