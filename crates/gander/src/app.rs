@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use gander_gateway::protocols::a2a::{A2aSettings, CardSigner, PushNotifications};
 use gander_gateway::protocols::acp_rest::AcpRestSettings;
 use gander_gateway::server::{Gateway, GatewayParts, ProtocolSettings};
-use gander_gateway::{ClientPeer, protocols};
+use gander_gateway::{ClientPeer, LargeResponses, protocols};
 use gander_mcp::Keyring;
 use gander_runtime::hub::Hub;
 use gander_services::agents::Agent;
@@ -57,6 +57,8 @@ pub struct App {
     store: Arc<dyn Store>,
     services: Arc<Services>,
     models: Arc<Models>,
+    /// What clients share, whatever carries them.
+    large_responses: Arc<LargeResponses>,
     push: PushNotifications,
     signer: Option<Arc<CardSigner>>,
     /// Cancelled when nothing new begins by the clock.
@@ -136,21 +138,18 @@ impl App {
             Arc::new(Extensions::new(config.extensions.clone(), config.built_ins.clone(), extensions_config));
         let files = build_file_access(&config);
         let recipes = Arc::new(Recipes::load(Arc::clone(&store), files.clone()).await?);
-        let schedules = Arc::new(load_schedules(&config, &store).await?);
         let artifacts = Artifacts::new(Arc::clone(&store));
-        let apps = Apps::new(artifacts.clone());
         let agent_catalog = Arc::new(build_agent_catalog(&config, &trust, &files));
-        let memories = Memories::new(Arc::clone(&store));
         let stored = StoredServices {
             files,
             grants,
             trust,
             extensions,
             recipes,
-            schedules,
-            apps,
+            schedules: Arc::new(load_schedules(&config, &store).await?),
+            apps: Apps::new(artifacts.clone()),
             artifacts,
-            memories,
+            memories: Memories::new(Arc::clone(&store)),
             agent_catalog,
         };
         let live = LiveConfig::new(config.clone());
@@ -170,7 +169,8 @@ impl App {
         let signer = CardSigner::load(&config.sections.a2a, config.paths.data_directory())?.map(Arc::new);
         let (clock, controls) = (CancellationToken::new(), Mutex::new(Some(controls)));
         follow_settings(&live, &models, &services);
-        let app = Self { live, store, services, models, push, signer, clock, controls };
+        let large_responses = LargeResponses::new(config.paths.data_directory().to_owned());
+        let app = Self { live, store, services, models, large_responses, push, signer, clock, controls };
         app.spawn_background_tasks();
         Ok(Arc::new(app))
     }
@@ -230,9 +230,9 @@ impl App {
             goose: (),
             gander: (),
         };
-        let (services, data) = (Arc::clone(&self.services), config.paths.data_directory().to_owned());
+        let (services, large_responses) = (Arc::clone(&self.services), Arc::clone(&self.large_responses));
         let browsers = BrowserAccess::open(&config.paths);
-        Gateway::new(GatewayParts { services, server, protocols, limits, data, tokens, browsers })
+        Gateway::new(GatewayParts { services, server, protocols, limits, large_responses, tokens, browsers })
     }
 
     /// Facts for an authorised caller.
@@ -277,7 +277,14 @@ impl App {
         W: AsyncWrite + Unpin + Send + 'static,
     {
         peer.options = peer.options.or_default(self.live.started().sections.acp);
-        protocols::acp::serve_lines(Arc::clone(&self.services), reader, writer, peer).await;
+        protocols::acp::serve_lines(
+            Arc::clone(&self.services),
+            Arc::clone(&self.large_responses),
+            reader,
+            writer,
+            peer,
+        )
+        .await;
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::message_framing::Framing;
+use crate::spool::Spool;
+use crate::spooled_bytes::SpooledBytes;
 
 /// What one read takes at most.
 const READ_SIZE: usize = 8 * 1024;
@@ -18,21 +21,38 @@ const READ_SIZE: usize = 8 * 1024;
 /// Above this a drained buffer is given back.
 const KEEP_CAPACITY: usize = 32 * 1024;
 
+/// More than this waits in files, where there are any.
+const MAX_IN_MEMORY: usize = 64 * 1024;
+
 /// Framed bytes on their way out.
 #[derive(Default)]
 pub(crate) struct OutgoingBytes {
     bytes: Vec<u8>,
     sent: usize,
+    /// What comes after these bytes and waits for a reader that is behind.
+    spooled: Option<SpooledBytes>,
     /// Something was written that the writer may still hold.
     unflushed: bool,
 }
 
 impl OutgoingBytes {
-    /// Takes what waits, once everything older is written.
-    pub(crate) fn load_outbox(&mut self, framing: &mut impl Framing, outbox: &mut Outbox) {
+    /// Bytes of which no more than a little is kept in memory, however large a message is.
+    pub(crate) fn with_spool(spool: &Arc<Spool>) -> Self {
+        Self { spooled: Some(SpooledBytes::new(Arc::clone(spool))), ..Self::default() }
+    }
+
+    /// Takes what waits, once everything older is written. Much of it is taken at once, and put behind what is older.
+    pub(crate) fn load_outbox(&mut self, framing: &mut impl Framing, outbox: &mut Outbox) -> io::Result<()> {
+        let large = outbox.bytes().len() > MAX_IN_MEMORY;
+        if let Some(spooled) = self.spooled.as_mut().filter(|_| large) {
+            let mut bytes = Vec::new();
+            framing.encode_outbox(outbox, &mut bytes);
+            return spooled.push(bytes);
+        }
         if self.is_empty() {
             framing.encode_outbox(outbox, &mut self.bytes);
         }
+        Ok(())
     }
 
     /// Takes what the framing itself has to say, behind whatever still waits.
@@ -41,7 +61,7 @@ impl OutgoingBytes {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.bytes.is_empty() && self.spooled.as_ref().is_none_or(SpooledBytes::is_empty)
     }
 
     /// True if nothing is left to do until there is more to be sent.
@@ -49,8 +69,9 @@ impl OutgoingBytes {
         self.is_empty() && !self.unflushed
     }
 
+    /// How much waits, as far as that slows down its cause.
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len() - self.sent
+        self.bytes.len() - self.sent + self.spooled.as_ref().map_or(0, SpooledBytes::counted_len)
     }
 
     /// Writes some of it; once all is written, sees to it that it leaves: a TLS stream keeps what its socket did not take,
@@ -59,6 +80,10 @@ impl OutgoingBytes {
         if self.is_empty() {
             writer.flush().await?;
             self.unflushed = false;
+            return Ok(());
+        }
+        if let Some(spooled) = self.spooled.as_mut().filter(|_| self.bytes.is_empty()) {
+            self.bytes = spooled.next_bytes().await?.into();
             return Ok(());
         }
         let wrote = writer.write(self.remaining()).await?;
@@ -86,12 +111,12 @@ impl OutgoingBytes {
     /// Writes all of it, unless nobody reads for so long.
     pub(crate) async fn write_all<W: AsyncWrite + Unpin>(&mut self, writer: &mut W, time: Duration) -> io::Result<()> {
         let write = async {
-            writer.write_all(self.remaining()).await?;
+            while !self.is_done() {
+                self.advance(writer).await?;
+            }
             writer.flush().await
         };
-        tokio::time::timeout(time, write).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
-        *self = Self::default();
-        Ok(())
+        tokio::time::timeout(time, write).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod framed_io;
 pub mod http;
+mod large_responses;
 pub mod log_list;
 pub(crate) mod message_framing;
 mod peer;
@@ -12,7 +13,10 @@ mod percent;
 pub mod protocols;
 pub mod server;
 pub mod settings;
+pub(crate) mod spool;
+pub(crate) mod spooled_bytes;
 pub mod sse;
 pub mod websocket;
 
+pub use large_responses::LargeResponses;
 pub use peer::ClientPeer;

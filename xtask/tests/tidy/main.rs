@@ -153,7 +153,7 @@ const OPENS_FILES: &[(&str, &str)] = &[
     ),
     ("crates/gander/src/daemon/spawn.rs", "the log of the background server"),
     ("crates/gateway/src/http/peer_user.rs", "reads /proc to find whose a connection is"),
-    ("crates/gateway/src/http/spool.rs", "files without a name that hold answers"),
+    ("crates/gateway/src/spool.rs", "files without a name that hold answers"),
     ("crates/gateway/src/http/tls.rs", "the server's certificate"),
     ("crates/gateway/src/protocols/a2a/card_signing.rs", "the key that signs agent cards, named in the settings"),
     ("crates/testkit/", "tests only"),

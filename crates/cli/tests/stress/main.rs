@@ -2,6 +2,7 @@
 //!
 //! Apart from `server`, because it measures memory and needs the machine for itself.
 
+mod acp_readers;
 mod disk;
 #[path = "../server/frames/mod.rs"]
 mod frames;

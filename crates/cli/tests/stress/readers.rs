@@ -19,16 +19,16 @@ const EACH: u64 = 256 << 10;
 /// What may be left over after readers are gone: caches, and code that was not needed before.
 const KEPT: u64 = 32 << 20;
 
-struct TestServer {
-    server: Server,
-    token: String,
-    client: reqwest::Client,
+pub(crate) struct TestServer {
+    pub(crate) server: Server,
+    pub(crate) token: String,
+    pub(crate) client: reqwest::Client,
+    pub(crate) root: tempfile::TempDir,
     _upstream: Option<Upstream>,
-    _root: tempfile::TempDir,
 }
 
 impl TestServer {
-    async fn open() -> Self {
+    pub(crate) async fn open() -> Self {
         let (root, upstream) = (tempfile::tempdir().unwrap(), Upstream::start().await.unwrap());
         let launch = Launch::openai(binary(env!("CARGO_BIN_EXE_gander")), root.path(), &upstream.base_url())
             .with("GANDER_LIMITS_STREAMS", "3000");
@@ -46,11 +46,11 @@ impl TestServer {
         rustls::crypto::ring::default_provider().install_default().ok();
         let server = launch.serve().await.unwrap();
         let token = launch.stdout(&["token"]).await.unwrap().trim().to_owned();
-        Self { server, token, client: reqwest::Client::new(), _upstream: upstream, _root: root }
+        Self { server, token, client: reqwest::Client::new(), root, _upstream: upstream }
     }
 
     /// A run that said so much, and its id.
-    async fn run(&self, deltas: usize, size: usize) -> String {
+    pub(crate) async fn run(&self, deltas: usize, size: usize) -> String {
         let run = self.post_run(&Pace { deltas, size, ..Pace::default() }.marker(), "async").await;
         let path = format!("/runs/{}", run["run_id"].as_str().unwrap());
         eventually("the run ends", || async { self.get(&path).await["status"] == "completed" }).await.unwrap();
@@ -64,12 +64,12 @@ impl TestServer {
         request.send().await.unwrap().json().await.unwrap()
     }
 
-    async fn get(&self, path: &str) -> Value {
+    pub(crate) async fn get(&self, path: &str) -> Value {
         let request = self.client.get(self.url(path)).bearer_auth(&self.token);
         request.send().await.unwrap().json().await.unwrap()
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.server.address)
     }
 
@@ -120,7 +120,7 @@ impl TestServer {
 
     /// What these readers cost while they are there: once what it took to answer them was given back, which happens every
     /// few seconds and long before they are given up.
-    async fn cost(&self, name: &str, before: u64, readers: u64) {
+    pub(crate) async fn cost(&self, name: &str, before: u64, readers: u64) {
         let grown = || self.server.process().memory().saturating_sub(before);
         for _ in 0..60 {
             if grown() < readers * EACH {

@@ -24,7 +24,6 @@ pub(crate) mod rejection;
 pub(crate) mod request_framing;
 pub(crate) mod route;
 pub(crate) mod serve;
-pub(crate) mod spool;
 pub(crate) mod sse_response;
 pub(crate) mod state;
 pub(crate) mod stream_limits;

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::retry_later_response;
 use super::request_framing::FramingError;
-use super::spool::{MemoryReservation, Spool, SpooledPiece};
+use crate::spool::{MemoryReservation, Spool, SpooledPiece};
 
 /// One frame takes at most so much of an answer.
 const MAX_FRAME: usize = 16 * 1024;

@@ -119,7 +119,7 @@ impl Connection {
         self.state.connections.fetch_add(1, Ordering::Relaxed);
         let spoke = Arc::new(AtomicBool::new(false));
         let (address, heard, seat) = (self.address, spoke.clone(), self.seat.clone());
-        let pace = BodyPacer::new(&self.state.spool, &self.state.readers);
+        let pace = BodyPacer::new(&self.state.large_responses.spool, &self.state.readers);
         let (cut, progress) = (pace.cut.clone(), Arc::clone(&pace.progress));
         let service = service_fn(move |mut request: http::Request<Incoming>| {
             heard.store(true, Ordering::Relaxed);

@@ -2,7 +2,6 @@
 
 mod routes;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use gander_services::Services;
@@ -12,6 +11,7 @@ use gander_services::token::Tokens;
 use self::routes::{ABOUT, ProtocolStates};
 pub use self::routes::{ProtocolSettings, ROUTES, router, router_for_routes};
 use crate::http::state::{HttpParts, HttpState};
+use crate::large_responses::LargeResponses;
 use crate::settings::{Limits, ServerSection};
 
 /// Every protocol's server side.
@@ -32,8 +32,8 @@ pub struct GatewayParts {
     pub protocols: ProtocolSettings,
     /// How much is too much.
     pub limits: Limits,
-    /// The folder of responses that nobody reads yet.
-    pub data: PathBuf,
+    /// What it shares with clients that come another way.
+    pub large_responses: Arc<LargeResponses>,
     /// Who may come in.
     pub tokens: Tokens,
     /// Which browsers may.
@@ -43,8 +43,9 @@ pub struct GatewayParts {
 impl Gateway {
     /// A gateway in front of these services.
     pub fn new(parts: GatewayParts) -> Arc<Self> {
-        let GatewayParts { services, server, protocols, limits, data, tokens, browsers } = parts;
-        let http = HttpState::new(HttpParts { services, server, limits, data, tokens, browsers, api: (ROUTES, ABOUT) });
+        let GatewayParts { services, server, protocols, limits, large_responses, tokens, browsers } = parts;
+        let api = (ROUTES, ABOUT);
+        let http = HttpState::new(HttpParts { services, server, limits, large_responses, tokens, browsers, api });
         Arc::new(Self { protocols: ProtocolStates::new(&http, protocols), http })
     }
 

@@ -61,14 +61,14 @@ impl AcpClient {
         R: AsyncRead + Unpin + Send,
         W: AsyncWrite + Unpin + Send,
     {
-        let (mut sending, mut heartbeats) = (OutgoingBytes::default(), F::HEARTBEAT.map(heartbeat_interval));
+        let (mut sending, mut heartbeats) = (self.outgoing_bytes(), F::HEARTBEAT.map(heartbeat_interval));
         let (mut ends, mut held, mut resume) = (false, false, Instant::now());
         loop {
             self.carry_out_intents().await;
             if ends && !self.connection.is_busy() {
                 framing.shut_down();
             }
-            sending.load_outbox(framing, self.connection.outbox());
+            sending.load_outbox(framing, self.connection.outbox())?;
             if framing.is_closed() {
                 return sending.write_all(writer, FINAL_RESPONSES_TIMEOUT).await;
             }
@@ -89,7 +89,7 @@ impl AcpClient {
                 () = ending.soon.cancelled(), if !ends => ends = true,
                 () = ending.now.cancelled() => {
                     framing.shut_down();
-                    sending.load_outbox(framing, self.connection.outbox());
+                    sending.load_outbox(framing, self.connection.outbox())?;
                     return sending.write_all(writer, FINAL_RESPONSES_TIMEOUT).await;
                 }
                 () = next_heartbeat(&mut heartbeats) => framing.on_heartbeat(self.connection_stage()),
@@ -110,10 +110,19 @@ impl AcpClient {
         }
     }
 
-    /// Whether there is room for entries, and for further requests, while so many bytes are on their way.
+    fn outgoing_bytes(&self) -> OutgoingBytes {
+        OutgoingBytes::with_spool(&self.large_responses.spool)
+    }
+
+    /// Whether there is room for entries, and for further requests, while so many bytes are on their way. A client that has
+    /// read what it was sent gets the next large answer.
     fn capacity(&mut self, sending: usize) -> (bool, bool) {
         let unsent = sending + self.connection.outbox().bytes().len();
-        (unsent < MAX_UNSENT, unsent < MAX_UNSENT_RESPONSES && self.work.len() < MAX_CONCURRENT_REQUESTS)
+        let free = unsent < MAX_UNSENT;
+        if free {
+            self.start_whole_session();
+        }
+        (free, unsent < MAX_UNSENT_RESPONSES && self.work.len() < MAX_CONCURRENT_REQUESTS)
     }
 
     /// Takes in whole messages, each with all that follows from it, so that commands keep their order. Gives how long
@@ -159,11 +168,12 @@ impl AcpClient {
         writer: &mut W,
     ) -> io::Result<()> {
         let deadline = Instant::now() + FINAL_RESPONSES_TIMEOUT;
-        let mut sending = OutgoingBytes::default();
+        let mut sending = self.outgoing_bytes();
         loop {
             self.carry_out_intents().await;
-            sending.load_outbox(framing, self.connection.outbox());
+            sending.load_outbox(framing, self.connection.outbox())?;
             sending.write_all(writer, FINAL_RESPONSES_TIMEOUT).await?;
+            self.start_whole_session();
             if self.work.is_empty() || framing.is_closed() {
                 return writer.shutdown().await;
             }

@@ -12,10 +12,12 @@ use gander_services::{Services, recipes};
 use gander_store::SessionStatus;
 use gander_wire::acp::{Intent, IntentTicket, ListedSession, Presence, Withdrawal};
 use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinError;
 
 use super::session_list::list_sessions;
 use super::sessions::{FollowFrom, create_session, find_own_session, fork_session, initial_session, open_session};
+use super::whole_sessions::{WholeSessionRequest, is_whole_session_method};
 use super::{AcpClient, client_methods, gander_methods, linked_files, mcp_servers};
 use crate::ClientPeer;
 use crate::protocols::goose;
@@ -35,7 +37,7 @@ pub(super) enum FinishedIntent {
     /// A session's servers told their prompts.
     Offered { session: SessionId, offers: Vec<SlashCommand> },
     /// One of our own methods.
-    Extended { ticket: IntentTicket, result: Result<Value, ServiceError> },
+    Extended { ticket: IntentTicket, result: Result<Value, ServiceError>, permit: Option<OwnedSemaphorePermit> },
 }
 
 impl AcpClient {
@@ -87,10 +89,13 @@ impl AcpClient {
             Intent::Command { session, command, ticket } => self.send_command(session, command, ticket).await,
             Intent::Withdrew { session, question, how } => self.handle_withdrawal(session, question, how).await,
             Intent::HostReply { call, result } => self.asks.handle_answer(call, result),
+            Intent::Extension { ticket, method, params } if is_whole_session_method(&method) => {
+                self.queue_whole_session(WholeSessionRequest { ticket, peer, method, params });
+            }
             Intent::Extension { ticket, method, params } => {
                 self.work.spawn(async move {
                     let result = call_extension_method(services, peer, method, params).await;
-                    FinishedIntent::Extended { ticket, result }
+                    FinishedIntent::Extended { ticket, result, permit: None }
                 });
             }
             Intent::Detach { session } => self.follows.unsubscribe(session),
@@ -202,8 +207,9 @@ impl AcpClient {
             FinishedIntent::Command { ticket: Some(ticket), result: Ok(accepted) } => {
                 self.connection.handle_accepted(ticket, accepted)
             }
-            FinishedIntent::Extended { ticket, result: Ok(value) } => {
-                self.connection.handle_extension_result(ticket, &value)
+            FinishedIntent::Extended { ticket, result: Ok(value), permit } => {
+                self.connection.handle_extension_result(ticket, &value);
+                drop((value, permit));
             }
             FinishedIntent::Command { ticket: None, .. } => {}
             FinishedIntent::Opened { ticket, result: Err(refusal) }
@@ -211,7 +217,7 @@ impl AcpClient {
             | FinishedIntent::Status { ticket, result: Err(refusal) }
             | FinishedIntent::Left { ticket, result: Err(refusal) }
             | FinishedIntent::Command { ticket: Some(ticket), result: Err(refusal) }
-            | FinishedIntent::Extended { ticket, result: Err(refusal) } => {
+            | FinishedIntent::Extended { ticket, result: Err(refusal), .. } => {
                 self.connection.handle_refusal(ticket, &refusal)
             }
         }
@@ -219,7 +225,7 @@ impl AcpClient {
 }
 
 /// Methods of goose and those for pages are for everybody, those of our own command line for local clients.
-async fn call_extension_method(
+pub(super) async fn call_extension_method(
     services: Arc<Services>,
     peer: ClientPeer,
     method: String,

@@ -17,6 +17,7 @@ mod sessions;
 mod state;
 mod streamable_http;
 mod subscriptions;
+mod whole_sessions;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,8 +40,9 @@ pub use self::streamable_http::{
     PostedMessage, ResumeFrom, SsePipeReader,
 };
 use self::subscriptions::{SessionEvent, Subscriptions};
-use crate::ClientPeer;
+use self::whole_sessions::WholeSessionRequests;
 use crate::websocket::WebSocketFrames;
+use crate::{ClientPeer, LargeResponses};
 use gander_domain::authorize::Denied;
 use gander_domain::caller::Caller;
 use gander_services::Services;
@@ -57,18 +59,24 @@ const MAX_CONCURRENT_REQUESTS: usize = 128;
 const HOST_CALL_CAPACITY: usize = 32;
 
 /// Serves a client of this machine, one message a line, until it is gone. Its runs go on.
-pub async fn serve_lines<R, W>(services: Arc<Services>, reader: R, writer: W, peer: ClientPeer)
-where
+pub async fn serve_lines<R, W>(
+    services: Arc<Services>,
+    large_responses: Arc<LargeResponses>,
+    reader: R,
+    writer: W,
+    peer: ClientPeer,
+) where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
     let lines = Lines::with_limit(services.max_line_bytes);
-    AcpClient::new(services, peer).run(lines, reader, writer, ShutdownSignals::default()).await;
+    AcpClient::new(services, large_responses, peer).run(lines, reader, writer, ShutdownSignals::default()).await;
 }
 
 /// Serves a client over a WebSocket until it is gone. Its runs go on.
 pub async fn serve_websocket<S>(
     services: Arc<Services>,
+    large_responses: Arc<LargeResponses>,
     stream: S,
     caller: &Caller,
     options: AcpOptions,
@@ -78,7 +86,7 @@ pub async fn serve_websocket<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let (reader, writer) = tokio::io::split(stream);
-    let mut client = AcpClient::from_network(services, caller.clone(), options);
+    let mut client = AcpClient::from_network(services, large_responses, caller.clone(), options);
     client.pace = Some(pace);
     client.run(WebSocketFrames::default(), reader, writer, ending).await;
 }
@@ -93,6 +101,9 @@ struct AcpClient {
     connection: Connection,
     follows: Subscriptions,
     work: JoinSet<FinishedIntent>,
+    large_responses: Arc<LargeResponses>,
+    /// Requests whose answers hold a whole session.
+    whole_sessions: WholeSessionRequests,
     asks: HostCalls,
     host_asks: mpsc::Receiver<HostRequest>,
     host_sender: mpsc::Sender<HostRequest>,
@@ -111,7 +122,7 @@ struct AcpClient {
 }
 
 impl AcpClient {
-    fn new(services: Arc<Services>, peer: ClientPeer) -> Self {
+    fn new(services: Arc<Services>, large_responses: Arc<LargeResponses>, peer: ClientPeer) -> Self {
         let (host_sender, host_asks) = mpsc::channel(HOST_CALL_CAPACITY);
         let AcpOptions { dialect, v2 } = peer.options;
         let connection =
@@ -128,6 +139,8 @@ impl AcpClient {
             peer,
             connection,
             work: JoinSet::new(),
+            large_responses,
+            whole_sessions: WholeSessionRequests::default(),
             asks: HostCalls::default(),
             host_asks,
             host_sender,
@@ -139,8 +152,13 @@ impl AcpClient {
         }
     }
 
-    fn from_network(services: Arc<Services>, caller: Caller, options: AcpOptions) -> Self {
-        Self::new(services, ClientPeer { options, ..ClientPeer::new(caller) })
+    fn from_network(
+        services: Arc<Services>,
+        large_responses: Arc<LargeResponses>,
+        caller: Caller,
+        options: AcpOptions,
+    ) -> Self {
+        Self::new(services, large_responses, ClientPeer { options, ..ClientPeer::new(caller) })
     }
 
     /// True if this client may use the session. Another's is as unknown as none.

@@ -20,7 +20,7 @@ pub struct AcpState {
 impl AcpState {
     /// Connections that nobody uses are forgotten from now on until the server ends.
     pub(crate) fn new(http: &Arc<HttpState>, defaults: AcpOptions) -> Arc<Self> {
-        let acp = Connections::new(Arc::clone(&http.services), defaults);
+        let acp = Connections::new(Arc::clone(&http.services), Arc::clone(&http.large_responses), defaults);
         acp.spawn_sweeper(http.ending.clone());
         Arc::new(Self { http: Arc::clone(http), acp })
     }

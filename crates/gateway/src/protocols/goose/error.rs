@@ -10,7 +10,7 @@ use http::StatusCode;
 use serde_json::json;
 
 use super::runs::ChatError;
-use crate::http::state::TooManyWholeResponses;
+use crate::large_responses::TooManyWholeResponses;
 
 /// A refusal as goose words it.
 #[derive(Debug)]

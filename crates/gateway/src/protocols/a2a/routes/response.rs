@@ -7,7 +7,7 @@ use gander_wire::a2a::encode::{self, EventFrame};
 use gander_wire::a2a::{A2aError, ErrorKind, Request as A2aRequest, TaskSubject};
 use http::request::Parts;
 use serde_json::Value;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{agent_card, with_extensions_header};
 use crate::http::sse_response::{SsePermit, last_event_id};
@@ -68,10 +68,10 @@ pub(crate) async fn handle_and_respond(
 }
 
 /// Waits for the permit to make a response, if it holds whole tasks.
-pub(crate) async fn whole_response_permit<'a>(
-    state: &'a A2aState,
+pub(crate) async fn whole_response_permit(
+    state: &A2aState,
     request: &A2aRequest,
-) -> Result<Option<SemaphorePermit<'a>>, A2aError> {
+) -> Result<Option<OwnedSemaphorePermit>, A2aError> {
     if !matches!(request, A2aRequest::Get { .. } | A2aRequest::List(_)) {
         return Ok(None);
     }

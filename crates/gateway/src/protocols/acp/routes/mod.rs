@@ -74,11 +74,11 @@ fn accept_websocket(
         Err(refusal) => return *refusal,
     };
     let ending = ShutdownSignals { soon: state.ending.clone(), now: handshake.stop_token() };
-    let services = Arc::clone(&state.services);
+    let (services, large_responses) = (Arc::clone(&state.services), Arc::clone(&state.large_responses));
     let (counted, who) = (Arc::clone(state), caller.clone());
     let pace: MessagePacer = Arc::new(move || counted.quotas.charge_message(&who, Instant::now()));
     let mut response = handshake.accept(move |stream| async move {
-        super::serve_websocket(services, stream, &caller, options, pace, ending).await
+        super::serve_websocket(services, large_responses, stream, &caller, options, pace, ending).await
     });
     set_id_header(&mut response, CONNECTION_ID, &Uuid::now_v7());
     response

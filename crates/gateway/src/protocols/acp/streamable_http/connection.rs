@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::journal::{ConnectionFact, ConnectionJournal, ConnectionStart};
-use super::streams::{ClientStreams, Destination, RECONNECT_TIMEOUT};
+use super::streams::{ClientStreams, RECONNECT_TIMEOUT};
 use super::{Addressed, CloseOutcome, ConnectionRequest, Connections, PostOutcome, PostedMessage};
 use crate::protocols::acp::intents::FinishedIntent;
 use crate::protocols::acp::sessions::initial_session;
@@ -64,6 +64,8 @@ pub(super) struct ConnectionActor {
     reserved: SessionId,
     /// The words that are on record.
     spoken: Dialect,
+    /// Answers that hold whole sessions, by the stream that has to tell them.
+    pub(super) unread_whole: Vec<(Option<SessionId>, u64)>,
 }
 
 /// Takes in `initialize` and gives the answer, which may have to wait for a session.
@@ -135,7 +137,7 @@ impl ConnectionActor {
         lanes.own.had = StreamPosition { answer: record.last, ..StreamPosition::default() };
         let (read, posts, used, reserved) = (Arc::default(), Vec::new(), Instant::now(), SessionId::new(id));
         let spoken = client.connection.dialect();
-        let mut actor = Self { client, record, lanes, read, posts, used, reserved, spoken };
+        let mut actor = Self { client, record, lanes, read, posts, used, reserved, spoken, unread_whole: Vec::new() };
         if let Some(head) = actor.client.connection.view(reserved).map(|view| view.head) {
             actor.handle_opened(reserved, head).await; // the introduction brought it along
         }
@@ -149,10 +151,11 @@ impl ConnectionActor {
         loop {
             self.client.carry_out_intents().await;
             self.flush_messages().await;
-            self.replay_due_messages();
+            self.replay_due_messages().await;
             self.accept_posts();
             self.resume_subscriptions();
             self.update_attendance();
+            self.start_next_whole_session();
             tokio::select! {
             Some(ask) = mailbox.recv(), if self.client.work.len() < MAX_CONCURRENT_REQUESTS => {
             if self.handle_request(ask).await.is_break() {
@@ -181,63 +184,10 @@ impl ConnectionActor {
         }
     }
 
-    /// Hands over what the client has to be told, once what has to be kept is kept.
-    async fn flush_messages(&mut self) {
-        let Self { client, lanes, record, .. } = self;
-        let incarnation = client.services.hub.store().incarnation();
-        let outbox = client.connection.outbox();
-        if outbox.is_empty() {
-            return;
-        }
-        let outgoing = lanes.route_messages(outbox, &record.told);
-        let before = record.last;
-        let kept = outgoing.iter().filter_map(|out| match out.to {
-            Destination::Kept { stream, entry, after } => {
-                Some((stream, entry, after, String::from_utf8_lossy(out.message).into_owned()))
-            }
-            Destination::Log { .. } | Destination::Passing(_) | Destination::Nowhere => None,
-        });
-        let facts: Vec<ConnectionFact> = kept
-            .zip(before + 1..)
-            .map(|((stream, entry, after, message), n)| ConnectionFact::Said { n, stream, entry, after, message })
-            .collect();
-        if !facts.is_empty()
-            && let Err(error) = record.append(&facts).await
-        {
-            tracing::error!(%error, "answers are not kept");
-        }
-        let mut n = before;
-        for out in &outgoing {
-            n += u64::from(matches!(out.to, Destination::Kept { .. }));
-            lanes.deliver(incarnation, out, n);
-        }
-        outbox.clear();
-    }
-
-    /// Tells again what no log holds, once the log's part before it is told.
-    fn replay_due_messages(&mut self) {
-        let incarnation = self.client.services.hub.store().incarnation();
-        for (session, stream) in self.lanes.sessions.iter_mut().filter(|(_, stream)| !stream.due.is_empty()) {
-            let head = self.client.connection.view(*session).map_or(0, |view| view.head.0);
-            stream.replay_kept_messages(incarnation, |said| said.after.0 <= head);
-        }
-    }
-
     /// What a message began is done: it is stored that it came.
     fn accept_posts(&mut self) {
         if self.client.work.is_empty() {
             self.posts.drain(..).for_each(|post| drop(post.send(PostOutcome::Accepted)));
-        }
-    }
-
-    /// Follows sessions again whose readers have read.
-    fn resume_subscriptions(&mut self) {
-        for (session, stream) in &mut self.lanes.sessions {
-            if let Some(follower) =
-                stream.paused.take_if(|_| stream.pipe.as_ref().is_none_or(|pipe| pipe.has_capacity()))
-            {
-                self.client.follows.resume(*session, follower);
-            }
         }
     }
 
@@ -253,15 +203,19 @@ impl ConnectionActor {
     fn handle_session_event(&mut self, event: SessionEvent) {
         let SessionEvent { session, mut follower, batch } = event;
         let Self { client, lanes, .. } = self;
-        let known = lanes.sessions.get(&session).map_or(0, |stream| stream.known.seq);
+        let stream = lanes.sessions.get(&session);
+        let known = stream.map_or(0, |stream| stream.known.seq);
+        let due = stream.and_then(|stream| stream.due.front()).map(|kept| kept.after.0);
         match batch {
             Ok(Some(batch)) => {
-                for entries in batch.entry_slices().flat_map(|entries| split_entries(entries, known)) {
+                for entries in batch.entry_slices().flat_map(|entries| split_entries(entries, [known, due.unwrap_or(0)])) {
                     client.connection.handle_entries(session, entries);
-                    // What does not fit is read again from the log.
-                    if client.connection.outbox().bytes().len() >= MAX_UNSENT
-                        && let Some(last) = entries.last()
-                    {
+                    let last = entries.last().filter(|last| {
+                        client.connection.outbox().bytes().len() >= MAX_UNSENT
+                            || due.is_some_and(|due| due <= last.seq.0)
+                    });
+                    // What does not fit, or comes after a message that the log does not hold, is read again from the log.
+                    if let Some(last) = last {
                         follower = client.services.hub.follow_session(session, last.seq, DeltaForm::Exact);
                         break;
                     }
@@ -448,10 +402,9 @@ impl ConnectionActor {
 /// A client as it introduced itself before.
 async fn restore_client(connections: &Connections, id: Uuid, began: ConnectionStart) -> AcpClient {
     let ConnectionStart { principal, options, initialize } = began;
-    let services = Arc::clone(&connections.services);
     // The request that brought it back says what may be done.
     let nobody = Caller { protocol: Protocol::Acp, ..Caller::internal(principal).without_scopes() };
-    let mut client = AcpClient::from_network(services, nobody, options).with_log_name(id);
+    let mut client = connections.new_client(nobody, options, id);
     handle_initialize(&mut client, initialize.as_bytes()).await;
     client
 }
@@ -464,12 +417,12 @@ fn drain_outbox(client: &mut AcpClient) -> Vec<u8> {
     bytes
 }
 
-/// Cuts entries so that the text of each piece fits into one message, and none reaches over what the reader knows.
-pub(super) fn split_entries(entries: &[Entry], known: u64) -> impl Iterator<Item = &[Entry]> {
+/// Cuts entries so that the text of each piece fits into one message, and none reaches over these places.
+pub(super) fn split_entries(entries: &[Entry], places: [u64; 2]) -> impl Iterator<Item = &[Entry]> {
     let mut text = 0;
     entries.chunk_by(move |entry, next| {
         text += delta_len(entry);
-        let joins = text + delta_len(next) <= MAX_JOINED_TEXT && entry.seq != Seq(known);
+        let joins = text + delta_len(next) <= MAX_JOINED_TEXT && !places.contains(&entry.seq.0);
         if !joins {
             text = 0;
         }

@@ -1,6 +1,6 @@
 //! What is kept of a connection: who it is, and the messages that are in no session's log. Survives a restart.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,8 +20,16 @@ pub(super) const CONNECTION_TTL: Duration = Duration::from_secs(60 * 60);
 /// A sign of life is written when the last one is older than this.
 const USE_RECORD_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// Facts that one read gives.
+/// Names of connections that one read gives.
 const PAGE_SIZE: u32 = 1_000;
+
+/// Facts that one read gives at first and at most. Some hold whole sessions: only a page of small ones is followed by a
+/// larger one.
+const MIN_FACTS: u32 = 4;
+const MAX_FACTS: u32 = 1_024;
+
+/// A page that holds more than this is a large one.
+const SMALL_PAGE_BYTES: usize = 64 * 1024;
 
 /// How the names of connections begin among the scopes.
 const SCOPE_PREFIX: &str = "connection/";
@@ -63,12 +71,21 @@ pub(super) enum ConnectionFact {
     Seen,
 }
 
-/// A message that no log holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where a message that no log holds is kept. It is read when its reader has come so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeptMessage {
     pub(super) n: u64,
     pub(super) after: (u64, u32),
-    pub(super) message: String,
+    /// Its place in the journal.
+    pub(super) at: Seq,
+    pub(super) bytes: usize,
+}
+
+/// Goes through a journal, a page at a time.
+struct JournalReader<'a> {
+    journal: &'a ConnectionJournal,
+    after: Seq,
+    limit: u32,
 }
 
 /// Who a connection is.
@@ -116,20 +133,14 @@ impl ConnectionJournal {
         let mut record = Self::new(store, id);
         let mut began = None;
         record.written = Timestamp::from_micros(0);
-        for entry in record.read_entries().await? {
-            record.written = entry.at;
-            match serde_json::from_value(entry.fact) {
-                Ok(ConnectionFact::Began { principal, options, initialize }) => {
-                    began = Some(ConnectionStart { principal, options, initialize });
-                }
-                Ok(ConnectionFact::Speaks { dialect }) => {
-                    if let Some(began) = &mut began {
-                        began.options.dialect = Some(dialect);
-                    }
-                }
-                Ok(fact) => record.apply_fact(&fact),
-                Err(error) => tracing::warn!(%error, "unknown fact about a connection"),
-            }
+        let mut place = (Seq::ZERO, MIN_FACTS);
+        loop {
+            let mut reader = JournalReader { journal: &record, after: place.0, limit: place.1 };
+            let page = reader.next_page().await?;
+            place = (reader.after, reader.limit);
+            let Some((last, _)) = page.last() else { break };
+            record.written = last.at;
+            page.into_iter().for_each(|(_, fact)| record.restore_fact(&mut began, fact));
         }
         if record.age() > CONNECTION_TTL {
             record.delete().await?;
@@ -138,38 +149,68 @@ impl ConnectionJournal {
         Ok(began.map(|began| (record, began)))
     }
 
-    /// Adds facts; they survive the death of the process when this returns.
-    pub(super) async fn append(&mut self, facts: &[ConnectionFact]) -> Result<(), StoreError> {
+    fn restore_fact(&mut self, began: &mut Option<ConnectionStart>, fact: ConnectionFact) {
+        match (fact, began) {
+            (ConnectionFact::Began { principal, options, initialize }, began) => {
+                *began = Some(ConnectionStart { principal, options, initialize });
+            }
+            (ConnectionFact::Speaks { dialect }, Some(began)) => began.options.dialect = Some(dialect),
+            (fact, _) => self.apply_fact(&fact),
+        }
+    }
+
+    /// Adds facts; they survive the death of the process when this returns. Gives the place of the last one.
+    pub(super) async fn append(&mut self, facts: &[ConnectionFact]) -> Result<Seq, StoreError> {
         facts.iter().for_each(|fact| self.apply_fact(fact));
         let facts = facts.iter().filter_map(|fact| serde_json::to_value(fact).ok()).collect();
         self.written = clock::current_time();
         let append = ScopeAppend { scope: self.scope.clone(), at: self.written, facts, after: None };
-        self.store.append_scope(append, Durability::Relaxed).await.map(drop)
+        self.store.append_scope(append, Durability::Relaxed).await
     }
 
     /// Notes that the connection is in use, now and then.
     pub(super) async fn record_use(&mut self) -> Result<(), StoreError> {
-        if self.age() > USE_RECORD_INTERVAL { self.append(&[ConnectionFact::Seen]).await } else { Ok(()) }
+        if self.age() > USE_RECORD_INTERVAL { self.append(&[ConnectionFact::Seen]).await.map(drop) } else { Ok(()) }
     }
 
-    /// The messages of one stream after a number.
-    pub(super) async fn read_kept_messages(
+    /// Where the messages of one stream after a number are kept.
+    pub(super) async fn kept_messages(
         &self,
         of: Option<SessionId>,
         beyond: u64,
-    ) -> Result<Vec<KeptMessage>, StoreError> {
-        let facts = self.read_entries().await?.into_iter().filter_map(|entry| serde_json::from_value(entry.fact).ok());
-        let said = facts.filter_map(|fact| match fact {
-            ConnectionFact::Said { n, stream, message, after, .. } if stream == of && n > beyond => {
-                Some(KeptMessage { n, after, message })
+    ) -> Result<VecDeque<KeptMessage>, StoreError> {
+        let (mut kept, mut reader) = (VecDeque::new(), JournalReader::new(self));
+        loop {
+            let page = reader.next_page().await?;
+            if page.is_empty() {
+                return Ok(kept);
             }
-            ConnectionFact::Said { .. }
-            | ConnectionFact::Began { .. }
-            | ConnectionFact::Speaks { .. }
-            | ConnectionFact::Loads { .. }
-            | ConnectionFact::Seen => None,
-        });
-        Ok(said.collect())
+            for (entry, fact) in page {
+                if let ConnectionFact::Said { n, stream, after, message, .. } = fact
+                    && stream == of
+                    && n > beyond
+                {
+                    kept.push_back(KeptMessage { n, after, at: entry.seq, bytes: message.len() });
+                }
+            }
+        }
+    }
+
+    /// A message that is kept.
+    pub(super) async fn read_message(&self, kept: &KeptMessage) -> Result<String, StoreError> {
+        let before = Seq(kept.at.0.saturating_sub(1));
+        let entry = self.store.read_scope(&self.scope, before, 1).await?.into_iter().next();
+        match entry.and_then(|entry| serde_json::from_value(entry.fact).ok()) {
+            Some(ConnectionFact::Said { n, message, .. }) if n == kept.n => Ok(message),
+            Some(
+                ConnectionFact::Said { .. }
+                | ConnectionFact::Began { .. }
+                | ConnectionFact::Speaks { .. }
+                | ConnectionFact::Loads { .. }
+                | ConnectionFact::Seen,
+            )
+            | None => Err(StoreError::Corrupt(format!("no message of a connection at its place: {}", kept.at))),
+        }
     }
 
     /// Nobody knows the connection any more.
@@ -204,21 +245,55 @@ impl ConnectionJournal {
         open.filter(|load| load.request == answered).for_each(|load| load.request = None);
     }
 
-    async fn read_entries(&self) -> Result<Vec<ScopeEntry>, StoreError> {
-        let mut entries: Vec<ScopeEntry> = Vec::new();
+    fn age(&self) -> Duration {
+        age(self.written)
+    }
+}
+
+impl<'a> JournalReader<'a> {
+    fn new(journal: &'a ConnectionJournal) -> Self {
+        Self { journal, after: Seq::ZERO, limit: MIN_FACTS }
+    }
+
+    /// The next facts; none at the end.
+    async fn next_page(&mut self) -> Result<Vec<(FactPlace, ConnectionFact)>, StoreError> {
         loop {
-            let after = entries.last().map_or(Seq::ZERO, |entry| entry.seq);
-            let page = self.store.read_scope(&self.scope, after, PAGE_SIZE).await?;
-            let whole = page.len() < PAGE_SIZE as usize;
-            entries.extend(page);
-            if whole {
-                return Ok(entries);
+            let entries = self.journal.store.read_scope(&self.journal.scope, self.after, self.limit).await?;
+            let Some(last) = entries.last() else { return Ok(Vec::new()) };
+            self.after = last.seq;
+            let page: Vec<_> = entries.into_iter().filter_map(read_fact).collect();
+            let bytes: usize = page.iter().map(|(_, fact)| fact.message_len()).sum();
+            self.limit = if bytes < SMALL_PAGE_BYTES { (self.limit * 2).min(MAX_FACTS) } else { MIN_FACTS };
+            if !page.is_empty() {
+                return Ok(page);
             }
         }
     }
+}
 
-    fn age(&self) -> Duration {
-        age(self.written)
+/// Where a fact is, and since when.
+struct FactPlace {
+    seq: Seq,
+    at: Timestamp,
+}
+
+fn read_fact(entry: ScopeEntry) -> Option<(FactPlace, ConnectionFact)> {
+    match serde_json::from_value(entry.fact) {
+        Ok(fact) => Some((FactPlace { seq: entry.seq, at: entry.at }, fact)),
+        Err(error) => {
+            tracing::warn!(%error, "unknown fact about a connection");
+            None
+        }
+    }
+}
+
+impl ConnectionFact {
+    fn message_len(&self) -> usize {
+        match self {
+            Self::Said { message, .. } => message.len(),
+            Self::Began { initialize, .. } => initialize.len(),
+            Self::Speaks { .. } | Self::Loads { .. } | Self::Seen => 0,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Streamable HTTP: connections that outlive their requests, and the server's restarts.
 
 mod connection;
+mod delivery;
 mod envelope;
 mod journal;
 mod open_stream;
@@ -22,6 +23,7 @@ use uuid::Uuid;
 use self::connection::{ConnectionActor, ConnectionOrigin};
 pub use self::sse_pipe::SsePipeReader;
 use super::AcpClient;
+use crate::LargeResponses;
 use crate::sse::EventId;
 use gander_domain::authorize::Denied;
 use gander_domain::caller::Caller;
@@ -43,6 +45,7 @@ const MAX_CONNECTIONS: usize = 1_000;
 /// All connections over HTTP.
 pub struct Connections {
     services: Arc<Services>,
+    large_responses: Arc<LargeResponses>,
     defaults: AcpOptions,
     known: Mutex<HashMap<Uuid, mpsc::Sender<ConnectionRequest>>>,
 }
@@ -166,8 +169,8 @@ pub enum CreateOutcome {
 
 impl Connections {
     /// Connections of clients that are spoken to like this unless they ask for something else.
-    pub fn new(services: Arc<Services>, defaults: AcpOptions) -> Arc<Self> {
-        Arc::new(Self { services, defaults, known: Mutex::default() })
+    pub fn new(services: Arc<Services>, large_responses: Arc<LargeResponses>, defaults: AcpOptions) -> Arc<Self> {
+        Arc::new(Self { services, large_responses, defaults, known: Mutex::default() })
     }
 
     /// How clients are spoken to that ask for nothing else.
@@ -203,7 +206,7 @@ impl Connections {
         options: AcpOptions,
         initialize: Bytes,
     ) -> CreateOutcome {
-        let mut client = AcpClient::from_network(Arc::clone(&self.services), caller.clone(), options).with_log_name(id);
+        let mut client = self.new_client(caller.clone(), options, id);
         let (outcome, answer) = connection::handle_initialize(&mut client, &initialize).await;
         match outcome {
             connection::InitializeOutcome::Known => {}
@@ -216,6 +219,12 @@ impl Connections {
             SpawnOutcome::Full => CreateOutcome::Full,
             SpawnOutcome::Unavailable => CreateOutcome::Unavailable,
         }
+    }
+
+    /// A client that has no requests of its own yet.
+    fn new_client(&self, caller: Caller, options: AcpOptions, id: Uuid) -> AcpClient {
+        let (services, large_responses) = (Arc::clone(&self.services), Arc::clone(&self.large_responses));
+        AcpClient::from_network(services, large_responses, caller, options).with_log_name(id)
     }
 
     /// Hands over a message. A session that is named alone gets a connection under its own id.

@@ -32,11 +32,11 @@ impl ConnectionActor {
             ResumeFrom::Number(n) if n <= self.record.last => n,
             ResumeFrom::Number(_) | ResumeFrom::Event(_) => return Err(OpenError::Truncated),
         };
-        let said = self.record.read_kept_messages(None, after).await.map_err(|error| open_error(&error.into()))?;
+        let due = self.record.kept_messages(None, after).await.map_err(|error| open_error(&error.into()))?;
         let (pipe, events) = sse_pipe(Arc::clone(&self.read), open.stop);
         self.lanes.own.pipe = Some(pipe);
         self.lanes.own.had.answer = after;
-        said.iter().for_each(|said| self.lanes.own.write_connection_message(said.n, said.message.as_bytes()));
+        self.lanes.own.due = due;
         Ok(events)
     }
 
@@ -52,15 +52,15 @@ impl ConnectionActor {
         }
         let position = self.resume_position(session, open.from).await?;
         self.replay_from(session, position).await.map_err(|error| open_error(&error))?;
-        let said = self
+        let due = self
             .record
-            .read_kept_messages(Some(session), position.answer)
+            .kept_messages(Some(session), position.answer)
             .await
             .map_err(|error| open_error(&error.into()))?;
         let (pipe, events) = sse_pipe(Arc::clone(&self.read), open.stop);
         let stream = self.lanes.sessions.entry(session).or_default();
         (stream.pipe, stream.given, stream.had) = (Some(pipe), position, position);
-        stream.due = said.into();
+        stream.due = due;
         Ok(events)
     }
 
@@ -115,7 +115,7 @@ impl ConnectionActor {
         let mut follower = self.client.services.hub.follow_session(session, from, DeltaForm::Exact);
         while follower.last_seq() < Seq(known.seq) {
             let Some(batch) = follower.next_stored().await? else { break };
-            for entries in batch.entry_slices().flat_map(|entries| split_entries(entries, known.seq)) {
+            for entries in batch.entry_slices().flat_map(|entries| split_entries(entries, [known.seq, 0])) {
                 self.client.connection.handle_entries(session, entries);
             }
         }

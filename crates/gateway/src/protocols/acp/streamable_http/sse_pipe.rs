@@ -35,6 +35,8 @@ struct Shared {
 struct State {
     bytes: Vec<u8>,
     reader: Option<Waker>,
+    /// Something large waits for the reader to want more.
+    wanted: bool,
     over: bool,
     abandoned: bool,
 }
@@ -54,6 +56,18 @@ impl SsePipe {
         if let Some(reader) = state.reader.take() {
             reader.wake();
         }
+    }
+
+    /// True if a message of this length can be added: a small one while the reader is not far behind, a large one when it
+    /// has read everything and wants more. The writer is told when it does.
+    pub(super) fn can_take(&self, bytes: usize) -> bool {
+        let mut state = self.shared.lock();
+        if bytes < MAX_UNSENT {
+            return state.bytes.len() < MAX_UNSENT;
+        }
+        let takes = state.bytes.is_empty() && state.reader.is_some();
+        state.wanted = !takes;
+        takes
     }
 
     /// True if the reader is not far behind.
@@ -94,6 +108,9 @@ impl EventSource for SsePipeReader {
             let mut state = self.shared.lock();
             if state.bytes.is_empty() && !state.over {
                 state.reader = Some(context.waker().clone());
+                if std::mem::take(&mut state.wanted) {
+                    self.shared.read.notify_one();
+                }
                 return Poll::Pending;
             }
             Poll::Ready(std::mem::take(&mut state.bytes))

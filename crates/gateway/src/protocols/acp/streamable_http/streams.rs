@@ -30,7 +30,7 @@ pub(super) struct ClientStream {
     pub(super) known: StreamPosition,
     /// The last message of an entry.
     counted: Option<(u64, u32)>,
-    /// Messages that no log holds, to be told again once the reader is where they belong.
+    /// Messages that no log holds, to be told once the reader is where they belong and has read what came before.
     pub(super) due: VecDeque<KeptMessage>,
     /// Goes on once the reader has read.
     pub(super) paused: Option<Follower>,
@@ -82,6 +82,12 @@ impl ClientStream {
         self.pipe.is_some() || self.left.is_some_and(|left| left.elapsed() < RECONNECT_TIMEOUT)
     }
 
+    /// Its reader is gone, and expected back. Whoever comes back says from where it is told again.
+    pub(super) fn drop_reader(&mut self) {
+        (self.pipe, self.left) = (None, Some(Instant::now()));
+        self.due.clear();
+    }
+
     /// The stream is here, whoever reads it.
     pub(super) fn set_position(&mut self, position: StreamPosition) {
         (self.given, self.had) = (position, position);
@@ -104,7 +110,6 @@ impl ClientStream {
     }
 
     fn write_logged_message(&mut self, incarnation: u32, seq: u64, index: u32, message: &[u8]) {
-        self.replay_kept_messages(incarnation, |said| said.after < (seq, index));
         let position = StreamPosition { seq, index, ..self.given };
         if let Some(pipe) = self.pipe.as_ref().filter(|_| !self.known.covers(seq, index)) {
             pipe.push_event(Some(&EventId { incarnation, position }), message);
@@ -120,10 +125,23 @@ impl ClientStream {
         }
     }
 
-    /// Tells again what is due.
-    pub(super) fn replay_kept_messages(&mut self, incarnation: u32, is_due: impl Fn(&KeptMessage) -> bool) {
-        while let Some(said) = self.due.pop_front_if(|said| is_due(said)) {
-            self.write_kept_message(incarnation, said.n, said.message.as_bytes());
+    /// True if this message can be told now.
+    pub(super) fn can_take(&self, bytes: usize) -> bool {
+        self.pipe.as_ref().is_some_and(|pipe| pipe.can_take(bytes))
+    }
+
+    /// True if the log's part of this stream waits for a message that no log holds.
+    pub(super) fn has_due_message(&self, head: u64) -> bool {
+        self.due.front().is_some_and(|kept| kept.after.0 <= head)
+    }
+
+    /// What was kept of a message goes out at once if the reader can take it; else it waits in the journal.
+    fn write_or_defer(&mut self, message: &[u8], kept: Option<KeptMessage>, write: impl FnOnce(&mut Self, &[u8])) {
+        match kept {
+            Some(kept) if self.pipe.is_some() && (!self.due.is_empty() || !self.can_take(message.len())) => {
+                self.due.push_back(kept);
+            }
+            Some(_) | None => write(self, message),
         }
     }
 
@@ -150,7 +168,13 @@ impl ClientStreams {
     }
 
     /// Hands a message over. Kept ones have a number.
-    pub(super) fn deliver(&mut self, incarnation: u32, outgoing: &OutgoingMessage<'_>, n: u64) {
+    pub(super) fn deliver(
+        &mut self,
+        incarnation: u32,
+        outgoing: &OutgoingMessage<'_>,
+        n: u64,
+        kept: Option<KeptMessage>,
+    ) {
         let message = outgoing.message;
         match outgoing.to {
             Destination::Log { session, seq, index } => {
@@ -158,10 +182,15 @@ impl ClientStreams {
                     stream.write_logged_message(incarnation, seq, index, message);
                 }
             }
-            Destination::Kept { stream: None, .. } => self.own.write_connection_message(n, message),
+            Destination::Kept { stream: None, .. } => {
+                self.own.write_or_defer(message, kept, |own, message| own.write_connection_message(n, message));
+            }
             Destination::Kept { stream: Some(session), .. } => {
                 if let Some(stream) = self.sessions.get_mut(&session) {
-                    stream.write_kept_message(incarnation, n, message);
+                    let write = |stream: &mut ClientStream, message: &[u8]| {
+                        stream.write_kept_message(incarnation, n, message);
+                    };
+                    stream.write_or_defer(message, kept, write);
                 }
             }
             Destination::Passing(session) => {
@@ -199,7 +228,7 @@ impl ClientStreams {
     pub(super) fn drop_gone_readers(&mut self) {
         for stream in self.sessions.values_mut().chain([&mut self.own]) {
             if stream.pipe.take_if(|pipe| pipe.is_abandoned()).is_some() {
-                stream.left = Some(Instant::now());
+                stream.drop_reader();
             }
         }
         self.sessions.retain(|_, stream| stream.attached || stream.pipe.is_some());

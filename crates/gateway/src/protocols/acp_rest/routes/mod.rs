@@ -19,8 +19,8 @@ use http::request::Parts;
 use super::BaseUrl;
 use crate::http::rejection::Rejection;
 use crate::http::route::{Access, Payload, Route, Size};
-use crate::http::state::TooManyWholeResponses;
 use crate::http::{health, origin_check};
+use crate::large_responses::TooManyWholeResponses;
 use crate::protocols::acp_rest::AcpRestState;
 use crate::settings::OpenProtocol;
 

@@ -22,7 +22,7 @@ use http::header::HeaderMap;
 use crate::http::body::{self, BodyError};
 use crate::http::rejection::Rejection;
 use crate::http::route::{Access, Payload, Route, Serve, Size, Verb};
-use crate::http::state::TooManyWholeResponses;
+use crate::large_responses::TooManyWholeResponses;
 use crate::protocols::adk::AdkState;
 use crate::settings::OpenProtocol;
 
