@@ -30,6 +30,7 @@ use gander_services::trust::Trust;
 use gander_services::vault::Vault;
 use gander_services::{Control, Services};
 use gander_store::{Health, SqliteStore, Store, StoreOptions};
+use gander_tools::protected::ProtectedFiles;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
@@ -140,7 +141,9 @@ impl App {
         let recipes = Arc::new(Recipes::load(Arc::clone(&store), files.clone()).await?);
         let artifacts = Artifacts::new(Arc::clone(&store));
         let agent_catalog = Arc::new(build_agent_catalog(&config, &trust, &files));
+        let protected = ProtectedFiles::with_store(config.paths.protected_files_folder());
         let stored = StoredServices {
+            protected: protected.clone(),
             files,
             grants,
             trust,
@@ -153,7 +156,7 @@ impl App {
             agent_catalog,
         };
         let live = LiveConfig::new(config.clone());
-        let run_settings = build_run_settings(&live, sandbox);
+        let run_settings = build_run_settings(&live, sandbox, protected);
         let tools = own_tools(&run_settings().toolbox);
         let native = build_native(&config, &models, &stored, run_settings);
         let weak = Arc::clone(&native.hub);

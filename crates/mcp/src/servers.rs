@@ -355,6 +355,11 @@ impl Servers {
         }))
     }
 
+    /// True if programs on this machine work for the session, also between two calls.
+    pub fn has_programs(&self) -> bool {
+        self.all_servers().iter().any(|server| server.spec.is_program())
+    }
+
     /// True if a program on this machine works for this call.
     pub fn runs_program(&self, call: &ToolCall) -> bool {
         match self.find_tool(&call.name) {

@@ -1,6 +1,7 @@
 //! One run of the native agent on its way from the prompt to the driver.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use gander_agent::context_files::ContextFiles;
@@ -153,6 +154,7 @@ impl NativeRun<'_> {
             plan,
             policy: Mutex::new(self.context.settings.policy),
             approved: Mutex::default(),
+            has_compared: AtomicBool::default(),
         }
     }
 

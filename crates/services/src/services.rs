@@ -10,6 +10,7 @@ use gander_domain::{SessionCatalog, Settings};
 use gander_runtime::hub::Hub;
 use gander_tools::FileAccess;
 use gander_tools::ListedTool;
+use gander_tools::protected::ProtectedFiles;
 use serde_json::Value;
 
 use crate::agents::Agents;
@@ -52,6 +53,8 @@ pub struct Services {
     pub shared_state: SharedState,
     /// What was allowed for good.
     pub grants: Grants,
+    /// Files that make something run, watched while programs work in their folders.
+    pub protected: ProtectedFiles,
     /// Whose own settings count.
     pub trust: Trust,
     /// The MCP servers of sessions.

@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, Write as _};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -168,6 +170,7 @@ impl Server {
         }
         if self.temper == "writer" {
             tools.push(tool("write_file", "Writes a text into a file"));
+            tools.push(tool("write_later", "Writes a text into a file once another file is there, after its answer"));
         }
         if self.temper == "keeper" {
             tools.push(tool("remember", "Counts its calls"));
@@ -228,6 +231,7 @@ impl Server {
                 say(id, &std::fs::write(path, text).map_or_else(|error| error.to_string(), |()| "written".to_owned()));
             }
             "remember" => say(id, &remember().unwrap_or_else(|error| error.to_string())),
+            "write_later" => write_later(id, params),
             "grown" if self.grown => say(id, "here"),
             _ => send(&json!({"id": id, "error": {"code": -32602, "message": "no such tool"}})),
         }
@@ -262,6 +266,19 @@ impl Server {
 }
 
 /// True if it finds whom the variable names.
+/// Answers, and writes behind the back of whoever called.
+fn write_later(id: &Value, params: &Value) {
+    let names = ["path", "text", "when"];
+    let [path, text, when] = names.map(|name| params["arguments"][name].as_str().unwrap_or_default().to_owned());
+    std::thread::spawn(move || {
+        while !Path::new(&when).exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::fs::write(path, text).ok();
+    });
+    say(id, "later");
+}
+
 fn reaches() -> bool {
     std::env::var(PEER).is_ok_and(|peer| std::net::TcpStream::connect(peer).is_ok())
 }

@@ -1,6 +1,7 @@
 //! What a turn's calls are judged and run by.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -56,6 +57,8 @@ pub struct SessionTools {
     pub policy: Mutex<Policy>,
     /// Calls that a person said yes to, and that have not run yet.
     pub approved: Mutex<BTreeSet<ToolCallId>>,
+    /// A call of this turn was preceded by a comparison of protected files. Whoever is parked begins anew.
+    pub has_compared: AtomicBool,
 }
 
 /// Where grants are kept. Shared by all sessions; a grant names its workspace.

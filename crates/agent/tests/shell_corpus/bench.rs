@@ -1,6 +1,7 @@
 //! The product's own judge and shell tool around a tree.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use gander_agent::driver::{MemoryGrantStore, SessionTools, ToolExecutor as _};
@@ -57,6 +58,7 @@ impl Bench {
             tools: Vec::new(),
             policy: Mutex::new(Policy::Ask),
             approved: Mutex::default(),
+            has_compared: AtomicBool::default(),
             plan: Arc::default(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -189,6 +189,67 @@ async fn what_its_program_plants_is_set_aside_until_a_person_agrees() -> anyhow:
     Ok(())
 }
 
+/// Its program goes on running after its call: what it plants then is found before the next call of any tool.
+#[tokio::test]
+async fn what_its_program_plants_between_two_calls_is_set_aside_before_the_next() -> anyhow::Result<()> {
+    let mut server = TestServer::open()?;
+    // Nobody is asked about plain files, so that the turn is never parked after the call to the server.
+    server.launch = server.launch.with("GANDER_PERMISSIONS_POLICY", "auto_edit");
+    let (planted, signal) = (server.folder.join(".envrc"), server.folder.join("file-0"));
+    let mut agent = server.editor().await?;
+    let later = json!({"path": planted, "text": "touch /tmp/owned", "when": signal});
+    let write = |index: u32| json!([{"tool": "write", "args": {"path": format!("file-{index}"), "content": "x"}}]);
+    // It plants as soon as the first file is there: one of the next calls finds it.
+    let calls =
+        [json!([{"tool": "script__write_later", "args": later}])].into_iter().chain((0..MANY_WRITES).map(write));
+    let calls: Vec<Value> = calls.chain([json!([{"text": "Done."}])]).collect();
+    let session = server.session(&mut agent, &[scripted("writer")]).await?;
+    let id = agent.client.prompt(&session, &script(&calls)).await?;
+    let question = agent.client.asked("session/request_permission").await?;
+    agent.client.choose(&question, "allow_once").await?;
+    let question = agent.client.asked("session/request_permission").await?;
+    let title = question["params"]["toolCall"]["title"].as_str().context("a title")?.to_owned();
+    ensure!(title.starts_with("A server's program changed files") && title.contains(".envrc"), "{title}");
+    ensure!(!planted.exists(), "it is there while somebody is asked");
+    agent.client.choose(&question, "reject_once").await?;
+    assert_eq!(agent.client.answer_to(id).await?["stopReason"], "end_turn");
+    let last = server.folder.join(format!("file-{}", MANY_WRITES - 1));
+    ensure!(!planted.exists() && last.exists(), "the calls run all the same");
+    Ok(())
+}
+
+/// Calls within which a program that waits for the first is certain to have done what it waits to do.
+const MANY_WRITES: u32 = 60;
+
+/// Between two turns the change may be the person's own: it stays until somebody says no.
+#[tokio::test]
+async fn what_changed_between_two_turns_stays_until_somebody_says_no() -> anyhow::Result<()> {
+    let server = TestServer::open()?;
+    let planted = server.folder.join(".envrc");
+    let mut agent = server.editor().await?;
+    let call = |text: &str| [json!([{"tool": "script__echo", "args": {"text": text}}]), json!([{"text": "Done."}])];
+    let session = server.session(&mut agent, &[scripted("writer")]).await?;
+    for (turn, answer, is_there) in [(1, None, false), (2, Some("allow_once"), true), (3, Some("reject_once"), true)] {
+        if answer.is_some() {
+            std::fs::write(&planted, format!("export TURN={turn}"))?;
+        }
+        let id = agent.client.prompt(&session, &script(&call(&format!("turn {turn}")))).await?;
+        let question = agent.client.asked("session/request_permission").await?;
+        agent.client.choose(&question, "allow_once").await?;
+        if let Some(answer) = answer {
+            let question = agent.client.asked("session/request_permission").await?;
+            let title = question["params"]["toolCall"]["title"].as_str().context("a title")?.to_owned();
+            ensure!(title.starts_with("Since the last call") && title.contains(".envrc"), "{title}");
+            ensure!(std::fs::read_to_string(&planted)?.contains(&turn.to_string()), "it was undone unasked");
+            agent.client.choose(&question, answer).await?;
+        }
+        assert_eq!(agent.client.answer_to(id).await?["stopReason"], "end_turn");
+        assert_eq!(planted.exists(), is_there);
+    }
+    ensure!(std::fs::read_to_string(&planted)?.contains('2'), "a no brings back what was there before");
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_projects_own_are_off_until_its_folder_is_trusted_and_when_they_change() -> anyhow::Result<()> {
     let server = TestServer::open()?;

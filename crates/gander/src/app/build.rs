@@ -103,6 +103,7 @@ pub(super) fn own_tools(toolbox: &Toolbox) -> Arc<[ListedTool]> {
 
 /// What the server keeps beside its sessions.
 pub(super) struct StoredServices {
+    pub(super) protected: ProtectedFiles,
     pub(super) files: FileAccess,
     pub(super) grants: Grants,
     pub(super) trust: Trust,
@@ -163,10 +164,11 @@ pub(super) fn build_sandbox(config: &Config) -> Sandbox {
 pub(super) fn build_run_settings(
     live: &Arc<LiveConfig>,
     sandbox: Sandbox,
+    protected: ProtectedFiles,
 ) -> Arc<dyn Fn() -> RunSettings + Send + Sync> {
     // One for as long as the server runs: what a command of one session changes is compared with what another's allowed,
     // whichever settings each of them began with.
-    let shared = SharedToolState::new(ProtectedFiles::with_store(live.started().paths.protected_files_folder()));
+    let shared = SharedToolState::new(protected);
     let build = {
         let live = Arc::clone(live);
         move |config: &Config| {
@@ -322,6 +324,7 @@ pub(super) fn build_services(
         max_line_bytes: config.sections.limits.line.len(),
         reminder_delay: config.sections.permissions.reminder_delay(),
         grants: stored.grants,
+        protected: stored.protected,
         trust: stored.trust,
         extensions: stored.extensions,
         recipes: stored.recipes,

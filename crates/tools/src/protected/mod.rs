@@ -27,10 +27,13 @@ use scan::{ScanDepth, scan_protected_paths};
 use watched_root::{Comparison, WatchedRoot};
 
 pub(crate) use text_objection::{has_relevant_part, is_repository_part, text_objection};
-pub use watched_root::OnChange;
+pub use watched_root::{Afterwards, OnChange};
 
 /// Characters of all changes in one line.
 const MAX_LINE_CHARS: usize = 320;
+
+/// Folders whose files are remembered between two commands.
+const MAX_LAST_KNOWN: usize = 64;
 
 /// Watches over the folders that commands work in. Cheap to clone; all sessions of a server share one.
 #[derive(Clone, Default)]
@@ -49,6 +52,7 @@ struct Inner {
 #[must_use]
 pub struct WatchedCommand {
     watched_roots: Vec<Arc<WatchedRoot>>,
+    afterwards: Afterwards,
     protected: ProtectedFiles,
 }
 
@@ -88,9 +92,20 @@ impl ProtectedFiles {
         self.compare_roots(without_permits(self.watched_roots(folders)), WatchedRoot::recover_interrupted).await
     }
 
+    /// What changed in these folders since the last command that left programs running.
+    pub async fn changes_since_last(
+        &self,
+        folders: &[PathBuf],
+        on_change: OnChange,
+    ) -> io::Result<Option<SetAsideChanges>> {
+        let watched_roots = without_permits(self.watched_roots(folders));
+        self.compare_roots(watched_roots, move |watched_root| watched_root.compare_with_last_known(on_change)).await
+    }
+
     /// A command begins in these folders. Waits while somebody is asked about them.
     pub async fn watch_command(&self, folders: &[PathBuf]) -> io::Result<WatchedCommand> {
-        let mut watched = WatchedCommand { watched_roots: Vec::new(), protected: self.clone() };
+        let (watched_roots, afterwards) = (Vec::new(), Afterwards::Nothing);
+        let mut watched = WatchedCommand { watched_roots, afterwards, protected: self.clone() };
         for watched_root in self.watched_roots(folders) {
             let permit = acquire_permit(&watched_root).await?;
             // It is left again even if nobody waits until it is entered: the permit keeps that in order.
@@ -130,6 +145,10 @@ impl ProtectedFiles {
     /// In one order, so that nobody waits for each other.
     fn watched_roots(&self, folders: &[PathBuf]) -> Vec<Arc<WatchedRoot>> {
         let mut known = self.lock_roots();
+        let remembered = known.values().filter(|watched_root| watched_root.has_last_known());
+        let too_many = remembered.skip(MAX_LAST_KNOWN).cloned().collect::<Vec<_>>();
+        too_many.iter().for_each(|watched_root| watched_root.forget_last_known());
+        drop(too_many);
         known.retain(|_, watched_root| Arc::strong_count(watched_root) > 1 || !watched_root.is_idle());
         let mut folders: Vec<PathBuf> =
             folders.iter().map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.clone())).collect();
@@ -177,12 +196,17 @@ impl ProtectedFiles {
 }
 
 impl WatchedCommand {
+    /// Says what goes on in these folders once it has ended.
+    pub fn followed_by(mut self, afterwards: Afterwards) -> Self {
+        self.afterwards = afterwards;
+        self
+    }
+
     /// Compares. What changed is undone and returned, or only returned.
     pub async fn finish_command(mut self, on_change: OnChange) -> io::Result<Option<SetAsideChanges>> {
-        let watched_roots = std::mem::take(&mut self.watched_roots);
-        self.protected
-            .compare_roots(without_permits(watched_roots), move |watched_root| watched_root.end_command(on_change))
-            .await
+        let (watched_roots, afterwards) = (std::mem::take(&mut self.watched_roots), self.afterwards);
+        let end = move |watched_root: &WatchedRoot| watched_root.end_command(on_change, afterwards);
+        self.protected.compare_roots(without_permits(watched_roots), end).await
     }
 }
 
@@ -193,7 +217,7 @@ impl Drop for WatchedCommand {
         if watched_roots.is_empty() {
             return;
         }
-        let protected = self.protected.clone();
+        let (protected, afterwards) = (self.protected.clone(), self.afterwards);
         // Before anybody else begins, unless somebody already has.
         let watched_roots: Vec<_> = watched_roots
             .into_iter()
@@ -201,10 +225,8 @@ impl Drop for WatchedCommand {
             .collect();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            match protected
-                .compare_roots(watched_roots, |watched_root| watched_root.end_command(OnChange::SetAside))
-                .await
-            {
+            let end = move |watched_root: &WatchedRoot| watched_root.end_command(OnChange::SetAside, afterwards);
+            match protected.compare_roots(watched_roots, end).await {
                 Ok(Some(aside)) => {
                     tracing::warn!(changes = %aside.one_line(), "changes of an interrupted command were undone")
                 }
@@ -244,12 +266,31 @@ impl SetAsideChanges {
 
     /// Puts the changes in place. Returns what could not be.
     pub async fn apply_changes(self) -> io::Result<Vec<String>> {
-        let work: Vec<(Arc<WatchedRoot>, Vec<Change>)> =
+        self.for_each_root(|watched_root, changes| watched_root.apply_changes(changes)).await
+    }
+
+    /// Lets changes stay that were not undone.
+    pub async fn accept(self) -> io::Result<()> {
+        self.for_each_root(|watched_root, changes| {
+            watched_root.note_changes(changes);
+            Vec::new()
+        })
+        .await
+        .map(drop)
+    }
+
+    /// Undoes changes that were not undone yet. Returns what could not be.
+    pub async fn undo(self) -> io::Result<Vec<String>> {
+        self.for_each_root(|watched_root, changes| watched_root.undo_changes(changes)).await
+    }
+
+    async fn for_each_root(
+        &self,
+        work: impl Fn(&WatchedRoot, &[Change]) -> Vec<String> + Send + 'static,
+    ) -> io::Result<Vec<String>> {
+        let roots: Vec<(Arc<WatchedRoot>, Vec<Change>)> =
             self.roots.iter().map(|root| (Arc::clone(&root.watched_root), root.changes.clone())).collect();
-        let problems = run_blocking(move || {
-            Ok(work.iter().flat_map(|(watched_root, changes)| watched_root.apply_changes(changes)).collect())
-        });
-        problems.await
+        run_blocking(move || Ok(roots.iter().flat_map(|(root, changes)| work(root, changes)).collect())).await
     }
 
     fn all_changes(&self) -> impl Iterator<Item = (&WatchedRoot, &Change)> {

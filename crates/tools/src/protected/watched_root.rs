@@ -29,6 +29,8 @@ pub(super) struct WatchedRoot {
 struct WatchState {
     running: usize,
     baseline: Option<Baseline>,
+    /// What was there when the last command ended, where programs go on running after it.
+    last_known: Option<Baseline>,
     /// The note of an earlier server was looked for.
     checked: bool,
 }
@@ -57,6 +59,17 @@ pub enum OnChange {
     SetAside,
     /// It stays, and is told.
     Tell,
+    /// It stays until somebody says no: it may be the person's own.
+    Ask,
+}
+
+/// What may change files here once a command has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Afterwards {
+    /// Nothing of ours: everything that it started is dead.
+    Nothing,
+    /// A program that goes on running: the next command is preceded by a comparison.
+    Programs,
 }
 
 impl WatchedRoot {
@@ -69,7 +82,27 @@ impl WatchedRoot {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.lock_state().running == 0
+        let watch = self.lock_state();
+        watch.running == 0 && watch.last_known.is_none()
+    }
+
+    /// Nothing is compared any more before the next command.
+    pub(super) fn forget_last_known(&self) {
+        self.lock_state().last_known = None;
+    }
+
+    pub(super) fn has_last_known(&self) -> bool {
+        self.lock_state().last_known.is_some()
+    }
+
+    /// What changed since the last command ended. While another one runs, its end is when that is looked for.
+    pub(super) fn compare_with_last_known(&self, on_change: OnChange) -> io::Result<Comparison> {
+        let mut watch = self.lock_state();
+        let idle = watch.running == 0;
+        match watch.last_known.as_mut().filter(|_| idle) {
+            Some(last_known) => compare_and_undo(last_known, on_change),
+            None => Ok(Comparison::default()),
+        }
     }
 
     /// A command begins. Commands at the same time share what was there before the first of them.
@@ -85,7 +118,7 @@ impl WatchedRoot {
     }
 
     /// A command has ended, with everything it started.
-    pub(super) fn end_command(&self, on_change: OnChange) -> io::Result<Comparison> {
+    pub(super) fn end_command(&self, on_change: OnChange, afterwards: Afterwards) -> io::Result<Comparison> {
         let mut watch = self.lock_state();
         let outcome = match watch.baseline.as_mut() {
             Some(baseline) => compare_and_undo(baseline, on_change),
@@ -93,7 +126,9 @@ impl WatchedRoot {
         };
         watch.running = watch.running.saturating_sub(1);
         if watch.running == 0 {
-            watch.baseline = None;
+            let baseline = watch.baseline.take();
+            let compares = afterwards == Afterwards::Programs || watch.last_known.is_some();
+            watch.last_known = baseline.filter(|_| compares);
             self.remove_baseline_file();
         }
         outcome
@@ -118,21 +153,38 @@ impl WatchedRoot {
             Err(error) => return vec![error.to_string()],
         };
         let problems = change::redo_changes(&folder, changes);
-        if let Some(baseline) = self.lock_state().baseline.as_mut() {
+        self.note_changes(changes);
+        problems
+    }
+
+    /// Somebody said yes to what is there already.
+    pub(super) fn note_changes(&self, changes: &[Change]) {
+        let mut watch = self.lock_state();
+        for baseline in watch.all_baselines() {
             changes.iter().for_each(|change| baseline.update_entry(&change.path, change.after.clone()));
         }
-        problems
+    }
+
+    /// Somebody said no to what is there already. Returns what could not be undone.
+    pub(super) fn undo_changes(&self, changes: &[Change]) -> Vec<String> {
+        let folder = match OpenFolder::open(&self.root) {
+            Ok(folder) => folder,
+            Err(error) => return vec![error.to_string()],
+        };
+        match self.lock_state().all_baselines().next() {
+            Some(baseline) => change::undo_changes(&folder, &baseline.found, changes),
+            None => change::undo_changes(&folder, &ScanResult::default(), changes),
+        }
     }
 
     /// Somebody else changed a file with good reason while commands run.
     pub(super) fn accept_change(&self, path: &Path) {
         let Ok(relative) = path.strip_prefix(&self.root) else { return };
         let mut watch = self.lock_state();
-        let Some(baseline) = watch.baseline.as_mut() else { return };
         let state =
             OpenFolder::open(&self.root).and_then(|folder| folder.read_state(relative, &mut ByteBudget(u64::MAX)));
         let entry = state.ok().flatten().map(|state| Entry { relevant: change::relevant_part_of(relative), state });
-        baseline.update_entry(relative, entry);
+        watch.all_baselines().for_each(|baseline| baseline.update_entry(relative, entry.clone()));
     }
 
     fn take_baseline(&self) -> io::Result<Baseline> {
@@ -173,6 +225,12 @@ impl WatchedRoot {
     }
 }
 
+impl WatchState {
+    fn all_baselines(&mut self) -> impl Iterator<Item = &mut Baseline> {
+        self.baseline.iter_mut().chain(&mut self.last_known)
+    }
+}
+
 impl Baseline {
     fn update_entry(&mut self, path: &Path, entry: Option<Entry>) {
         match entry {
@@ -206,6 +264,7 @@ fn compare_and_undo(baseline: &mut Baseline, on_change: OnChange) -> io::Result<
     match on_change {
         OnChange::SetAside => problems.extend(change::undo_changes(&folder, &baseline.found, &changes)),
         OnChange::Tell => changes.iter().for_each(|change| baseline.update_entry(&change.path, change.after.clone())),
+        OnChange::Ask => {}
     }
     Ok(Comparison { changes, problems })
 }

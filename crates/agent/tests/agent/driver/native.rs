@@ -1,5 +1,6 @@
 //! The real tools and permissions behind the driver's judge.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -45,6 +46,7 @@ fn bench(folder: &tempfile::TempDir, mode: &str) -> SessionTools {
         tools: Vec::new(),
         policy: Mutex::new(Policy::Ask),
         approved: Mutex::default(),
+        has_compared: AtomicBool::default(),
         plan: Arc::default(),
     }
 }

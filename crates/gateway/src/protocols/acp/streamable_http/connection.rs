@@ -208,7 +208,9 @@ impl ConnectionActor {
         let due = stream.and_then(|stream| stream.due.front()).map(|kept| kept.after.0);
         match batch {
             Ok(Some(batch)) => {
-                for entries in batch.entry_slices().flat_map(|entries| split_entries(entries, [known, due.unwrap_or(0)])) {
+                for entries in
+                    batch.entry_slices().flat_map(|entries| split_entries(entries, [known, due.unwrap_or(0)]))
+                {
                     client.connection.handle_entries(session, entries);
                     let last = entries.last().filter(|last| {
                         client.connection.outbox().bytes().len() >= MAX_UNSENT
