@@ -62,6 +62,11 @@ impl Caller {
         self.may_change_server("changing what every session has")
     }
 
+    /// Seeing what belongs to the whole server, and so what others do.
+    pub fn may_see_server(&self) -> bool {
+        self.is_owner() || self.has_scope(Scope::Admin)
+    }
+
     /// Naming a program that the server then starts.
     pub fn may_name_program(&self, remote_commands: bool) -> Result<(), Denied> {
         self.require_scope(Scope::Admin, "naming a program to start")?;

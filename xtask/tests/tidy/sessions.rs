@@ -27,6 +27,24 @@ const SESSIONS: &[(&str, &str)] = &[
     (".aliases_in(", "list them with Sessions::list_aliases"),
 ];
 
+/// Who compares a caller's scopes with what it asks for: services, through `domain::authorize`.
+const SCOPES: &[(&str, &str)] = &[
+    (".may_", "let the service decide that carries it out"),
+    (".has_scope(", "let the service decide that carries it out"),
+    (".require_scope(", "let the service decide that carries it out"),
+    (".allowed_policy(", "create the session with Sessions::create"),
+    ("authorize_any_command(", "Hub::command decides"),
+    ("authorize_creation(", "Sessions::create decides"),
+    ("services.control)(", "take permission_changes::control_server"),
+    (".grants.revoke(", "take permission_changes::revoke_grant"),
+    (".trust.trust(", "take permission_changes::trust_folder"),
+    (".trust.revoke(", "take permission_changes::distrust_folder"),
+    (".servers_of(", "take direct_calls"),
+];
+
+/// The guard compares a token with what the route table says of the whole route.
+const GUARD: &str = "crates/gateway/src/http/guard.rs";
+
 /// What writes to the store.
 const WRITES: [&str; 13] = [
     "Append::new",
@@ -56,6 +74,17 @@ fn protocols_leave_sessions_to_the_service() {
     for source in rust_sources().iter().filter(|source| source.name.starts_with(GATEWAY)) {
         let found = SESSIONS.iter().filter(|(code, _)| source.product.contains(code));
         faults.extend(found.map(|(code, instead)| format!("{} has {code}: {instead}", source.name)));
+    }
+    report(&faults);
+}
+
+#[test]
+fn protocols_leave_scopes_to_the_services() {
+    let mut faults = Vec::new();
+    let gateway = |name: &str| name.starts_with(GATEWAY) && name != GUARD;
+    for source in rust_sources().iter().filter(|source| gateway(&source.name)) {
+        let found = SCOPES.iter().filter(|(code, _)| source.product.contains(code));
+        faults.extend(found.map(|(code, instead)| format!("{} decides by {code}…: {instead}", source.name)));
     }
     report(&faults);
 }

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::on;
 use axum::{Extension, Json};
 use gander_domain::caller::{Caller, Scope};
+use gander_services::permission_changes::server_facts;
 use gander_store::Health;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -116,12 +117,12 @@ async fn server_status(State(state): State<Arc<HttpState>>, Extension(caller): E
         "limits": state.limits,
         "store": { "status": store_health(&health)["status"] },
     });
-    if caller.is_owner() || caller.has_scope(Scope::Admin) {
+    if let Some(facts) = server_facts(&state.services, &caller) {
         status["pid"] = std::process::id().into();
         status["connections"] = state.connections.load(Ordering::Relaxed).into();
         status["panics"] = state.panics.load(Ordering::Relaxed).into();
         status["store"] = store_health(&health);
-        status["app"] = (state.services.status)();
+        status["app"] = facts;
     }
     Json(status)
 }

@@ -46,6 +46,13 @@ impl Sessions {
         Ok(self.hub.view_for(session, &caller.principal).await?)
     }
 
+    /// The same for somebody who answers its questions, or speaks for its tools: results of long-running calls count as
+    /// answers too.
+    pub async fn view_to_answer(&self, caller: &Caller, session: SessionId) -> Result<SessionView, SessionError> {
+        caller.may_answer()?;
+        self.view(caller, session).await
+    }
+
     /// What a session's log says: nothing that waits for its commit is in it, so that live begins at its head.
     pub async fn stored_view(&self, caller: &Caller, session: SessionId) -> Result<SessionView, SessionError> {
         let view = self.hub.stored_view(session).await?;
@@ -84,6 +91,18 @@ impl Sessions {
     /// A run of this caller's.
     pub async fn find_run(&self, caller: &Caller, run: RunId) -> Result<Option<RunRow>, SessionError> {
         Ok(self.hub.store().run_of_owner(run, &caller.principal).await?)
+    }
+
+    /// The same for somebody who changes the run, or what is told of it and to whom. Who lacks the scope does not learn
+    /// this way what there is.
+    pub async fn find_run_to_change(&self, caller: &Caller, run: RunId) -> Result<Option<RunRow>, SessionError> {
+        self.authorize_prompt(caller)?;
+        self.find_run(caller, run).await
+    }
+
+    /// Whoever may not prompt is told so before anything is looked for or reached on its behalf.
+    pub fn authorize_prompt(&self, caller: &Caller) -> Result<(), SessionError> {
+        Ok(caller.may_prompt()?)
     }
 
     /// A question in a session of this caller's.

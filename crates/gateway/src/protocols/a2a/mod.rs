@@ -113,7 +113,6 @@ impl A2a {
 
     /// Carries out a request.
     pub async fn handle_request(&self, caller: &A2aCaller, request: Request) -> Result<A2aAnswer, A2aError> {
-        check_scope(caller, &request)?;
         match request {
             Request::Send(send) => self.send_message(caller, *send).await.map(A2aAnswer::Sent),
             Request::Stream(send) => {
@@ -127,20 +126,20 @@ impl A2a {
             Request::Cancel { id } => self.cancel_task(caller, &id).await.map(Box::new).map(A2aAnswer::Task),
             Request::Subscribe { id } => self.subscribe_task(caller, &id).await.map(Box::new).map(A2aAnswer::Stream),
             Request::SetPush(config) => {
-                let (task_ref, _) = self.find_task(caller, &config.task_id.clone()).await?;
+                let (task_ref, _) = self.find_task_to_change(caller, &config.task_id.clone()).await?;
                 let head = self.services.hub.store().head(task_ref.session).await.map_err(store_error)?;
                 self.push.set_config(caller, &task_ref, config, head).await.map(A2aAnswer::Push)
             }
             Request::GetPush { task, id } => {
-                let (task_ref, _) = self.find_task(caller, &task).await?;
+                let (task_ref, _) = self.find_task_to_change(caller, &task).await?;
                 self.push.get_config(task_ref.run, id.as_deref()).map(A2aAnswer::Push)
             }
             Request::ListPush { task } => {
-                let (task_ref, _) = self.find_task(caller, &task).await?;
+                let (task_ref, _) = self.find_task_to_change(caller, &task).await?;
                 Ok(A2aAnswer::Pushes(self.push.list_configs(task_ref.run)))
             }
             Request::DeletePush { task, id } => {
-                let (task_ref, _) = self.find_task(caller, &task).await?;
+                let (task_ref, _) = self.find_task_to_change(caller, &task).await?;
                 self.push.delete_config(task_ref.run, &id).await?;
                 Ok(A2aAnswer::Deleted)
             }
@@ -184,17 +183,3 @@ impl A2aCaller {
 
 /// The capability of an agent that may answer with a message and no task.
 pub const MESSAGE_ONLY_CAPABILITY: &str = "a2a-messages";
-
-/// Whatever changes something needs more than a token that reads. Push configurations hold credentials.
-fn check_scope(caller: &A2aCaller, request: &Request) -> Result<(), A2aError> {
-    match request {
-        Request::Get { .. } | Request::List(_) | Request::Subscribe { .. } | Request::ExtendedCard => Ok(()),
-        Request::Send(_)
-        | Request::Stream(_)
-        | Request::Cancel { .. }
-        | Request::SetPush(_)
-        | Request::GetPush { .. }
-        | Request::ListPush { .. }
-        | Request::DeletePush { .. } => caller.identity.may_prompt().map_err(|denied| hub_error(denied.into())),
-    }
-}

@@ -52,6 +52,7 @@ impl A2a {
     }
 
     async fn deliver_message(&self, caller: &A2aCaller, send: &SendRequest, ack: Ack) -> Result<TaskRef, A2aError> {
+        self.services.sessions.authorize_prompt(&caller.identity).map_err(session_error)?;
         let parts = content::prompt_parts(&send.message, &caller.agent.takes)?;
         if let Some(config) = &send.push {
             check_push_task(&send.message, config)?;

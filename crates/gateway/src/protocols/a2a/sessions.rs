@@ -4,7 +4,7 @@ use gander_domain::caller::Caller;
 use gander_domain::{Command, CommandError, Principal, RunId, Seq, SessionId};
 use gander_runtime::hub::{Ack, HubError};
 use gander_services::sessions::SessionError;
-use gander_store::{Alias, RunState, StoreError};
+use gander_store::{Alias, RunRow, RunState, StoreError};
 use gander_wire::a2a::{A2aError, ErrorKind, PROTOCOL_NAME, Task};
 
 use super::{A2a, A2aCaller, StopWhen, TaskRef, hub_error, session_error, store_error};
@@ -14,7 +14,29 @@ impl A2a {
     pub(super) async fn find_task(&self, caller: &A2aCaller, id: &str) -> Result<(TaskRef, RunState), A2aError> {
         let run: RunId = id.parse().map_err(|_| A2aError::no_such_task(id))?;
         let row = self.services.sessions.find_run(&caller.identity, run).await.map_err(session_error)?;
+        self.task_ref(caller, id, row).await
+    }
+
+    /// The same for somebody who changes it, or who is told of it: push configurations hold credentials.
+    pub(super) async fn find_task_to_change(
+        &self,
+        caller: &A2aCaller,
+        id: &str,
+    ) -> Result<(TaskRef, RunState), A2aError> {
+        // No run has the id zero: who may not change any is told so, whatever it names.
+        let run: RunId = id.parse().unwrap_or_else(|_| RunId::new(uuid::Uuid::nil()));
+        let row = self.services.sessions.find_run_to_change(&caller.identity, run).await.map_err(session_error)?;
+        self.task_ref(caller, id, row).await
+    }
+
+    async fn task_ref(
+        &self,
+        caller: &A2aCaller,
+        id: &str,
+        row: Option<RunRow>,
+    ) -> Result<(TaskRef, RunState), A2aError> {
         let row = row.ok_or_else(|| A2aError::no_such_task(id))?;
+        let run = row.run;
         let context = self.context_id(&caller.identity, row.session).await?;
         let after = Seq(row.first.0.saturating_sub(1));
         let head = self.services.hub.store().head(row.session).await.map_err(store_error)?;
@@ -30,7 +52,7 @@ impl A2a {
 
     /// Stops a task and waits until it has stopped.
     pub(super) async fn cancel_task(&self, caller: &A2aCaller, id: &str) -> Result<Task, A2aError> {
-        let (mut task_ref, state) = self.find_task(caller, id).await?;
+        let (mut task_ref, state) = self.find_task_to_change(caller, id).await?;
         let over = || A2aError::new(ErrorKind::TaskNotCancelable, format!("task is over: {id}"));
         if matches!(state, RunState::Ended(..)) {
             return Err(over());

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use gander_domain::caller::Transport;
 use gander_domain::{Command, ServiceError, SessionId, Timestamp};
 use gander_runtime::hub::Ack;
-use gander_services::errors::{service_error_from_denied, service_error_from_hub, service_error_from_store};
+use gander_services::errors::{service_error_from_hub, service_error_from_store};
 use gander_services::extensions::{self, Confinement, ExtensionEntry, TrialNetwork};
+use gander_services::permission_changes::{self, control_server};
 use gander_services::sessions::{ImportedDocument, PruneMode, PrunedSession, SessionFolder};
-use gander_services::trust::TrustError;
 use gander_services::{Control, ListenSecurity, Services, TicketReach, extension_changes as changes};
 use gander_tools::BuiltIn;
 use serde::Deserialize;
@@ -53,17 +53,17 @@ pub(super) async fn handle_gander_method(
         "_gander/trust/revoke" => distrust_folder(services, peer, params).await,
         "_gander/listen" => {
             let Listen { listen: address, security } = read_params(params)?;
-            control_server(services, peer, Control::Listen { address, security }).await
+            control_server(services, &peer.caller, Control::Listen { address, security }).await
         }
-        "_gander/unlisten" => control_server(services, peer, Control::Unlisten).await,
+        "_gander/unlisten" => control_server(services, &peer.caller, Control::Unlisten).await,
         "_gander/ticket" => {
             let Ticket { listen: address, reach } = read_params(params)?;
-            control_server(services, peer, Control::Ticket { reach, address }).await
+            control_server(services, &peer.caller, Control::Ticket { reach, address }).await
         }
-        "_gander/browsers/revoke" => control_server(services, peer, Control::RevokeBrowsers).await,
-        "_gander/server" => control_server(services, peer, Control::Describe).await,
-        "_gander/settings" => control_server(services, peer, Control::Settings).await,
-        "_gander/drain" => control_server(services, peer, Control::Drain).await,
+        "_gander/browsers/revoke" => control_server(services, &peer.caller, Control::RevokeBrowsers).await,
+        "_gander/server" => control_server(services, &peer.caller, Control::Describe).await,
+        "_gander/settings" => control_server(services, &peer.caller, Control::Settings).await,
+        "_gander/drain" => control_server(services, &peer.caller, Control::Drain).await,
         _ => Err(ServiceError::UnknownMethod(method.to_owned())),
     }
 }
@@ -272,18 +272,9 @@ async fn list_grants(services: &Services, peer: &ClientPeer) -> Result<Value, Se
     Ok(json!({ "grants": grants }))
 }
 
-async fn control_server(services: &Services, peer: &ClientPeer, control: Control) -> Result<Value, ServiceError> {
-    peer.caller.may_change_server_settings().map_err(service_error_from_denied)?;
-    (services.control)(control).await.map_err(ServiceError::Unavailable)
-}
-
 async fn revoke_grant(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    peer.caller.may_grant().map_err(service_error_from_denied)?;
     let Revoke { id } = read_params(params)?;
-    match services.grants.revoke(&peer.caller.principal, id).await.map_err(|error| service_error_from_store(&error))? {
-        true => Ok(json!({})),
-        false => Err(ServiceError::BadParams(format!("no such grant: {id}"))),
-    }
+    permission_changes::revoke_grant(services, &peer.caller, id).await.map(|()| json!({}))
 }
 
 fn list_trusted_folders(services: &Services) -> Value {
@@ -292,22 +283,14 @@ fn list_trusted_folders(services: &Services) -> Value {
 }
 
 async fn trust_folder(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    peer.caller.may_trust().map_err(service_error_from_denied)?;
     let Folder { folder } = read_params(params)?;
-    match services.trust.trust(&folder).await {
-        Ok(folder) => Ok(json!({ "folder": folder })),
-        Err(TrustError::Store(error)) => Err(service_error_from_store(&error)),
-        Err(error @ TrustError::NoFolder { .. }) => Err(ServiceError::BadParams(error.to_string())),
-    }
+    let folder = permission_changes::trust_folder(services, &peer.caller, &folder).await?;
+    Ok(json!({ "folder": folder }))
 }
 
 async fn distrust_folder(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    peer.caller.may_trust().map_err(service_error_from_denied)?;
     let Folder { folder } = read_params(params)?;
-    match services.trust.revoke(&folder).await.map_err(|error| service_error_from_store(&error))? {
-        true => Ok(json!({})),
-        false => Err(ServiceError::BadParams(format!("not trusted: {}", folder.display()))),
-    }
+    permission_changes::distrust_folder(services, &peer.caller, &folder).await.map(|()| json!({}))
 }
 
 pub(super) fn read_params<T: DeserializeOwned>(params: Value) -> Result<T, ServiceError> {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use gander_domain::{
     Accepted, Command, QuestionId, Reply, RunOrigin, Seq, ServiceError, SessionId, SessionView, SlashCommand,
 };
 use gander_runtime::backend::ClientResources;
-use gander_runtime::hub::Ack;
+use gander_runtime::hub::{Ack, HubError};
 use gander_services::errors::service_error_from_hub;
 use gander_services::{Services, recipes};
 use gander_store::SessionStatus;
@@ -129,9 +130,7 @@ impl AcpClient {
             | Command::Archive { .. }
             | Command::Reset { .. } => Ack::Synced,
         };
-        if matches!(command, Command::Answer { .. }) {
-            self.denied = self.peer.caller.may_answer().err();
-        }
+        let is_answer = matches!(command, Command::Answer { .. });
         let view = self.connection.view(session).map(|view| (view.workspace.clone(), view.folders.clone()));
         let command = match authorize_command(&self.services, &self.peer, session, view, command).await {
             Ok(command) => command,
@@ -141,12 +140,22 @@ impl AcpClient {
             }
         };
         let lent = self.client_resources(session);
-        let pending = self.services.hub.submit_command(&self.peer.caller, session, command, ack, lent).await;
+        let mut pending =
+            Box::pin(self.services.hub.submit_command(&self.peer.caller, session, command, ack, lent).await);
+        // Whoever lacks the scope is refused before the session is asked.
+        let refused = pending.as_mut().now_or_never();
+        if is_answer {
+            self.denied = match &refused {
+                Some(Err(HubError::Denied(denied))) => Some(denied.clone()),
+                Some(Ok(_) | Err(_)) | None => None,
+            };
+        }
         self.work.spawn(async move {
-            FinishedIntent::Command {
-                ticket,
-                result: pending.await.map_err(|error| service_error_from_hub(session, &error)),
-            }
+            let result = match refused {
+                Some(result) => result,
+                None => pending.await,
+            };
+            FinishedIntent::Command { ticket, result: result.map_err(|error| service_error_from_hub(session, &error)) }
         });
     }
 

@@ -183,9 +183,7 @@ impl Adk {
         request: AdkRunRequest,
         responses: Vec<FunctionResponse>,
     ) -> Result<BeginOutcome, AdkRefusal> {
-        // Results of long-running calls too: whoever sends them speaks for a tool.
-        caller.may_answer().map_err(|denied| hub_refusal(&denied.into()))?;
-        let view = self.load_view(caller, located.session).await?;
+        let view = self.services.sessions.view_to_answer(caller, located.session).await.map_err(session_refusal)?;
         let (mut answers, mut results, mut continues) = (Vec::new(), Vec::new(), None);
         for response in responses {
             match self.classify_response(caller, &view, response).await? {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use gander_domain::{ServiceError, Settings};
 use gander_services::Services;
-use gander_services::errors::{service_error_from_denied, service_error_from_store};
+use gander_services::errors::service_error_from_store;
+use gander_services::permission_changes;
 use gander_services::user_store::{Collection, UserStore};
 use gander_wire::goose::mode;
 use serde_json::{Value, json};
@@ -34,7 +35,7 @@ pub async fn apply_saved_settings(
     if let Some(policy) = text(MODE).and_then(mode::policy_of_mode)
         && peer.policy.is_none()
     {
-        settings.policy = peer.caller.allowed_policy(services.default_session_settings().policy, policy);
+        settings.policy = permission_changes::saved_policy(services, &peer.caller, policy);
     }
     Ok(())
 }
@@ -79,8 +80,7 @@ pub async fn save_setting(
         )));
     }
     if let (Collection::Config, MODE, Some(policy)) = (collection, key, value.as_str().and_then(mode::policy_of_mode)) {
-        let allowed = peer.caller.may_loosen_policy(services.default_session_settings().policy, policy);
-        allowed.map_err(service_error_from_denied)?;
+        permission_changes::check_saved_policy(services, &peer.caller, policy)?;
     }
     let user_store = UserStore::open(services.hub.store(), &peer.caller.principal);
     user_store.put(collection, key, value).await.map_err(|error| service_error_from_store(&error))

@@ -5,6 +5,7 @@ use crate::http::{Problem, RefusedRequest};
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use gander_domain::{CommandError, ServiceError, sanitize};
+use gander_services::direct_calls::DirectCallError;
 use gander_services::sessions::SessionError;
 use http::StatusCode;
 use serde_json::json;
@@ -62,6 +63,19 @@ impl From<SessionError> for GooseError {
 impl From<TooManyWholeResponses> for GooseError {
     fn from(error: TooManyWholeResponses) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+    }
+}
+
+impl From<DirectCallError> for GooseError {
+    fn from(error: DirectCallError) -> Self {
+        let text = error.to_string();
+        match error {
+            DirectCallError::Refused(refusal) => refusal.into(),
+            DirectCallError::AgentOnly(_) => Self::new(StatusCode::FORBIDDEN, text),
+            DirectCallError::UnknownTool(_) => Self::new(StatusCode::NOT_FOUND, text),
+            DirectCallError::Undecided(_) => Self::new(StatusCode::CONFLICT, text),
+            DirectCallError::NotReady | DirectCallError::Gone => Self::new(StatusCode::FAILED_DEPENDENCY, text),
+        }
     }
 }
 

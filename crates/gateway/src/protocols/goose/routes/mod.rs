@@ -125,7 +125,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/schedule/{id}/inspect", READ, |verb| on(verb, schedule::inspect_schedule)),
     Route::get("/schedule/{id}/sessions", READ, |verb| on(verb, schedule::list_schedule_sessions)),
     Route::post("/agent/call_tool", APPROVE, SMALL, |verb| on(verb, tools::call_tool)),
-    Route::post("/agent/read_resource", READ, SMALL, |verb| on(verb, tools::read_resource)),
+    Route::post("/agent/read_resource", PROMPT, SMALL, |verb| on(verb, tools::read_resource)),
     Route::post("/agent/set_container", PROMPT, SMALL, UNSUPPORTED),
     Route::post("/config/permissions", PROMPT, SMALL, UNSUPPORTED),
     Route::post("/config/extensions", PROMPT, SMALL, |verb| on(verb, config::add_extension)),
