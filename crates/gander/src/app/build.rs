@@ -391,7 +391,8 @@ mod tests {
         let flags = Flags { config: Some(file.clone()), data: Some(root.path().join("data")), values: Vec::new() };
         let config = Config::load(&flags, &Environment::default()).unwrap();
         let sandbox = Sandbox::default();
-        let settings = build_run_settings(&LiveConfig::new(config), sandbox);
+        let protected = ProtectedFiles::with_store(config.paths.protected_files_folder());
+        let settings = build_run_settings(&LiveConfig::new(config), sandbox, protected);
         let old = settings().toolbox;
         let running = old.protected_files().watch_command(std::slice::from_ref(&work)).await.unwrap();
         fs::write(&file, "[agent]\nmax_turns = 8\n").unwrap();
