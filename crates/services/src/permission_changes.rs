@@ -49,9 +49,10 @@ pub fn check_saved_policy(services: &Services, caller: &Caller, policy: Policy) 
     caller.may_loosen_policy(services.default_session_settings().policy, policy).map_err(service_error_from_denied)
 }
 
-/// The policy of a session to come, of a caller that saved this one. Without the scope it tightens, never loosens.
-pub fn saved_policy(services: &Services, caller: &Caller, saved: Policy) -> Policy {
-    caller.allowed_policy(services.default_session_settings().policy, saved)
+/// The policy of a new session of a caller that saved this one or was started with it. Without the scope it tightens,
+/// never loosens.
+pub fn allowed_policy(services: &Services, caller: &Caller, wanted: Policy) -> Policy {
+    caller.allowed_policy(services.default_session_settings().policy, wanted)
 }
 
 /// Facts about the whole server, for those who may see what others do.

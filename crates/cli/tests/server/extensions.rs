@@ -192,9 +192,7 @@ async fn what_its_program_plants_is_set_aside_until_a_person_agrees() -> anyhow:
 /// Its program goes on running after its call: what it plants then is found before the next call of any tool.
 #[tokio::test]
 async fn what_its_program_plants_between_two_calls_is_set_aside_before_the_next() -> anyhow::Result<()> {
-    let mut server = TestServer::open()?;
-    // Nobody is asked about plain files, so that the turn is never parked after the call to the server.
-    server.launch = server.launch.with("GANDER_PERMISSIONS_POLICY", "auto_edit");
+    let server = TestServer::open()?;
     let (planted, signal) = (server.folder.join(".envrc"), server.folder.join("file-0"));
     let mut agent = server.editor().await?;
     let later = json!({"path": planted, "text": "touch /tmp/owned", "when": signal});
@@ -204,6 +202,9 @@ async fn what_its_program_plants_between_two_calls_is_set_aside_before_the_next(
         [json!([{"tool": "script__write_later", "args": later}])].into_iter().chain((0..MANY_WRITES).map(write));
     let calls: Vec<Value> = calls.chain([json!([{"text": "Done."}])]).collect();
     let session = server.session(&mut agent, &[scripted("writer")]).await?;
+    // Nobody is asked about plain files, so that the turn is never parked after the call to the server.
+    let chosen = json!({"sessionId": session, "configId": "policy", "value": "auto_edit"});
+    agent.client.call("session/set_config_option", chosen).await?;
     let id = agent.client.prompt(&session, &script(&calls)).await?;
     let question = agent.client.asked("session/request_permission").await?;
     agent.client.choose(&question, "allow_once").await?;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use gander_domain::{Seq, ServiceError, SessionId, SessionView};
-use gander_services::Services;
 use gander_services::sessions::{Fork, NewSession, SessionFolder};
+use gander_services::{Services, permission_changes};
 use gander_store::{Alias, SessionSummary};
 use gander_wire::acp::SessionParams;
 
@@ -63,7 +63,7 @@ fn new_session(services: &Services, peer: &ClientPeer, params: SessionParams) ->
     let mut settings = services.default_session_settings();
     settings.model = peer.model.clone().or(settings.model);
     if let Some(wanted) = peer.policy {
-        settings.policy = peer.caller.allowed_policy(settings.policy, wanted);
+        settings.policy = permission_changes::allowed_policy(services, &peer.caller, wanted);
     }
     let workspace = params.cwd.map(SessionFolder::Chosen);
     let folders = params.folders.into_iter().map(SessionFolder::Chosen).collect();

@@ -35,7 +35,7 @@ pub async fn apply_saved_settings(
     if let Some(policy) = text(MODE).and_then(mode::policy_of_mode)
         && peer.policy.is_none()
     {
-        settings.policy = permission_changes::saved_policy(services, &peer.caller, policy);
+        settings.policy = permission_changes::allowed_policy(services, &peer.caller, policy);
     }
     Ok(())
 }
