@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::connection_addresses::ConnectionAddresses;
 use super::error::problem;
 use super::guard::request_token;
-use super::origin_check::{request_authority, request_base_url};
+use super::origin_check::{is_same_origin, request_authority, request_base_url};
 use super::peer_user::is_from_another_user;
 use super::state::HttpState;
 use super::websocket_upgrade::{header_contains_token, wants_websocket};
@@ -32,7 +32,6 @@ const TICKET_SUBPROTOCOL: &str = "gander.ticket.";
 const PAGE_KEY_SUBPROTOCOL: &str = "gander.page.";
 /// Where it puts it into any other request.
 const PAGE_KEY_HEADER: HeaderName = HeaderName::from_static("x-gander-page-key");
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Cancelled when whatever a browser's credential opened has to end.
 #[derive(Clone, Debug)]
@@ -57,18 +56,6 @@ pub(crate) fn browser_credential(state: &HttpState, request: &Request) -> Option
 fn presented_page_key(headers: &HeaderMap) -> Option<&str> {
     let in_header = headers.get(PAGE_KEY_HEADER).and_then(|key| key.to_str().ok());
     in_header.or_else(|| subprotocols(headers).find_map(|name| name.strip_prefix(PAGE_KEY_SUBPROTOCOL)))
-}
-
-/// True if a page of this very server makes the request. Browsers say so themselves, and pages cannot change what they say:
-/// a request that says nothing is not a page's, and a cookie is only a page's to use.
-fn is_same_origin(headers: &HeaderMap, authority: Option<&str>) -> bool {
-    let site = headers.get(SEC_FETCH_SITE).map(|site| site == "same-origin");
-    let origin = headers.get(header::ORIGIN).map(|origin| {
-        let text = origin.to_str().unwrap_or_default();
-        let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-        host.is_some() && host == authority
-    });
-    (site.is_some() || origin.is_some()) && site.unwrap_or(true) && origin.unwrap_or(true)
 }
 
 /// The ticket of a WebSocket or an event stream: nothing else takes one from an address.
@@ -255,26 +242,6 @@ mod tests {
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         pairs.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
-    }
-
-    #[test]
-    fn a_cookie_counts_for_pages_of_this_server_alone() {
-        let same = |pairs| is_same_origin(&headers(pairs), Some("localhost:4747"));
-        assert!(same(&[("sec-fetch-site", "same-origin")]));
-        assert!(same(&[("origin", "http://localhost:4747")]));
-        assert!(same(&[("sec-fetch-site", "same-origin"), ("origin", "https://localhost:4747")]));
-        for foreign in [
-            &[][..],
-            &[("sec-fetch-site", "none")],
-            &[("sec-fetch-site", "same-site")],
-            &[("sec-fetch-site", "cross-site")],
-            &[("origin", "http://localhost:8080")],
-            &[("origin", "null")],
-            &[("sec-fetch-site", "same-origin"), ("origin", "http://localhost:8080")],
-            &[("sec-fetch-site", "cross-site"), ("origin", "http://localhost:4747")],
-        ] {
-            assert!(!same(foreign), "{foreign:?}");
-        }
     }
 
     #[test]

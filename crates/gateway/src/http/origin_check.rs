@@ -1,11 +1,13 @@
-//! Which names a caller may use for us, and which web pages may call. Against rebinding and cross-state requests.
+//! Which names a caller may use for us, and which web pages may call. Against rebinding and cross-site requests.
 
 use std::net::IpAddr;
 
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 use super::connection_addresses::ConnectionAddresses;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The allowed names and origins, beyond the obvious.
 #[derive(Debug)]
@@ -83,6 +85,18 @@ pub(crate) fn request_authority(uri: &Uri, headers: &HeaderMap) -> Option<String
         (None, Some(host)) if !host.is_empty() => Some(host.to_owned()),
         (None, _) => None,
     }
+}
+
+/// True if a page of this very server makes the request. Browsers say so themselves, and pages cannot change what they say:
+/// a request that says nothing is not a page's, and a cookie is only a page's to use.
+pub(super) fn is_same_origin(headers: &HeaderMap, authority: Option<&str>) -> bool {
+    let site = headers.get(SEC_FETCH_SITE).map(|site| site == "same-origin");
+    let origin = headers.get(header::ORIGIN).map(|origin| {
+        let text = origin.to_str().unwrap_or_default();
+        let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+        host.is_some() && host == authority
+    });
+    (site.is_some() || origin.is_some()) && site.unwrap_or(true) && origin.unwrap_or(true)
 }
 
 /// Without port and brackets; nothing if there is more than a host and a port.
@@ -165,5 +179,29 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(header::HOST, HeaderValue::from_static("localhost"));
         assert_eq!(names.check(&Uri::from_static("http://evil.example/"), &headers, local), Err(HostRejected::NoHost));
+    }
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn a_cookie_counts_for_pages_of_this_server_alone() {
+        let same = |pairs| is_same_origin(&headers(pairs), Some("localhost:4747"));
+        assert!(same(&[("sec-fetch-site", "same-origin")]));
+        assert!(same(&[("origin", "http://localhost:4747")]));
+        assert!(same(&[("sec-fetch-site", "same-origin"), ("origin", "https://localhost:4747")]));
+        for foreign in [
+            &[][..],
+            &[("sec-fetch-site", "none")],
+            &[("sec-fetch-site", "same-site")],
+            &[("sec-fetch-site", "cross-site")],
+            &[("origin", "http://localhost:8080")],
+            &[("origin", "null")],
+            &[("sec-fetch-site", "same-origin"), ("origin", "http://localhost:8080")],
+            &[("sec-fetch-site", "cross-site"), ("origin", "http://localhost:4747")],
+        ] {
+            assert!(!same(foreign), "{foreign:?}");
+        }
     }
 }
