@@ -100,10 +100,10 @@ fn prompt_part(part: &Part, takes: &[String]) -> Result<domain::Part, A2aError> 
                 decode_base64(raw).ok_or_else(|| A2aError::invalid_field("message.parts.raw", "must be base64"))?;
             let data = STANDARD.encode(&bytes);
             let part = match mime {
-                Some(mime) if mime.starts_with("image/") => {
+                Some(mime) if check::is_in_family(&mime, "image") => {
                     domain::Part::Image { mime, data, uri: part.filename.clone() }
                 }
-                Some(mime) if mime.starts_with("audio/") => domain::Part::Audio { mime, data },
+                Some(mime) if check::is_in_family(&mime, "audio") => domain::Part::Audio { mime, data },
                 mime => match String::from_utf8(bytes) {
                     Ok(text) => domain::Part::Resource { uri: name(), mime, text: Some(text), blob: None },
                     Err(_) => domain::Part::Resource { uri: name(), mime, text: None, blob: Some(data) },
@@ -120,7 +120,7 @@ fn media_error(error: BadMedia) -> A2aError {
         BadMedia::OtherType(_) | BadMedia::Unsupported(_) => {
             A2aError::new(ErrorKind::ContentTypeNotSupported, error.to_string())
         }
-        BadMedia::TooLarge | BadMedia::NotBase64(_) | BadMedia::TooManyPixels(..) => {
+        BadMedia::TooLarge | BadMedia::NotBase64(_) | BadMedia::TooManyPixels(..) | BadMedia::NoPixels => {
             A2aError::invalid_field("message.parts.raw", error.to_string())
         }
     }

@@ -31,6 +31,9 @@ pub enum BadMedia {
     /// Small in bytes and huge once unpacked.
     #[error("picture has more than {MAX_PIXELS} pixels: {0} x {1}")]
     TooManyPixels(u32, u32),
+    /// Nobody can show or read it.
+    #[error("picture has no pixels")]
+    NoPixels,
     /// The agent has no use for it.
     #[error("content type is not supported by this agent: {0}")]
     Unsupported(String),
@@ -90,7 +93,8 @@ pub(crate) fn normalize_mime(mime: &str) -> String {
     if mime == "image/jpg" { "image/jpeg".to_owned() } else { mime }
 }
 
-fn is_in_family(mime: &str, family: &str) -> bool {
+/// True if a media type is of this family, however it is spelt.
+pub fn is_in_family(mime: &str, family: &str) -> bool {
     mime.split_once('/').is_some_and(|(found, _)| found.eq_ignore_ascii_case(family))
 }
 
@@ -102,6 +106,7 @@ fn check_image(mime: &str, bytes: &[u8]) -> Result<(), BadMedia> {
         return Err(BadMedia::OtherType(mime));
     }
     match found.and_then(|found| image_size::image_size(found, bytes)) {
+        Some((0, _) | (_, 0)) => Err(BadMedia::NoPixels),
         Some((width, height)) if u64::from(width) * u64::from(height) > MAX_PIXELS => {
             Err(BadMedia::TooManyPixels(width, height))
         }
@@ -147,6 +152,7 @@ mod tests {
             check_media(&image("image/png", &png(50_000, 50_000))),
             Err(BadMedia::TooManyPixels(50_000, 50_000))
         );
+        assert_eq!(check_media(&image("image/png", &png(0, 5))), Err(BadMedia::NoPixels));
         assert_eq!(check_media(&image("image/png", b"PK\x03\x04")), Err(BadMedia::OtherType("image/png".to_owned())));
         assert_eq!(check_media(&image("image/jpeg", &png(1, 1))), Err(BadMedia::OtherType("image/jpeg".to_owned())));
         assert_eq!(check_media(&image("image/svg+xml", b"<svg/>")), Ok(()));

@@ -17,15 +17,24 @@ enum Content {
     Bomb,
     /// A zip archive that claims to be a picture.
     Zip,
+    /// The same, with its type in other letters.
+    SpeltZip,
+    /// A picture of no width.
+    Nothing,
     /// No model of this agent hears.
     Sound,
 }
 
-const CONTENTS: [Content; 4] = [Content::Large, Content::Bomb, Content::Zip, Content::Sound];
+const CONTENTS: [Content; 6] =
+    [Content::Large, Content::Bomb, Content::Zip, Content::SpeltZip, Content::Nothing, Content::Sound];
 
 impl Content {
     fn mime(self) -> &'static str {
-        if self == Self::Sound { "audio/wav" } else { "image/png" }
+        match self {
+            Self::Sound => "audio/wav",
+            Self::SpeltZip => "Image/PNG",
+            Self::Large | Self::Bomb | Self::Zip | Self::Nothing => "image/png",
+        }
     }
 
     fn data(self) -> String {
@@ -36,7 +45,8 @@ impl Content {
         match self {
             Self::Large => STANDARD.encode([png(1, 1), vec![0; 10 << 20]].concat()),
             Self::Bomb => STANDARD.encode(png(50_000, 50_000)),
-            Self::Zip => "UEsDBBQAAAAIAA==".to_owned(),
+            Self::Nothing => STANDARD.encode(png(0, 5)),
+            Self::Zip | Self::SpeltZip => "UEsDBBQAAAAIAA==".to_owned(),
             Self::Sound => STANDARD.encode(b"RIFF\x24\0\0\0WAVEfmt "),
         }
     }
@@ -47,7 +57,7 @@ const PROTOCOLS: [&str; 8] =
 
 /// What a protocol says to this content: its status, and the code in its own error.
 async fn told(test_session: &TestSession, protocol: &str, mime: &str, data: &str) -> anyhow::Result<(u16, Value)> {
-    let kind = mime.split('/').next().unwrap_or_default();
+    let kind = mime.split('/').next().unwrap_or_default().to_ascii_lowercase();
     let inline = json!({ "inlineData": { "data": data, "mimeType": mime } });
     let adk = json!({
         "appName": "gander", "userId": "user", "sessionId": test_session.session,
@@ -110,7 +120,7 @@ async fn acp(test_session: &TestSession, block: Value) -> anyhow::Result<(u16, V
 
 /// What is refused, in each protocol's own form.
 fn expected(protocol: &str, content: Content) -> (u16, Value) {
-    let wrong_type = matches!(content, Content::Zip | Content::Sound);
+    let wrong_type = matches!(content, Content::Zip | Content::SpeltZip | Content::Sound);
     match protocol {
         "acp" => (400, json!(-32602)),
         "acp_rest" => (422, json!("invalid_input")),
