@@ -88,7 +88,7 @@ export function answers(page) {
       await frame();
       for (const row of document.querySelectorAll('[data-id]')) {
         const answer = row.querySelector('article.agent');
-        if (answer) found.set(Number(row.dataset.id.slice(1)), answer.innerText);
+        if (answer) found.set(Number(row.dataset.id.slice(1)), answer.textContent);
       }
       const before = scroller.scrollTop;
       scroller.scrollTop += scroller.clientHeight;

@@ -138,6 +138,9 @@ export const views = {
     await page.getByText('"expiresInSeconds"').first().waitFor();
     await page.getByText('https://agentclientprotocol.com').waitFor();
     await look(page, pictures, 'api');
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'OpenAPI' }).click();
+    assert.equal(await (await saved).suggestedFilename(), 'openapi.json');
   },
 
   'the licences of all that the page contains are one click away': async ({ device }) => {

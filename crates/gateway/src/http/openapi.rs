@@ -265,11 +265,15 @@ fn login_operation() -> Value {
     let wanted = json!({
         "type": "object", "required": ["ticket"], "properties": { "ticket": { "type": "string" } },
     });
+    let given = json!({
+        "type": "object", "required": ["pageKey"], "properties": { "pageKey": { "type": "string" } },
+    });
+    let given = json!({ "application/json": { "schema": given } });
     json!({
-        "summary": "Trades a ticket for a cookie, for a page of this server alone",
+        "summary": "Trades a ticket for a cookie and a page key, for a page of this server alone",
         "requestBody": { "required": true, "content": { "application/json": { "schema": wanted } } },
         "responses": {
-            "204": { "description": "The cookie is set" },
+            "200": { "description": "The cookie is set, and the key that makes it count", "content": given },
             "401": problem_response("The ticket was used already or is too old"),
         },
     })
