@@ -42,6 +42,7 @@ mod proxy_adk;
 mod recipes;
 mod rest_rows;
 mod scopes;
+mod second_prompt;
 mod semantics;
 mod served;
 mod server_command;

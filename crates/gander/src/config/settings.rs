@@ -164,6 +164,11 @@ pub const SETTINGS: &[Setting] = &[
         "Force one dialect for every ACP client: standard, goosed, aptove or agentkit (see docs/dialects.md). Not set: detected per client.",
     ),
     value("acp.v2", "false", "Offer the draft version 2 of ACP to clients that request it."),
+    unset(
+        "acp.if_busy",
+        r#""queue""#,
+        "What a second prompt over ACP does while a turn runs: refuse, queue (it runs afterwards) or steer (it is handed to the running turn). A prompt's `_meta.ifBusy` takes precedence. Not set: refuse.",
+    ),
     value("server.listen", r#""127.0.0.1:4747""#, "Listen address of `gander serve`."),
     value(
         "server.allowed_hosts",

@@ -62,10 +62,16 @@ pub fn prompt_outcome(outcome: &Outcome) -> Result<super::schema::StopReason, Er
     }
 }
 
+/// What a client can do whose prompt is refused.
+const BUSY_HINT: &str = "wait for the end of the turn, cancel it, or send _meta.ifBusy as queue or steer";
+
 fn command_error(command: &CommandError) -> Error {
     let error = |code| Error::new(code, command.to_string());
     match command {
-        CommandError::RunActive(run) => error(Code::InvalidRequest).with_data(busy_data("running", *run)),
+        CommandError::RunActive(run) => {
+            let message = format!("{BUSY_HINT}; {command}");
+            Error::new(Code::InvalidRequest, message).with_data(busy_data("running", *run))
+        }
         CommandError::RunAwaiting(run) => error(Code::InvalidRequest).with_data(busy_data("awaiting", *run)),
         CommandError::QueueFull(_) => error(Code::InvalidRequest).with_data(reason_data("session_busy")),
         CommandError::NotRunning => error(Code::InvalidRequest).with_data(reason_data("not_running")),

@@ -25,7 +25,7 @@ pub mod types;
 mod v2;
 
 pub use abilities::ClientAbilities;
-pub use acp_options::AcpOptions;
+pub use acp_options::{AcpOptions, WhenBusy};
 pub use client::AgentClient;
 pub use connection::{Connection, ReminderForm};
 pub use dialect::Dialect;

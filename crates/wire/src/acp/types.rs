@@ -3,6 +3,7 @@
 use gander_domain::{Command, QuestionId, SessionId, Timestamp};
 use serde_json::Value;
 
+use super::acp_options::WhenBusy;
 use super::host_calls::{HostAnswer, HostCallError, HostCallId};
 use super::schema::McpServer;
 
@@ -27,6 +28,8 @@ pub struct AgentProfile {
     pub mcp_sse: bool,
     /// Version 2 of the protocol, a draft, is spoken with clients that ask for it.
     pub v2: bool,
+    /// What a prompt does while a turn runs, unless it says so itself.
+    pub if_busy: WhenBusy,
     /// Ways to log in again after a logout; empty: the transport alone decides who comes in.
     pub logins: Vec<LoginMethod>,
 }

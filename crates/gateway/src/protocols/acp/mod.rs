@@ -124,9 +124,11 @@ struct AcpClient {
 impl AcpClient {
     fn new(services: Arc<Services>, large_responses: Arc<LargeResponses>, peer: ClientPeer) -> Self {
         let (host_sender, host_asks) = mpsc::channel(HOST_CALL_CAPACITY);
-        let AcpOptions { dialect, v2 } = peer.options;
-        let connection =
-            Connection::new(AgentProfile { v2, ..agent_profile(&services, &peer) }, peer.caller.principal.clone());
+        let AcpOptions { dialect, v2, if_busy } = peer.options;
+        let connection = Connection::new(
+            AgentProfile { v2, if_busy: if_busy.unwrap_or_default(), ..agent_profile(&services, &peer) },
+            peer.caller.principal.clone(),
+        );
         let connection = match dialect {
             Some(dialect) => connection.with_dialect(dialect),
             None => connection,

@@ -115,6 +115,11 @@ impl Attachment {
         self.replay.is_some()
     }
 
+    /// True if a run was under way when this client was told last.
+    pub(super) fn is_running(&self) -> bool {
+        self.view.as_ref().is_some_and(|view| view.run.is_some())
+    }
+
     /// The request that is answered once the history is told.
     pub(super) fn load_request(&self) -> Option<&RequestId> {
         self.replay.as_ref()?.responder.as_ref().map(Responder::id)
@@ -405,12 +410,12 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         let Some(prompt) = run.and_then(|run| self.prompts.remove(&run)) else { return };
         self.flush_update();
         self.peer.out.set_origin(origin);
-        match prompt_outcome(outcome) {
-            Ok(stop) => {
-                let response = PromptResponse::new(stop).usage(self.attachment.turn_usage());
-                self.peer.respond_result(prompt.responder, &response);
+        let usage = self.attachment.turn_usage();
+        for responder in prompt.into_responders() {
+            match prompt_outcome(outcome) {
+                Ok(stop) => self.peer.respond_result(responder, &PromptResponse::new(stop).usage(usage.clone())),
+                Err(error) => self.peer.respond_error(responder, &error),
             }
-            Err(error) => self.peer.respond_error(prompt.responder, &error),
         }
     }
 

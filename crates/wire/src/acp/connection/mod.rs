@@ -90,16 +90,23 @@ struct ActivePrompt {
     session: SessionId,
     /// The client's own message went by: it is not told what it said.
     echoed: bool,
+    /// Prompts that were handed to this run: answered with it.
+    steered: Vec<Responder>,
 }
 
 impl ActivePrompt {
     fn new(responder: Responder, session: SessionId) -> Self {
-        Self { responder, session, echoed: false }
+        Self { responder, session, echoed: false, steered: Vec::new() }
     }
 
     /// Somebody else's prompt, whose end this client waits for.
     fn of_others(responder: Responder, session: SessionId) -> Self {
-        Self { responder, session, echoed: true }
+        Self { responder, session, echoed: true, steered: Vec::new() }
+    }
+
+    /// Everybody who waits for its end.
+    fn into_responders(self) -> impl Iterator<Item = Responder> {
+        std::iter::once(self.responder).chain(self.steered)
     }
 }
 

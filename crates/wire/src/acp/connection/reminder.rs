@@ -47,7 +47,7 @@ impl Connection {
                 if let Some(prompt) = self.prompts.remove(&run) {
                     let waits = json!({ "id": question, "title": open.title });
                     let state = json!({ "stopReason": "awaiting", "message": text, "question": waits });
-                    self.peer.respond_result(prompt.responder, &state);
+                    prompt.into_responders().for_each(|responder| self.peer.respond_result(responder, &state));
                 }
             }
             ReminderForm::Update if abilities.notices => {

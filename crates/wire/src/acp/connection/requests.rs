@@ -243,6 +243,11 @@ impl Connection {
             SessionRequest::Prompt { parts, meta, if_busy } => {
                 let meta = self.mark_prompt_meta(meta, responder.id());
                 self.prompts.insert(run, ActivePrompt::new(responder, session));
+                if let Some(attachment) =
+                    self.sessions.get_mut(&session).filter(|open| if_busy == IfBusy::Steer && open.is_running())
+                {
+                    attachment.expect_echo(parts.clone());
+                }
                 let origin = self.origin.clone();
                 let command = Command::Prompt { run, origin, parts, if_busy, meta };
                 let ticket = Some(self.issue_ticket(PendingRequest::Prompt(run)));

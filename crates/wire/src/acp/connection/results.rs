@@ -192,7 +192,11 @@ impl Connection {
     /// A command was accepted. A prompt is answered when its run ends.
     pub fn handle_accepted(&mut self, ticket: IntentTicket, accepted: Accepted) {
         match self.waiting.remove(&ticket.0) {
-            Some(PendingRequest::Prompt(_)) => {}
+            Some(PendingRequest::Prompt(run)) => {
+                if let Accepted::Steered(active) = accepted {
+                    self.wait_with_steered_run(run, active);
+                }
+            }
             Some(PendingRequest::Steer(responder)) => {
                 self.peer.respond_result(responder, &json!({ "outcome": steer_outcome(accepted) }))
             }
@@ -204,6 +208,22 @@ impl Connection {
                 self.answer_configured(responder, session, patch, &reply);
             }
             other => self.restore_ticket(ticket, other),
+        }
+    }
+
+    /// A prompt was handed to the running turn: it is answered when that one ends, which may have happened meanwhile.
+    fn wait_with_steered_run(&mut self, run: RunId, active: RunId) {
+        let Some(prompt) = self.prompts.remove(&run) else { return };
+        if let Some(known) = self.prompts.get_mut(&active) {
+            known.steered.extend(prompt.into_responders());
+            return;
+        }
+        let view = self.sessions.get(&prompt.session).and_then(|attachment| attachment.view());
+        let ended = view.and_then(|view| view.ended.iter().find(|(ended, _)| *ended == active));
+        match ended.map(|(_, outcome)| error::prompt_outcome(outcome)) {
+            Some(Ok(stop)) => self.peer.respond_result(prompt.responder, &PromptResponse::new(stop)),
+            Some(Err(error)) => self.peer.respond_error(prompt.responder, &error),
+            None => drop(self.prompts.insert(active, ActivePrompt { echoed: true, ..prompt })),
         }
     }
 
@@ -394,8 +414,8 @@ impl Connection {
         }
         let runs: Vec<RunId> =
             self.prompts.iter().filter(|(_, prompt)| prompt.session == session).map(|(run, _)| *run).collect();
-        for ActivePrompt { responder, .. } in runs.iter().filter_map(|run| self.prompts.remove(run)).collect::<Vec<_>>()
-        {
+        let prompts: Vec<ActivePrompt> = runs.iter().filter_map(|run| self.prompts.remove(run)).collect();
+        for responder in prompts.into_iter().flat_map(ActivePrompt::into_responders) {
             match outcome {
                 Ok(stop) => self.peer.respond_result(responder, &PromptResponse::new(*stop)),
                 Err(error) => self.peer.respond_error(responder, error),

@@ -9,6 +9,7 @@ use self::params::{
     Authenticate, Initialize, List, Named, OpenParams, Prompt, SetMode, SetModel, SetOption, SetTitle, read_params,
 };
 use super::abilities::ClientAbilities;
+use super::acp_options::WhenBusy;
 use super::content::{self, check_title, refuse_nul};
 use super::error::unknown_session;
 use super::schema::{ClientCapabilities, SessionArchiveFilter};
@@ -19,7 +20,7 @@ use crate::jsonrpc::Error;
 /// The longest path in bytes.
 const MAX_PATH: usize = 4096;
 /// Where in `_meta` of a prompt stands what it does if a run is under way.
-const IF_BUSY_META: &str = "gander/ifBusy";
+const IF_BUSY_META: [&str; 2] = ["ifBusy", "gander/ifBusy"];
 
 /// Methods of ours and of goose that the server handles itself.
 const EXTENSIONS: [&str; 2] = ["_gander/", "_goose/"];
@@ -205,19 +206,17 @@ fn read_prompt(params: Value, profile: &AgentProfile) -> Result<ClientRequest, E
         return Ok(ClientRequest::Session(session, SessionRequest::Slash(slash)));
     }
     let parts = content::prompt_parts(prompt, profile)?;
-    let if_busy = read_if_busy(meta.as_ref())?;
+    let if_busy = read_if_busy(meta.as_ref(), profile)?;
     let meta = meta.map(|meta| json!({ "acp": { "_meta": meta } }));
     Ok(ClientRequest::Session(session, SessionRequest::Prompt { parts, meta, if_busy }))
 }
 
-/// What the prompt does if a run is under way, in `_meta` under [`IF_BUSY_META`]: the protocol refuses it.
-fn read_if_busy(meta: Option<&Value>) -> Result<IfBusy, Error> {
-    match meta.and_then(|meta| meta.get(IF_BUSY_META)) {
-        None => Ok(IfBusy::Refuse),
-        Some(said) if said == "refuse" => Ok(IfBusy::Refuse),
-        Some(said) if said == "queue" => Ok(IfBusy::Queue),
-        Some(said) => Err(Error::invalid_params(format!("{IF_BUSY_META} is refuse or queue, not: {said}"))),
-    }
+/// What the prompt does if a run is under way, in `_meta` under [`IF_BUSY_META`], else as this agent is set.
+fn read_if_busy(meta: Option<&Value>, profile: &AgentProfile) -> Result<IfBusy, Error> {
+    let said = meta.and_then(|meta| IF_BUSY_META.iter().find_map(|name| meta.get(*name)));
+    let Some(said) = said else { return Ok(profile.if_busy.into()) };
+    let when: Result<WhenBusy, _> = serde_json::from_value(said.clone());
+    when.map(IfBusy::from).map_err(|_| Error::invalid_params(format!("ifBusy is refuse, queue or steer, not: {said}")))
 }
 
 /// The extension that adapters of Claude, Codex and others answer.
