@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use gander_domain::Principal;
 use gander_domain::caller::{Identity, Scope};
@@ -14,8 +14,12 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
+use tokio_util::sync::CancellationToken;
 
 use crate::paths::{Paths, hex_text, write_private};
+
+/// How often the list is looked at while nobody asks.
+const REVOCATION_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A token that was given to somebody: its hash, never the token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,7 +88,16 @@ pub struct Tokens {
 #[derive(Debug, Default)]
 struct TokenList {
     seen: Option<(SystemTime, u64)>,
-    grants: Vec<([u8; 32], Identity)>,
+    grants: Vec<GivenToken>,
+}
+
+/// A token that counts now.
+#[derive(Debug)]
+struct GivenToken {
+    hash: [u8; 32],
+    identity: Identity,
+    /// Cancelled when it counts no longer, or for less.
+    revoked: CancellationToken,
 }
 
 impl Tokens {
@@ -128,16 +141,17 @@ impl Tokens {
         self.identify_at(token, local).map(|_| TokenId(hex_text(&digest(token))))
     }
 
-    /// Who this token stands for at this end of a connection, where a key of the listener's own counts too.
-    pub fn identify_at(&self, token: &str, local: SocketAddr) -> Option<Identity> {
+    /// Who this token stands for at this end of a connection, where a key of the listener's own counts too; and what is
+    /// cancelled when the token is taken back or changed.
+    pub fn identify_at(&self, token: &str, local: SocketAddr) -> Option<(Identity, Option<CancellationToken>)> {
         let presented = hex_text(&digest(token));
         let mut found = Choice::from(0);
         for (listener, key) in lock_keys(&self.keys).iter() {
             let is_here = Choice::from(u8::from(serves(*listener, local)));
             found |= is_here & key.0.as_bytes().ct_eq(presented.as_bytes());
         }
-        let other = self.identify_token(token);
-        if found.into() { Some(Identity::owner()) } else { other }
+        let other = self.identify_revocable(token);
+        if found.into() { Some((Identity::owner(), None)) } else { other }
     }
 
     /// Who the token of this name stands for, as of now.
@@ -150,22 +164,44 @@ impl Tokens {
         }
         let mut given = self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         given.reread_if_changed(&self.list);
-        given.grants.iter().find(|(hash, _)| hex_text(hash) == id.0).map(|(_, identity)| identity.clone())
+        given.grants.iter().find(|given| hex_text(&given.hash) == id.0).map(|given| given.identity.clone())
     }
 
     /// Who this token stands for. Takes as long for a wrong one as for a right one.
     pub fn identify_token(&self, token: &str) -> Option<Identity> {
+        self.identify_revocable(token).map(|(identity, _)| identity)
+    }
+
+    /// The same, and what is cancelled when the token is taken back or changed. The owner's stays as it is.
+    fn identify_revocable(&self, token: &str) -> Option<(Identity, Option<CancellationToken>)> {
         let presented = digest(token);
         let mut given = self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         given.reread_if_changed(&self.list);
-        let mut found: Option<&Identity> = None;
-        for (hash, identity) in &given.grants {
-            if bool::from(hash.ct_eq(&presented)) {
-                found = Some(identity);
+        let mut found: Option<&GivenToken> = None;
+        for given in &given.grants {
+            if bool::from(given.hash.ct_eq(&presented)) {
+                found = Some(given);
             }
         }
         let owner: Choice = self.owner.ct_eq(&presented) | self.chosen.unwrap_or(self.owner).ct_eq(&presented);
-        if owner.into() { Some(Identity::owner()) } else { found.cloned() }
+        match (owner.into(), found) {
+            (true, _) => Some((Identity::owner(), None)),
+            (false, Some(given)) => Some((given.identity.clone(), Some(given.revoked.clone()))),
+            (false, None) => None,
+        }
+    }
+
+    /// Ends what was opened with tokens that were taken back, until `stop`: nobody may ask anything meanwhile.
+    pub async fn watch_revocations(&self, stop: CancellationToken) {
+        let mut every = tokio::time::interval(REVOCATION_INTERVAL);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = every.tick() => {
+                    self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner).reread_if_changed(&self.list);
+                }
+            }
+        }
     }
 }
 
@@ -197,7 +233,13 @@ impl TokenList {
             return;
         }
         self.seen = stamp;
-        self.grants = read_grants(list).unwrap_or_default().into_iter().filter_map(identity_of).collect();
+        let mut before = std::mem::take(&mut self.grants);
+        for (hash, identity) in read_grants(list).unwrap_or_default().into_iter().filter_map(identity_of) {
+            let known = before.iter().position(|given| given.hash == hash && given.identity == identity);
+            let revoked = known.map_or_else(CancellationToken::new, |known| before.swap_remove(known).revoked);
+            self.grants.push(GivenToken { hash, identity, revoked });
+        }
+        before.iter().for_each(|given| given.revoked.cancel());
     }
 }
 

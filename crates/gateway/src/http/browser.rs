@@ -1,6 +1,8 @@
 //! Browsers: tickets for tokens, cookies for tickets, and which requests a cookie or ticket counts for.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime};
 
 use axum::Json;
@@ -8,15 +10,15 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures::StreamExt as _;
 use gander_services::browser_access::{BrowserCredential, BrowserSecrets, COOKIE_TTL, PHONE_TICKET_TTL, TICKET_TTL};
 use gander_services::token::TokenId;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, StatusCode};
+use hyper::body::Frame;
 use serde::Deserialize;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::connection_addresses::ConnectionAddresses;
 use super::error::problem;
@@ -86,17 +88,40 @@ fn subprotocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     lines.flat_map(|line| line.split(',')).map(str::trim).filter(|name| !name.is_empty())
 }
 
-/// An event stream ends when the credential that opened it does.
+/// A stream of events or of gRPC ends when the credential that opened it does.
 pub(crate) fn end_when_revoked(response: Response, revoked: Option<CancellationToken>) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE);
-    let events = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    let streams: [&[u8]; 2] = [b"text/event-stream", b"application/grpc"];
+    let lasts = kind.is_some_and(|kind| streams.iter().any(|stream| kind.as_bytes().starts_with(stream)));
     match revoked {
-        Some(revoked) if events => {
-            let (parts, body) = response.into_parts();
-            let stream = body.into_data_stream().take_until(revoked.cancelled_owned());
-            Response::from_parts(parts, Body::from_stream(stream))
-        }
+        Some(revoked) if lasts => response.map(|body| {
+            let revoked = Box::pin(revoked.cancelled_owned());
+            Body::new(RevocableBody { body, revoked, is_over: false })
+        }),
         Some(_) | None => response,
+    }
+}
+
+/// A body that ends when a credential does.
+struct RevocableBody {
+    body: Body,
+    revoked: Pin<Box<WaitForCancellationFutureOwned>>,
+    is_over: bool,
+}
+
+impl hyper::body::Body for RevocableBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.is_over || self.revoked.as_mut().poll(context).is_ready() {
+            self.is_over = true;
+            return Poll::Ready(None);
+        }
+        Pin::new(&mut self.body).poll_frame(context)
     }
 }
 

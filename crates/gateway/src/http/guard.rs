@@ -147,7 +147,7 @@ fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
     response
 }
 
-/// The caller that a token, or else a browser's ticket or cookie, stands for; and, of a browser, what ends it.
+/// The caller that a token, or else a browser's ticket or cookie, stands for; and what ends it before its time.
 fn identify_caller(
     state: &HttpState,
     request: &Request,
@@ -158,8 +158,7 @@ fn identify_caller(
     let identified = match presents_token(request.headers()) {
         true => {
             let local = ConnectionAddresses::of_request(request).local;
-            let known = request_token(request.headers()).and_then(|token| state.tokens.identify_at(token, local));
-            known.map(|who| (who, None))
+            request_token(request.headers()).and_then(|token| state.tokens.identify_at(token, local))
         }
         false => browser::browser_credential(state, request).map(|known| (known.identity, Some(known.revoked))),
     };

@@ -67,6 +67,8 @@ pub async fn serve_http_with_tls(
     let places = Arc::new(Semaphore::new(max_connections(state.limits.connections)));
     let connections = TaskTracker::new();
     connections.spawn(Arc::clone(&state.readers).sweep_stalled(stop.clone()));
+    let (watched, ending) = (Arc::clone(&state), stop.clone());
+    connections.spawn(async move { watched.tokens.watch_revocations(ending).await });
     loop {
         // At the limit, callers wait in the system's queue.
         let place = tokio::select! {

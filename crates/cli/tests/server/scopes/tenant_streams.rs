@@ -159,6 +159,37 @@ async fn goodbye(socket: &mut WebSocketStream<TcpStream>) -> (u16, String) {
     }
 }
 
+/// What a token opened ends when it is taken back, though nobody asks anything meanwhile.
+#[tokio::test]
+async fn streams_end_when_their_token_is_revoked() {
+    let server = TestServer::open().await;
+    let wanted = |slot: &str| matches!(slot, "session" | "connection");
+    let (ann, bob) = (server.belongings_for("ann", wanted).await, server.belongings_for("bob", wanted).await);
+    let mut streams = Vec::new();
+    for (who, name) in [(&bob, "bob"), (&ann, "ann")] {
+        let events = format!("/sessions/{}/events", who.id("session"));
+        let request = server.client.get(server.url(&events)).bearer_auth(&who.token);
+        let stream = server.sent(request.header("accept", "text/event-stream")).await;
+        assert_eq!(stream.status(), 200, "{events}");
+        streams.push((name, events, stream));
+        let stream = server.listen(&who.token, who.id("connection"), who.id("session"), None).await;
+        streams.push((name, "/acp".to_owned(), stream));
+    }
+    let mut request = format!("ws://{}/acp", server.address).into_client_request().unwrap();
+    request.headers_mut().insert("Authorization", format!("Bearer {}", bob.token).parse().unwrap());
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (mut socket, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
+    gander_services::token::revoke_token(&server.config.paths, "bob").unwrap();
+    tokio::time::timeout(PATIENCE, goodbye(&mut socket)).await.expect("the WebSocket stays open");
+    for (name, path, mut stream) in streams {
+        let end = async { while let Ok(Some(_)) = stream.chunk().await {} };
+        match name {
+            "bob" => tokio::time::timeout(PATIENCE, end).await.unwrap_or_else(|_| panic!("{path} stays open")),
+            _ => assert!(futures::FutureExt::now_or_never(end).is_none(), "{path} of another token ended"),
+        }
+    }
+}
+
 #[tokio::test]
 async fn anothers_live_session_looks_made_up() {
     let server = TestServer::open().await;
