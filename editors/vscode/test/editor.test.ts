@@ -260,6 +260,7 @@ describe("page", () => {
 
   it("translates every word of the view", () => {
     expect(viewStrings((text) => text)).toEqual(ENGLISH);
+    expect(new Set(Object.values(viewStrings(() => "x").chat))).toEqual(new Set(["x"]));
     expect(viewStrings(() => "x").status).toEqual({ error: "x", running: "x", starting: "x", stopped: "x" });
   });
 });

@@ -1,5 +1,6 @@
 /** The manifest and the translations: nothing is named that does not exist, and nothing exists that is not named. */
 import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { ENGLISH } from "../src/shared/strings";
@@ -55,9 +56,17 @@ describe("manifest", () => {
 
   it("has every text of the sources in the bundle for translators", () => {
     const written = [...sources.matchAll(/\bt\(\s*("(?:[^"\\]|\\.)*")/g)].map(([, text]) => JSON.parse(text ?? '""') as string);
-    const { status, ...texts } = ENGLISH;
-    const all = new Set([...written, ...Object.values(texts), ...Object.values(status)]);
+    const { chat, status, ...texts } = ENGLISH;
+    const all = new Set([...written, ...Object.values(texts), ...Object.values(chat), ...Object.values(status)]);
     expect(Object.keys(json("l10n/bundle.l10n.json")).sort()).toEqual([...all].sort());
+  });
+
+  it("has no text of its own in the components that it shares with the page", () => {
+    const folder = join(root, "../../web/src/chat/components");
+    for (const name of readdirSync(folder).filter((each) => each.endsWith(".svelte"))) {
+      const text = readFileSync(join(folder, name), "utf8");
+      expect([name, text.match(/(?:aria-label|title|placeholder|alt)="[A-Z][^"{]*"|>[A-Z][a-z]+[^<>{}=]*</g)]).toEqual([name, null]);
+    }
   });
 
   it("locks packages by their hash, not by where they were fetched", () => {

@@ -20,3 +20,4 @@ export { default as Pickers } from './components/Pickers.svelte';
 export { default as Plan } from './components/Plan.svelte';
 export { default as ToolCard } from './components/ToolCard.svelte';
 export { default as UsageMeter } from './components/UsageMeter.svelte';
+export { ENGLISH_WORDS, fill, setWords, type Words, words } from './words';

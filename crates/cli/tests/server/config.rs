@@ -171,10 +171,11 @@ A running server follows its settings file:
 | setting | a change takes effect |
 |---|---|
 | `permissions.rules` | at the next permission decision, also in a running turn |
-| `permissions.policy`, `model.*`, `agent.*`, `tools.*`, `sandbox.network`, `[keys]`, `[providers]`, `[extensions]` | in the next turn; settings that a session gets when it starts (its policy, its effort), in the next session |
+| `[extensions]` | at once: the tools of a server that was removed are gone, also in a running turn |
+| `permissions.policy`, `model.*`, `agent.*`, `tools.*`, `sandbox.network`, `[keys]`, `[providers]` | in the next turn; settings that a session gets when it starts (its policy, its effort), in the next session |
 | everything else | after `gander server restart` |
 
-`gander doctor` shows every setting whose active value differs from the file. A file with an error changes nothing: `gander doctor` and the
+`gander doctor` shows every setting whose active value differs from the file. A file with an error, or one that is gone or empty, changes nothing: `gander doctor` and the
 server's log name the error, and the previous settings stay active.
 
 Data (sessions, token, socket) is stored in `--data DIR`, else `GANDER_DATA`, else `$XDG_DATA_HOME/gander`, else
@@ -182,7 +183,8 @@ Data (sessions, token, socket) is stored in `--data DIR`, else `GANDER_DATA`, el
 
 API keys of model providers are read from their usual variables (`ANTHROPIC_API_KEY`, `OPENAI_API_KEY`,
 `OPENAI_BASE_URL`, `GEMINI_API_KEY`, `OLLAMA_HOST` and so on), else from a `[keys]` section of the settings file, which
-must then have mode 600. They are kept in memory only. Further providers (any OpenAI-compatible server) go into
+must then have mode 600, else from what `gander setup` stored: it asks for a key, tests it with one request and writes it to `keys.json` in
+the data directory (mode 600), with the model as the default. Settings, variables and flags take precedence over it. Further providers (any OpenAI-compatible server) go into
 `[providers.NAME]` sections; `gander config init` shows one. `NO_COLOR` turns colours off.
 
 MCP servers for every session go into `[extensions.NAME]` sections: `command` with `args`, `env` and `env_keys` (names

@@ -2,8 +2,8 @@
 import { ENGLISH, type Strings } from "../shared/strings";
 
 export function viewStrings(t: (text: string) => string): Strings {
-  const { status, ...texts } = ENGLISH;
-  return { ...translated(texts, t), status: translated(status, t) };
+  const { chat, status, ...texts } = ENGLISH;
+  return { ...translated(texts, t), chat: translated(chat, t), status: translated(status, t) };
 }
 
 function translated<T extends Record<string, string>>(texts: T, t: (text: string) => string): T {

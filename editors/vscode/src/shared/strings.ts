@@ -1,4 +1,5 @@
 /** The words of the view, given by the extension in the person's language. */
+import { ENGLISH_WORDS, type Words } from "../../../../web/src/chat/words";
 import { isRecord, isString } from "./guards";
 import type { ProcessStatus } from "./types";
 
@@ -6,6 +7,7 @@ export const ENGLISH = {
   attach: "Attach to a running server",
   blocked: "The agent cannot be started",
   context: "Context",
+  chat: ENGLISH_WORDS as Words,
   copy: "Copy the command",
   elsewhere: "elsewhere",
   historyUnavailable: "The agent cannot tell the history of this session.",
@@ -33,7 +35,8 @@ export function readStrings(json: string | null): Strings {
   const given: unknown = parse(json);
   if (!isRecord(given)) return ENGLISH;
   const status = isRecord(given["status"]) ? { ...ENGLISH.status, ...texts(given["status"]) } : ENGLISH.status;
-  return { ...ENGLISH, ...texts(given), status };
+  const chat = isRecord(given["chat"]) ? { ...ENGLISH.chat, ...texts(given["chat"]) } : ENGLISH.chat;
+  return { ...ENGLISH, ...texts(given), chat, status };
 }
 
 function texts(record: Record<string, unknown>): Record<string, string> {

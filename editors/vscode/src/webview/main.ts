@@ -1,5 +1,6 @@
 /** The webview's start: restores what was saved, wires bridge and session, mounts the view, and says that it is ready. */
 import { mount } from "svelte";
+import { setWords } from "../../../../web/src/chat/words";
 import "../../../../web/src/chat/theme.css";
 import "./webview.css";
 import App from "./App.svelte";
@@ -42,5 +43,6 @@ const target = document.querySelector("#app");
 if (target === null) throw new Error("the page has no place for the chat");
 const strings = readStrings(document.documentElement.dataset["strings"] ?? null);
 session.strings = strings;
+setWords(strings.chat);
 mount(App, { target, props: { bridge, session, files, strings } });
 bridge.initialize(VERSION);

@@ -1,6 +1,7 @@
 // Markdown that is complete: one proper rendering, in which nothing of the text can become markup of its own.
 
 import MarkdownIt from 'markdown-it';
+import { words } from '../words';
 
 import { safeImage, safeLink } from './links';
 
@@ -43,6 +44,6 @@ export function escapeHtml(text: string): string {
 function codeBlock(code: string, language: string): string {
   const name = escapeHtml(language);
   const head = `<div class="code-head"><span>${name || 'text'}</span>`
-    + `<button type="button" class="copy" aria-label="Copy code">Copy</button></div>`;
+    + `<button type="button" class="copy" aria-label="${escapeHtml(words.copyCode)}">${escapeHtml(words.copy)}</button></div>`;
   return `<div class="code">${head}<pre tabindex="0"><code data-language="${name}">${escapeHtml(code)}</code></pre></div>`;
 }
