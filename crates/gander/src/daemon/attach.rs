@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gander_services::paths::{Lock, Paths, PathsError};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -16,6 +16,8 @@ use crate::config::Config;
 
 /// How long a server may take to answer for the first time.
 const START: Duration = Duration::from_secs(10);
+/// How long a server that has given up its lock may take to be gone.
+const EXIT: Duration = Duration::from_secs(1);
 /// How long an older server may take to end.
 const REPLACE: Duration = Duration::from_secs(35);
 const PAUSE: Duration = Duration::from_millis(5);
@@ -167,11 +169,21 @@ pub async fn stop_running_server(paths: &Paths) -> Result<Option<u32>, AttachErr
     let deadline = Instant::now() + REPLACE;
     while Instant::now() < deadline {
         if try_lock_file(&paths.server_lock())?.is_some() {
+            wait_for_exit(pid).await;
             return Ok(pid);
         }
         tokio::time::sleep(PAUSE).await;
     }
     Err(AttachError::StillRuns(pid.map_or_else(|| "unknown process".to_owned(), |pid| format!("kill -9 {pid}"))))
+}
+
+/// The lock is free a moment before the process is gone. Bounded: one that nobody waits for never goes entirely.
+async fn wait_for_exit(pid: Option<u32>) {
+    let Some(pid) = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) else { return };
+    let deadline = Instant::now() + EXIT;
+    while test_kill_process(pid).is_ok() && Instant::now() < deadline {
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
 fn try_lock_file(path: &Path) -> Result<Option<Lock>, AttachError> {
