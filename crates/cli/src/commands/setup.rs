@@ -62,7 +62,9 @@ fn report_success(context: &Context, model: &str) {
     match context.config.origin("model.default") {
         Origin::Default => {}
         Origin::File { path, .. } if path == context.config.paths.provider_keys() => {}
-        origin => output.note(&format!("But model.default is set by {origin}, which takes precedence.")),
+        origin @ (Origin::File { .. } | Origin::Variable(_) | Origin::Flag(_)) => {
+            output.note(&format!("But model.default is set by {origin}, which takes precedence."));
+        }
     }
     output.note("Try it: gander run \"what is in this folder?\"");
 }

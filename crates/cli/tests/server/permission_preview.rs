@@ -78,7 +78,7 @@ async fn a_search_names_files_and_no_folders() -> anyhow::Result<()> {
         agent.client.seen.clear();
         agent.client.turn(&session, &call(tool, &arguments)).await?;
         let updates = agent.client.seen.iter().map(|message| &message["params"]["update"]);
-        let called = updates.filter(|update| update["sessionUpdate"] == "tool_call").last().context("no call")?;
+        let called = updates.rev().find(|update| update["sessionUpdate"] == "tool_call").context("no call")?;
         named.push(called["locations"].clone());
     }
     assert_eq!(named, [Value::Null, Value::Null, json!([{"path": folder.join("a.txt")}])]);
