@@ -15,8 +15,8 @@
 //! let search = ProgramSearch::by_name("gander").with_path(std::env::var_os("PATH"));
 //! let me = Implementation::new("example", "1.0.0");
 //! let agent = Agent::start(AgentLaunch::from_search(search).with_argument("acp"), me, Arc::new(())).await?;
-//! let session = agent.client()?.new_session("/tmp").await?.session_id;
-//! let end = agent.client()?.prompt(session, vec!["hello".into()]).await?;
+//! let session = agent.running_client()?.new_session("/tmp").await?.session_id;
+//! let end = agent.running_client()?.prompt(session, vec!["hello".into()]).await?;
 //! println!("{:?}", end.stop_reason);
 //! agent.stop().await;
 //! # Ok(())

@@ -123,6 +123,11 @@ impl hyper::body::Body for RevocableBody {
         }
         Pin::new(&mut self.body).poll_frame(context)
     }
+
+    /// An answer of gRPC without a message says so: its clients do not take an empty frame for an end.
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
 }
 
 #[derive(Default, Deserialize)]
