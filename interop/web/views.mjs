@@ -154,7 +154,8 @@ export const views = {
   'an extension that needs a login is logged in to': async ({ device, server, pictures }) => {
     const login = await LoginServer.start();
     try {
-      execFileSync(server.binary, ['extensions', 'add', 'meadow', '--url', login.url], { env: server.env });
+      // This process serves the login itself, and waits for the command: it cannot answer meanwhile.
+      execFileSync(server.binary, ['extensions', 'add', 'meadow', '--no-start', '--url', login.url], { env: server.env });
       const page = await device();
       await send(page, 'text');
       await idle(page);
