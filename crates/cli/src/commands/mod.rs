@@ -180,7 +180,7 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
     };
     let mut more = Vec::new();
     let (model, policy) = match command {
-        Command::Run(RunOptions { model, policy, .. }) => (model.clone(), *policy),
+        Command::Run(RunOptions { settings, .. }) => (settings.model.clone(), settings.policy),
         Command::Acp { model, policy, options, .. } => {
             more.extend(manners(options));
             (model.clone(), *policy)

@@ -38,7 +38,7 @@ pub(super) struct App {
 
 /// What the terminal has to do beside drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum TerminalAction {
     Nothing,
     Suspend,
     Redraw,
@@ -63,14 +63,14 @@ impl App {
     }
 
     /// Takes in one key.
-    pub(super) fn handle_key(&mut self, now: Instant, key: Key) -> Wanted {
+    pub(super) fn handle_key(&mut self, now: Instant, key: Key) -> TerminalAction {
         let leaving = std::mem::take(&mut self.leaving);
         let typed_into_question = self.is_slip(now);
         self.last_key = Some(now);
         if key == Key::Suspend {
-            return Wanted::Suspend;
+            return TerminalAction::Suspend;
         } else if key == Key::Redraw {
-            return Wanted::Redraw;
+            return TerminalAction::Redraw;
         } else if key == Key::Interrupt {
             self.handle_interrupt(leaving);
         } else if key == Key::EndOfInput && self.editor.is_empty() && self.reason.is_none() {
@@ -87,7 +87,7 @@ impl App {
             self.handle_edit_key(key);
         }
         self.settle(now);
-        Wanted::Nothing
+        TerminalAction::Nothing
     }
 
     /// Takes in what the conversation has for the person. Call it after everything that the conversation was fed with.

@@ -39,7 +39,7 @@ pub(super) enum LinkEvent {
     Connected,
     Unreachable(String),
     Lost,
-    Told(Box<AgentEvent>),
+    Agent(Box<AgentEvent>),
 }
 
 impl Driver {
@@ -53,7 +53,7 @@ impl Driver {
     pub(super) async fn next_event(&mut self) -> LinkEvent {
         match &mut self.link {
             ChatLink::Up(connection) => match connection.next_event().await {
-                Ok(event) => LinkEvent::Told(Box::new(event)),
+                Ok(event) => LinkEvent::Agent(Box::new(event)),
                 Err(_) => {
                     self.pause = Duration::ZERO;
                     self.connect_again();
@@ -85,12 +85,12 @@ impl Driver {
                     self.calls.clear();
                     conversation.handle_lost();
                 }
-                LinkEvent::Told(event) => self.feed_told(conversation, *event),
+                LinkEvent::Agent(event) => self.feed_agent_event(conversation, *event),
             }
             next = self.next_event().now_or_never();
         }
-        if let Some(LinkEvent::Told(event)) = next {
-            self.feed_told(conversation, *event);
+        if let Some(LinkEvent::Agent(event)) = next {
+            self.feed_agent_event(conversation, *event);
         }
     }
 
@@ -116,7 +116,7 @@ impl Driver {
         None
     }
 
-    fn feed_told(&mut self, conversation: &mut Conversation, event: AgentEvent) {
+    fn feed_agent_event(&mut self, conversation: &mut Conversation, event: AgentEvent) {
         match event {
             AgentEvent::Answered { call, result } => {
                 if let Some(call) = self.calls.remove(&call) {

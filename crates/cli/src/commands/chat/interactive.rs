@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::app::{App, Wanted};
+use super::app::{App, TerminalAction};
 use super::driver::Driver;
 use super::keyboard::read_keys;
 use super::keys::Key;
@@ -64,8 +64,8 @@ pub(super) async fn run(mut driver: Driver, mut app: App) -> anyhow::Result<Exit
 
 fn handle_key(app: &mut App, screen: &mut ChatScreen, key: Key) -> std::io::Result<()> {
     match app.handle_key(Instant::now(), key) {
-        Wanted::Nothing => Ok(()),
-        Wanted::Suspend => screen.suspend(),
-        Wanted::Redraw => screen.clear(),
+        TerminalAction::Nothing => Ok(()),
+        TerminalAction::Suspend => screen.suspend(),
+        TerminalAction::Redraw => screen.clear(),
     }
 }

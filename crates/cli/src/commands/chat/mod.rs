@@ -54,7 +54,7 @@ pub(super) async fn run(context: Context, options: ChatOptions) -> anyhow::Resul
         let message = "a chat needs a terminal; from a script: gander run \"…\"";
         return Err(UsageError(message.to_owned()).into());
     }
-    let folder = run::folder(options.folder.as_deref())?;
+    let folder = run::folder(options.settings.folder.as_deref())?;
     let folder_text = folder_name(&folder)?.to_owned();
     let host = ChatHost::new(&context.config, folder, &options)?;
     let mut connection = host.connect().await?;
@@ -70,8 +70,8 @@ pub(super) async fn run(context: Context, options: ChatOptions) -> anyhow::Resul
     };
     transcript.line(Tone::Dim, &format!("gander chat in {folder_text} · /help"));
     let mut conversation = Conversation::new(transcript, folder_text, session);
-    let policy = options.policy.map(|policy| policy.name().to_owned());
-    let wishes = [("mode", options.mode), ("model", options.model), ("policy", policy)];
+    let policy = options.settings.policy.map(|policy| policy.name().to_owned());
+    let wishes = [("mode", options.settings.mode), ("model", options.settings.model), ("policy", policy)];
     conversation.wishes = wishes.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value?))).collect();
     // Only one reader of the keyboard: a person is listened to in plain lines alone.
     if options.plain {

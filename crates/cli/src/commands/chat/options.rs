@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::commands::run::options::PolicyName;
+use crate::commands::run::options::SessionOptions;
 
 /// Options of `gander chat`.
 #[derive(Debug, Default, Args)]
@@ -24,18 +24,8 @@ pub(crate) struct ChatOptions {
     /// The fingerprint of the certificate at --attach, as `gander serve --tls-self-signed` prints it
     #[arg(long, value_name = "SHA256", requires = "attach")]
     pub(crate) fingerprint: Option<String>,
-    /// The model, as provider/model: see `gander models`
-    #[arg(long, short, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
-    /// The mode, such as backend or planner: see `gander modes`
-    #[arg(long, value_name = "MODE")]
-    pub(crate) mode: Option<String>,
-    /// What may run without asking
-    #[arg(long, value_enum)]
-    pub(crate) policy: Option<PolicyName>,
-    /// The folder to work in [default: this one]
-    #[arg(long, value_name = "DIR", alias = "cwd")]
-    pub(crate) folder: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) settings: SessionOptions,
     /// Whole lines only, nothing is drawn twice: for screen readers and simple terminals
     #[arg(long)]
     pub(crate) plain: bool,

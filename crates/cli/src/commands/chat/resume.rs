@@ -82,8 +82,8 @@ impl ShownSoFar {
         let mut rest = Vec::new();
         for (index, message) in group_prompts(history).into_iter().filter(|(index, _)| *index >= floor) {
             match message {
-                Told::Prompt(_, _) if index < shown => {}
-                Told::Prompt(text, updates) => {
+                HistoryGroup::Prompt(_, _) if index < shown => {}
+                HistoryGroup::Prompt(text, updates) => {
                     if let Some(own) = self.own.iter().position(|own| *own == text) {
                         self.own.remove(own);
                         self.unconfirmed.take_if(|unconfirmed| *unconfirmed == text);
@@ -92,8 +92,8 @@ impl ShownSoFar {
                     }
                 }
                 // What has no id of its own was shown with what came after it.
-                Told::Other(update) if index < shown && !has_progress(&update) => {}
-                Told::Other(update) => rest.push(*update),
+                HistoryGroup::Other(update) if index < shown && !has_progress(&update) => {}
+                HistoryGroup::Other(update) => rest.push(*update),
             }
         }
         let updates = self.seen.take_unseen(rest);
@@ -104,30 +104,31 @@ impl ShownSoFar {
     }
 }
 
-enum Told {
+/// A piece of the history: a prompt with the updates that carried its blocks, or anything else.
+enum HistoryGroup {
     Prompt(String, Vec<SessionUpdate>),
     Other(Box<SessionUpdate>),
 }
 
 /// The blocks of one prompt together, each with the place of its first block.
-fn group_prompts(history: Vec<SessionUpdate>) -> Vec<(usize, Told)> {
-    let mut groups: Vec<(usize, Told)> = Vec::new();
+fn group_prompts(history: Vec<SessionUpdate>) -> Vec<(usize, HistoryGroup)> {
+    let mut groups: Vec<(usize, HistoryGroup)> = Vec::new();
     let mut open = None;
     for (index, update) in history.into_iter().enumerate() {
         let key = item_key(&update).filter(|key| matches!(key, ItemKey::User(_)));
         let text = prompt_text(&update).unwrap_or_default().to_owned();
         match (key, groups.last_mut()) {
-            (Some(key), Some((_, Told::Prompt(whole, updates)))) if open.as_ref() == Some(&key) => {
+            (Some(key), Some((_, HistoryGroup::Prompt(whole, updates)))) if open.as_ref() == Some(&key) => {
                 whole.push_str(&text);
                 updates.push(update);
             }
             (Some(key), _) => {
                 open = Some(key);
-                groups.push((index, Told::Prompt(text, vec![update])));
+                groups.push((index, HistoryGroup::Prompt(text, vec![update])));
             }
             (None, _) => {
                 open = None;
-                groups.push((index, Told::Other(Box::new(update))));
+                groups.push((index, HistoryGroup::Other(Box::new(update))));
             }
         }
     }

@@ -8,7 +8,7 @@ use gander_client::schema::{ClientCapabilities, ElicitationCapabilities, Elicita
 use gander_wire::acp::client::{AgentClient, AgentEvent};
 use serde_json::{Value, json};
 
-use super::app::{App, Wanted};
+use super::app::{App, TerminalAction};
 use super::conversation::{Conversation, Work};
 use super::effects::{Call, Effect};
 use super::history::InputHistory;
@@ -50,7 +50,7 @@ impl Bench {
 
     fn type_text(&mut self, text: &str) {
         for key in KeyParser::default().push(text.as_bytes()) {
-            assert_eq!(self.app.handle_key(self.now, key), Wanted::Nothing);
+            assert_eq!(self.app.handle_key(self.now, key), TerminalAction::Nothing);
         }
     }
 

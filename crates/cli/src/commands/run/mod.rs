@@ -41,7 +41,7 @@ pub(super) async fn run(context: Context, options: RunOptions) -> anyhow::Result
         return Err(UsageError(message.to_owned()).into());
     }
     let follows = prompt.is_empty() && options.recipe.is_none();
-    let folder = folder(options.folder.as_deref())?;
+    let folder = folder(options.settings.folder.as_deref())?;
     let config = &context.config;
     let found = match &options.recipe {
         Some(name) => Some(recipes::find(config, &folder, name).await?),
@@ -96,7 +96,7 @@ async fn follow(context: &Context, options: &RunOptions, opening: Opening<'_>) -
     }
     match turn.prompt.is_empty() {
         true => {
-            turn.attach(folder_name(&folder(options.folder.as_deref())?)?).await?;
+            turn.attach(folder_name(&folder(options.settings.folder.as_deref())?)?).await?;
             turn.wait_for_run(Then::Leave);
         }
         false => turn.send_prompt(),

@@ -38,10 +38,20 @@ pub(crate) struct RunOptions {
     /// Print one event per line, as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) settings: SessionOptions,
+    /// Run everything in this process, without any socket
+    #[arg(long)]
+    pub(crate) standalone: bool,
+}
+
+/// How a session works, for every command that opens one.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SessionOptions {
     /// The model, as provider/model: see `gander models`
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// The mode, such as backend or app_maker: see `gander modes`
+    /// The mode, such as backend or planner: see `gander modes`
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<String>,
     /// What may run without asking
@@ -50,9 +60,6 @@ pub(crate) struct RunOptions {
     /// The folder to work in [default: this one]
     #[arg(long, value_name = "DIR", alias = "cwd")]
     pub(crate) folder: Option<PathBuf>,
-    /// Run everything in this process, without any socket
-    #[arg(long)]
-    pub(crate) standalone: bool,
 }
 
 /// What may run unasked.

@@ -73,9 +73,9 @@ pub(super) async fn configure_session(
     options: &RunOptions,
     opened: Opened,
 ) -> anyhow::Result<()> {
-    let model = options.model.as_deref().filter(|_| opened == Opened::Found);
-    let policy = options.policy.map(|policy| policy.name());
-    for (option, value) in [("mode", options.mode.as_deref()), ("model", model), ("policy", policy)] {
+    let model = options.settings.model.as_deref().filter(|_| opened == Opened::Found);
+    let policy = options.settings.policy.map(|policy| policy.name());
+    for (option, value) in [("mode", options.settings.mode.as_deref()), ("model", model), ("policy", policy)] {
         if let Some(value) = value {
             let params = json!({ "sessionId": session, "configId": option, "value": value });
             let set = connection.call_method("session/set_config_option", &params).await;

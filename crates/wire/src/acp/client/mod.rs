@@ -40,7 +40,8 @@ pub struct AgentClient {
 enum Extensions {
     #[default]
     Refused,
-    Told,
+    /// Given to whoever owns this client.
+    PassedOn,
 }
 
 /// What we asked the agent.
@@ -75,7 +76,7 @@ impl AgentClient {
 
     /// Wants to be told of methods of the agent's own, which begin with an underscore, too.
     pub fn accept_extensions(&mut self) {
-        self.extensions = Extensions::Told;
+        self.extensions = Extensions::PassedOn;
     }
 
     /// Makes a session in this folder.
@@ -192,7 +193,7 @@ impl AgentClient {
                 Err(error) => self.peer.respond_error(responder, &error),
             };
         }
-        let known = self.extensions == Extensions::Told || !method.starts_with('_');
+        let known = self.extensions == Extensions::PassedOn || !method.starts_with('_');
         let request = known.then(|| AgentRequest::from_params(&self.offers, method, params));
         match request.unwrap_or_else(|| Err(Error::method_not_found(method))) {
             Ok(request) => self.told.push_back(AgentEvent::Requested { responder, request: Box::new(request) }),
