@@ -1,22 +1,13 @@
-//! The network side of gander: one port and one socket for every protocol.
+//! The server side of every protocol, on one port and one socket.
 //!
-//! `http` is what they share (guard, route table, limits, streams, TLS), `protocols` has a folder for each. Protocols ask
-//! services and read logs through projections of `wire`; none of them reaches a store by itself or authorises.
+//! `protocols` has a folder for each, `server` puts their routes together; what they share of HTTP is the crate `http`. Protocols
+//! ask services and read logs through projections of `wire`; none of them reaches a store by itself or authorises.
 
-pub(crate) mod framed_io;
-pub mod http;
-mod large_responses;
+mod json_stream;
 pub mod log_list;
-pub(crate) mod message_framing;
 mod peer;
-mod percent;
 pub mod protocols;
+mod rejection;
 pub mod server;
-pub mod settings;
-pub(crate) mod spool;
-pub(crate) mod spooled_bytes;
-pub mod sse;
-pub mod websocket;
 
-pub use large_responses::LargeResponses;
 pub use peer::ClientPeer;

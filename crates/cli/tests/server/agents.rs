@@ -11,7 +11,7 @@ use gander_domain::{
     AgentManifest, Command, Entry, Event, IfBusy, Message, Outcome, Part, Question, QuestionKind, QuestionOrigin,
     Recovery, Reply, Role, Seq, SessionId, SessionInit, StopReason,
 };
-use gander_gateway::sse::{Projection, SseStream, SseWriter, StreamPosition};
+use gander_http::sse::{Projection, SseStream, SseWriter, StreamPosition};
 use gander_runtime::backend::handler::{Handler, HandlerBackend, Stop, Turn};
 use gander_runtime::hub::{Ack, Hub};
 use gander_services::agents::{Agent, Agents, NameTaken};

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use gander::app::App;
-use gander_gateway::http::{SelfSigned, serve_http_with_tls};
 use gander_gateway::server::router;
+use gander_http::{SelfSigned, serve_http_with_tls};
 use gander_services::token::Tokens;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;

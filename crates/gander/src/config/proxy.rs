@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gander_client::{CertificatePin, InvalidPin};
 use gander_gateway::protocols::adk::OnLeave;
-use gander_gateway::settings::OpenProtocol;
+use gander_http::settings::OpenProtocol;
 use gander_runtime::backend::goosed::{Protocol, Remote};
 use gander_services::units::DurationSetting;
 use secrecy::SecretString;

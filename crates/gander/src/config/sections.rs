@@ -7,7 +7,7 @@ use gander_agent::AgentSettings;
 use gander_domain::{Effort, Policy};
 use gander_gateway::protocols::a2a::A2aSection;
 use gander_gateway::protocols::adk::AdkSection;
-use gander_gateway::settings::{Limits, ServerSection};
+use gander_http::settings::{Limits, ServerSection};
 use gander_services::schedules::MissedRuns;
 use gander_services::units::{ByteSize, DurationSetting};
 use gander_tools::permission::Rule;

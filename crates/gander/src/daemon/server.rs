@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use axum::Router;
-use gander_gateway::http::{self, SelfSigned, TlsError};
 use gander_gateway::server::{Gateway, router};
+use gander_http::{SelfSigned, TlsError};
 use gander_services::ListenSecurity;
 use gander_services::paths::{Lock, Paths, PathsError};
 use gander_services::token::{ListenerKey, TokenError, TokenId, Tokens};
@@ -265,7 +265,7 @@ impl Server {
         self.addresses().push(OpenAddress { address, fingerprint });
         let server = self.clone();
         self.listeners.spawn(async move {
-            http::serve_http_with_tls(
+            gander_http::serve_http_with_tls(
                 tcp,
                 tls.map(|tls| tls.acceptor),
                 server.gateway.http.clone(),

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Instant;
 
-use gander_gateway::http::ticket_url;
+use gander_http::ticket_url;
 use gander_services::browser_access::{PHONE_TICKET_TTL, TICKET_TTL};
 use gander_services::{ListenSecurity, TicketReach};
 use serde_json::{Value, json};

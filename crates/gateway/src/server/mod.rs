@@ -4,15 +4,15 @@ mod routes;
 
 use std::sync::Arc;
 
+use gander_http::large_responses::LargeResponses;
+use gander_http::settings::{Limits, ServerSection};
+use gander_http::state::{HttpParts, HttpState};
 use gander_services::Services;
 use gander_services::browser_access::BrowserAccess;
 use gander_services::token::Tokens;
 
 use self::routes::{ABOUT, ProtocolStates};
 pub use self::routes::{ProtocolSettings, ROUTES, router, router_for_routes};
-use crate::http::state::{HttpParts, HttpState};
-use crate::large_responses::LargeResponses;
-use crate::settings::{Limits, ServerSection};
 
 /// Every protocol's server side.
 #[derive(Debug)]

@@ -8,14 +8,14 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use gander_domain::caller::Protocol;
+use gander_http::health::GanderRoutes;
+use gander_http::route::{Route, RouteRule};
+use gander_http::state::HttpState;
+use gander_http::{HttpProtocol, ProtocolAbout, RefusedRequest, error, fallback, guard};
 use http::{Method, header};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::Gateway;
-use crate::http::health::GanderRoutes;
-use crate::http::route::{Route, RouteRule};
-use crate::http::state::HttpState;
-use crate::http::{HttpProtocol, ProtocolAbout, RefusedRequest, error, fallback, guard};
 use crate::protocols::a2a::A2aProtocol;
 use crate::protocols::acp::AcpProtocol;
 use crate::protocols::acp_rest::AcpRestProtocol;
@@ -84,7 +84,7 @@ route_tables! {
 }
 
 /// A router of these routes alone, behind the same guard.
-pub fn router_for_routes(routes: &'static [Route], http: &Arc<HttpState>) -> Router {
+pub fn router_for_routes(routes: &'static [Route<Arc<HttpState>>], http: &Arc<HttpState>) -> Router {
     with_guard(mount_routes(Router::new(), Protocol::Gander, routes, http, http), http)
 }
 

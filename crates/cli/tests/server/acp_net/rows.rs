@@ -159,7 +159,7 @@ async fn c20_a_client_on_the_network_starts_no_program() -> anyhow::Result<()> {
 /// The text of every test of the server.
 fn sources() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let places = ["tests/server/http", "tests/server/acp_net", "../gateway/src/websocket"];
+    let places = ["tests/server/http", "tests/server/acp_net", "../http/src/websocket"];
     let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
     let mut text = String::new();
     for place in places.map(|place| root.join(place)) {

@@ -1,7 +1,7 @@
 //! `/openapi.json` and the documentation.
 
-use gander_gateway::http::Access;
 use gander_gateway::server::{ROUTES, router};
+use gander_http::Access;
 
 use super::Server;
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use axum::routing::on;
 use gander_domain::caller::Scope;
-use gander_gateway::http::{Access, Payload, Route, RouteRule, Size, Verb};
 use gander_gateway::server::{Gateway, ROUTES, router, router_for_routes};
-use gander_gateway::settings::OpenProtocol;
+use gander_http::settings::OpenProtocol;
+use gander_http::{Access, HttpState, Payload, Route, RouteRule, Size, Verb};
 use gander_services::token;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use crate::served::Served;
 
 /// Routes that only tests have, beside the real ones' kinds.
-const TEST_ROUTES: &[Route] = &[
+const TEST_ROUTES: &[Route<Arc<HttpState>>] = &[
     Route {
         verb: Verb::Post,
         path: "/echo",

@@ -81,8 +81,7 @@ fn every_row_is_shown_at_both_families() {
     let rows: BTreeSet<&str> = spoken.map(|row| row[0]).collect();
     let claims = SHOWN.iter().chain(&BELOW);
     assert_eq!(claims.clone().map(|(row, _)| *row).collect::<BTreeSet<_>>(), rows);
-    let (ours, below) =
-        (read("tests/server/rest_rows"), read("tests/server/http") + &read("../gateway/src/http/serve.rs"));
+    let (ours, below) = (read("tests/server/rest_rows"), read("tests/server/http") + &read("../http/src/serve.rs"));
     for (row, test) in claims {
         let known = ours.contains(&format!("fn {test}(")) || below.contains(&format!("{test}("));
         assert!(known, "{row}: no such test: {test}");

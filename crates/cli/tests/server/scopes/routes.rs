@@ -1,8 +1,8 @@
 //! Every route with every scope.
 
 use gander_domain::caller::Scope;
-use gander_gateway::http::Verb;
 use gander_gateway::server::ROUTES;
+use gander_http::Verb;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! What one principal sees of another at every route: nothing, with whatever id, in whatever place.
 
 use futures::{StreamExt as _, stream};
-use gander_gateway::http::Verb;
 use gander_gateway::server::ROUTES;
+use gander_http::Verb;
 use reqwest::{Method, Response};
 use serde_json::json;
 

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use gander::app::{App, AppBuilder};
 use gander::config::{Config, Environment, Flags};
-use gander_gateway::http::serve_http;
 use gander_gateway::server::{Gateway, router};
+use gander_http::serve_http;
 use gander_services::token::{self, Tokens};
 use gander_testkit::harness::PATIENCE;
 use secrecy::ExposeSecret;

@@ -3,12 +3,12 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use gander_http::state::HttpState;
+use gander_http::{HttpProtocol, Problem, RefusedRequest, Route};
 use jiff::Timestamp;
 
 use super::settings::A2aSection;
 use super::{A2a, CardSigner, PushNotifications, error, routes};
-use crate::http::state::HttpState;
-use crate::http::{HttpProtocol, Problem, RefusedRequest, Route};
 use axum::response::Response;
 
 /// What the handlers of A2A share. It gives the state of every handler as its target.
@@ -71,7 +71,7 @@ pub struct A2aProtocol;
 impl HttpProtocol for A2aProtocol {
     type State = A2aState;
     type Settings = A2aSettings;
-    const ABOUT: crate::http::ProtocolAbout = crate::http::ProtocolAbout {
+    const ABOUT: gander_http::ProtocolAbout = gander_http::ProtocolAbout {
         name: "a2a",
         title: "Agent2Agent",
         official: Some("https://a2a-protocol.org/latest/specification/"),

@@ -1,13 +1,13 @@
 //! Tasks folded from the log, waited for, and followed as streams.
 
 use gander_domain::{Entry, Seq};
+use gander_http::sse::{Projection, SseWriter};
 use gander_runtime::hub::Follower;
 use gander_store::{Cursor, DeltaForm, Limit, StoreError};
 use gander_wire::a2a::encode::EventFrame;
 use gander_wire::a2a::{A2aError, A2aProjection, ErrorKind, Task, TaskOpening, TaskState, TaskSubject, TaskUpdate};
 
 use super::{A2a, A2aCaller, TaskRef, store_error};
-use crate::sse::{Projection, SseWriter};
 
 /// A longer buffer is given back: who reads slowly must not hold it.
 const KEEP_CAPACITY: usize = 16 * 1024;

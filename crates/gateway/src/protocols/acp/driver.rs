@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use gander_http::framed_io::{OutgoingBytes, heartbeat_interval, next_heartbeat, read_into_framing};
+use gander_http::message_framing::{ConnectionStage, Framing, InboundMessage};
 use gander_store::clock::SystemIds;
 use gander_wire::acp::ReminderForm;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -10,8 +12,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{AcpClient, MAX_CONCURRENT_REQUESTS, MAX_UNSENT};
-use crate::framed_io::{OutgoingBytes, heartbeat_interval, next_heartbeat, read_into_framing};
-use crate::message_framing::{ConnectionStage, Framing, InboundMessage};
 
 /// How long answers under way are waited for when the client has said its last word.
 const FINAL_RESPONSES_TIMEOUT: Duration = Duration::from_secs(2);

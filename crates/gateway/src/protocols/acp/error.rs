@@ -1,11 +1,10 @@
 //! Refusals of the outer layer as errors of JSON-RPC.
 
 use axum::response::Response;
+use gander_http::error::with_json_body;
+use gander_http::{Problem, RefusedRequest};
 use http::StatusCode;
 use serde_json::json;
-
-use crate::http::error::with_json_body;
-use crate::http::{Problem, RefusedRequest};
 
 /// A refusal of the outer layer: an error that answers no request: which one it was was not read.
 pub(super) fn outer_refusal(problem: &Problem, _request: RefusedRequest<'_>, response: Response) -> Response {

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use gander_domain::Part;
+use gander_http::percent::decode_percent_strict;
 use gander_tools::{FileAccess, Workspace};
-
-use crate::percent::decode_percent_strict;
 
 /// Larger files stay links: the agent reads of them what it needs.
 const MAX_INLINED_FILE: u64 = 64 * 1024;

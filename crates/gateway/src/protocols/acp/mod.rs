@@ -23,6 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gander_domain::SessionId;
+use gander_http::LargeResponses;
+use gander_http::websocket::WebSocketFrames;
 use gander_wire::acp::{AgentProfile, Connection};
 use gander_wire::check;
 use gander_wire::jsonrpc::Lines;
@@ -41,8 +43,7 @@ pub use self::streamable_http::{
 };
 use self::subscriptions::{SessionEvent, Subscriptions};
 use self::whole_sessions::WholeSessionRequests;
-use crate::websocket::WebSocketFrames;
-use crate::{ClientPeer, LargeResponses};
+use crate::ClientPeer;
 use gander_domain::authorize::Denied;
 use gander_domain::caller::Caller;
 use gander_services::Services;

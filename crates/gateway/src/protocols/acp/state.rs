@@ -3,11 +3,11 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use gander_http::state::HttpState;
+use gander_http::{HttpProtocol, Problem, RefusedRequest, Route};
 use gander_wire::acp::AcpOptions;
 
 use super::{Connections, error, routes};
-use crate::http::state::HttpState;
-use crate::http::{HttpProtocol, Problem, RefusedRequest, Route};
 use axum::response::Response;
 
 /// What the handlers of ACP share. It gives the state of every handler as its target.
@@ -33,7 +33,7 @@ pub struct AcpProtocol;
 impl HttpProtocol for AcpProtocol {
     type State = AcpState;
     type Settings = AcpOptions;
-    const ABOUT: crate::http::ProtocolAbout = crate::http::ProtocolAbout {
+    const ABOUT: gander_http::ProtocolAbout = gander_http::ProtocolAbout {
         name: "acp",
         title: "Agent Client Protocol over WebSocket and HTTP",
         official: Some("https://agentclientprotocol.com"),

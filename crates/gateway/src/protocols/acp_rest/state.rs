@@ -3,11 +3,11 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use gander_http::state::HttpState;
+use gander_http::{HttpProtocol, Problem, RefusedRequest, Route};
 use gander_tools::Guard;
 
 use super::{AcpRest, ResourceUrls, error, routes};
-use crate::http::state::HttpState;
-use crate::http::{HttpProtocol, Problem, RefusedRequest, Route};
 use axum::response::Response;
 
 /// What the handlers of ACP-REST share. It gives the state of every handler as its target.
@@ -40,7 +40,7 @@ pub struct AcpRestProtocol;
 impl HttpProtocol for AcpRestProtocol {
     type State = AcpRestState;
     type Settings = AcpRestSettings;
-    const ABOUT: crate::http::ProtocolAbout = crate::http::ProtocolAbout {
+    const ABOUT: gander_http::ProtocolAbout = gander_http::ProtocolAbout {
         name: "acp-rest",
         title: "Agent Communication Protocol",
         official: Some("https://agentcommunicationprotocol.dev"),

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use gander_domain::{QuestionId, RunId, Seq, SessionId};
+use gander_http::sse::{Projection, SseWriter};
 use gander_runtime::hub::Follower;
 use gander_store::{DeltaForm, Limit, Store, StoreError};
 use gander_wire::acp_rest::{AcpRestError, AcpRestProjection};
-
-use crate::sse::{Projection, SseWriter};
 
 /// A run that is being followed.
 pub struct AcpRestRunSubscription {

@@ -1,9 +1,9 @@
 //! What the hub and the store refuse, as errors of ADK.
 
-use crate::http::error::with_json_body;
-use crate::http::{Problem, RefusedRequest};
 use axum::response::Response;
 use gander_domain::CommandError;
+use gander_http::error::with_json_body;
+use gander_http::{Problem, RefusedRequest};
 use gander_runtime::hub::HubError;
 use gander_services::sessions::SessionError;
 use gander_services::state::StateError;

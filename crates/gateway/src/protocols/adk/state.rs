@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::settings::AdkSection;
 use super::{Adk, error, routes};
-use crate::http::state::HttpState;
-use crate::http::{HttpProtocol, Problem, RefusedRequest, Route};
 use axum::response::Response;
+use gander_http::state::HttpState;
+use gander_http::{HttpProtocol, Problem, RefusedRequest, Route};
 
 /// What the handlers of ADK share. It gives the state of every handler as its target.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct AdkProtocol;
 impl HttpProtocol for AdkProtocol {
     type State = AdkState;
     type Settings = AdkSection;
-    const ABOUT: crate::http::ProtocolAbout = crate::http::ProtocolAbout {
+    const ABOUT: gander_http::ProtocolAbout = gander_http::ProtocolAbout {
         name: "adk",
         title: "Agent Development Kit's REST",
         official: Some("https://google.github.io/adk-docs/"),

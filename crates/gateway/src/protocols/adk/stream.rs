@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::Stream;
 use gander_domain::Outcome;
+use gander_http::sse::{self, EventSource, KeepAlive, event_stream};
 use gander_store::clock;
 use gander_wire::adk::output::{failure_event, split_artifact_event};
 use gander_wire::adk::types::epoch_seconds;
@@ -16,7 +17,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::protocols::adk::AdkRunSubscription;
-use crate::sse::{self, EventSource, KeepAlive, event_stream};
 
 /// So many events at most go out in one piece.
 const MAX_EVENTS_PER_FRAME: usize = 256;

@@ -1,17 +1,17 @@
 //! Errors as goose words them.
 
-use crate::http::error::with_json_body;
-use crate::http::{Problem, RefusedRequest};
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use gander_domain::{CommandError, ServiceError, sanitize};
+use gander_http::error::with_json_body;
+use gander_http::large_responses::TooManyWholeResponses;
+use gander_http::{Problem, RefusedRequest};
 use gander_services::direct_calls::DirectCallError;
 use gander_services::sessions::SessionError;
 use http::StatusCode;
 use serde_json::json;
 
 use super::runs::ChatError;
-use crate::large_responses::TooManyWholeResponses;
 
 /// A refusal as goose words it.
 #[derive(Debug)]

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use gander_domain::{Entry, Event, ResetReason, RunId, Seq, SessionView};
+use gander_http::sse::{Projection, SseWriter};
 use gander_store::{DeltaForm, Limit, Store, StoreError};
 use gander_wire::goose::{Transcript, output};
 use serde_json::{Value, json};
-
-use crate::sse::{Projection, SseWriter};
 
 /// One run, as the answer to its prompt.
 pub struct ReplyProjection {

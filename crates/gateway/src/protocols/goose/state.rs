@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use axum::response::Response;
+use gander_http::{HttpProtocol, HttpState, Problem, RefusedRequest, Route};
 
 use super::{error, routes};
-use crate::http::{HttpProtocol, HttpState, Problem, RefusedRequest, Route};
 
 /// goose's REST API.
 #[derive(Debug)]
@@ -14,12 +14,12 @@ pub struct GooseProtocol;
 impl HttpProtocol for GooseProtocol {
     type State = HttpState;
     type Settings = ();
-    const ABOUT: crate::http::ProtocolAbout = crate::http::ProtocolAbout {
+    const ABOUT: gander_http::ProtocolAbout = gander_http::ProtocolAbout {
         name: "goose",
         title: "goose's REST",
         official: Some("https://github.com/block/goose"),
     };
-    const ROUTES: &'static [Route] = routes::ROUTES;
+    const ROUTES: &'static [Route<Arc<HttpState>>] = routes::ROUTES;
 
     fn new_state(http: &Arc<HttpState>, (): ()) -> Arc<HttpState> {
         Arc::clone(http)

@@ -7,6 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::Stream;
 use gander_domain::{Event, RunId, SessionId, SessionView};
+use gander_http::sse;
+use gander_http::sse::{EventSource, KeepAlive, event_stream};
 use gander_runtime::hub::{Batch, Follower};
 use gander_services::Services;
 use gander_services::clients::ClientPresence;
@@ -16,10 +18,9 @@ use gander_wire::goose::output;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::ClientPeer;
 use crate::protocols::goose::projection::ReplyProjection;
 use crate::protocols::goose::runs;
-use crate::sse::{EventSource, KeepAlive, event_stream};
-use crate::{ClientPeer, sse};
 
 /// How often the client hears that the server is there.
 const PING_INTERVAL: Duration = Duration::from_millis(500);

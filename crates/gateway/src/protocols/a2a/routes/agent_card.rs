@@ -6,6 +6,8 @@ use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use gander_domain::AgentManifest;
+use gander_http::settings::OpenProtocol;
+use gander_http::{error, origin_check};
 use gander_services::paths::hex_text;
 use gander_wire::a2a::Dialect;
 use gander_wire::a2a::card::{self as cards, CardAccess, CardDetails};
@@ -15,9 +17,7 @@ use http::request::Parts;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::http::{error, origin_check};
 use crate::protocols::a2a::A2aState;
-use crate::settings::OpenProtocol;
 
 /// The card of the first agent.
 pub(crate) async fn get_default_card(State(state): State<Arc<A2aState>>, request: Request) -> Response {

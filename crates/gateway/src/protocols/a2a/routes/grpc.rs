@@ -11,6 +11,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Buf as _, BufMut as _};
 use futures::{Stream as Events, StreamExt as _};
+use gander_http::connection_addresses::ConnectionAddresses;
+use gander_http::error;
+use gander_http::serve::ConnectionPermit;
+use gander_http::sse_response::SsePermit;
 use gander_wire::a2a::protobuf::{self, MessageType, table};
 use gander_wire::a2a::{
     A2aError, Dialect, Method, Request as A2aRequest, TaskSubject, TaskUpdate, encode, json_rpc as json_rpc_wire,
@@ -23,10 +27,6 @@ use tonic::{Code, Status};
 
 use super::response::{answer_json, whole_response_permit};
 use super::{a2a_caller, requested_version};
-use crate::http::connection_addresses::ConnectionAddresses;
-use crate::http::error;
-use crate::http::serve::ConnectionPermit;
-use crate::http::sse_response::SsePermit;
 use crate::protocols::a2a::A2aState;
 use crate::protocols::a2a::{A2aAnswer, A2aCaller, TaskStream};
 

@@ -7,6 +7,8 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use bytes::Bytes;
 use gander_domain::AgentManifest;
+use gander_http::body::{declares_foreign_charset, take_body_bytes};
+use gander_http::error;
 use gander_wire::a2a::encode::EventFrame;
 use gander_wire::a2a::json_rpc::{RpcRefusal, RpcRequest, result_response};
 use gander_wire::a2a::{A2aError, ErrorKind, TaskSubject};
@@ -17,8 +19,6 @@ use serde_json::Value;
 
 use super::response::{A2aResponse, handle_and_respond};
 use super::{a2a_caller, requested_version, with_extensions_header};
-use crate::http::body::{declares_foreign_charset, take_body_bytes};
-use crate::http::error;
 use crate::protocols::a2a::A2aState;
 
 /// A request to the first agent.

@@ -11,15 +11,15 @@ use std::sync::Arc;
 use axum::response::Response;
 use axum::routing::on;
 use gander_domain::AgentManifest;
+use gander_http::route::{Access, Payload, Route, Size, Verb};
+use gander_http::settings::OpenProtocol;
 use gander_wire::a2a::{DetailLevel, Dialect, EXTENSION};
 use http::Uri;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 
 use super::A2aCaller;
-use crate::http::route::{Access, Payload, Route, Size, Verb};
 use crate::protocols::a2a::A2aState;
-use crate::settings::OpenProtocol;
 use gander_domain::caller::Scope;
 
 const VERSION: HeaderName = HeaderName::from_static("a2a-version");

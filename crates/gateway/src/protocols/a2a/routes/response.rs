@@ -2,6 +2,8 @@
 
 use axum::response::Response;
 use gander_domain::Seq;
+use gander_http::sse::{SseStream, StreamPosition};
+use gander_http::sse_response::{SsePermit, last_event_id};
 use gander_store::Cursor;
 use gander_wire::a2a::encode::{self, EventFrame};
 use gander_wire::a2a::{A2aError, ErrorKind, Request as A2aRequest, TaskSubject};
@@ -10,10 +12,8 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{agent_card, with_extensions_header};
-use crate::http::sse_response::{SsePermit, last_event_id};
 use crate::protocols::a2a::A2aState;
 use crate::protocols::a2a::{A2aAnswer, A2aCaller, TaskStream};
-use crate::sse::{SseStream, StreamPosition};
 
 /// What is told to a client that speaks JSON.
 pub(crate) enum A2aResponse {

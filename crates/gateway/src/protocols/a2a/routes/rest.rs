@@ -8,6 +8,10 @@ use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use bytes::Bytes;
 use gander_domain::AgentManifest;
+use gander_http::artifact_download::{self, DownloadError};
+use gander_http::body::{declares_foreign_charset, take_body_bytes};
+use gander_http::error;
+use gander_http::percent::decode_percent_lenient;
 use gander_wire::a2a::encode::EventFrame;
 use gander_wire::a2a::{
     A2aError, Dialect, ErrorKind, Method, Request as A2aRequest, TaskSubject, json_rpc as json_rpc_wire,
@@ -19,10 +23,6 @@ use serde_json::{Map, Value};
 
 use super::response::{A2aResponse, handle_and_respond};
 use super::{a2a_caller, json_rpc, requested_version, with_extensions_header};
-use crate::http::artifact_download::{self, DownloadError};
-use crate::http::body::{declares_foreign_charset, take_body_bytes};
-use crate::http::error;
-use crate::percent::decode_percent_lenient;
 use crate::protocols::a2a::A2aState;
 
 /// Whatever is below `/a2a/`.

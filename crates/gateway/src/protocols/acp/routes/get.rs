@@ -3,6 +3,9 @@
 use axum::response::Response;
 use gander_domain::SessionId;
 use gander_domain::caller::Caller;
+use gander_http::accept_header::accepts_event_stream;
+use gander_http::error::problem;
+use gander_http::sse_response::{LAST_EVENT_ID, SsePermit, last_event_id};
 use http::StatusCode;
 use http::header::HeaderMap;
 use http::request::Parts;
@@ -10,9 +13,6 @@ use http::request::Parts;
 use super::{
     CONNECTION_ID, SESSION_ID, connection_id, missing_connection_id_response, session_id, set_id_header, single_header,
 };
-use crate::http::accept_header::accepts_event_stream;
-use crate::http::error::problem;
-use crate::http::sse_response::{LAST_EVENT_ID, SsePermit, last_event_id};
 use crate::protocols::acp::AcpState;
 use crate::protocols::acp::{OpenError, OpenRequest, ResumeFrom};
 

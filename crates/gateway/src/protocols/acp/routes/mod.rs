@@ -14,16 +14,16 @@ use axum::routing::on;
 use bytes::Bytes;
 use gander_domain::SessionId;
 use gander_domain::caller::{Caller, Scope};
+use gander_http::error::{problem, retry_later_response};
+use gander_http::route::{Access, Payload, Route, Size, Verb};
+use gander_http::sse_response::SsePermit;
+use gander_http::websocket_upgrade::{self, WebSocketUpgrade};
 use gander_wire::acp::AcpOptions;
 use http::header::{HeaderMap, HeaderName};
 use http::{HeaderValue, StatusCode, Uri};
 use uuid::Uuid;
 
 use super::{Addressed, CloseOutcome, MessagePacer, ShutdownSignals};
-use crate::http::error::{problem, retry_later_response};
-use crate::http::route::{Access, Payload, Route, Size, Verb};
-use crate::http::sse_response::SsePermit;
-use crate::http::websocket_upgrade::{self, WebSocketUpgrade};
 use crate::protocols::acp::AcpState;
 
 /// Which connection a request belongs to.

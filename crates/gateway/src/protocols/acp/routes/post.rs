@@ -7,6 +7,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use gander_domain::SessionId;
 use gander_domain::caller::Caller;
+use gander_http::body;
+use gander_http::error::{not_utf8_response, problem, retry_later_response};
 use gander_wire::acp::AcpOptions;
 use gander_wire::jsonrpc::{Incoming, Peer, RequestId};
 use http::header::{self, HeaderMap};
@@ -19,8 +21,6 @@ use super::{
     CONNECTION_ID, SESSION_ID, addressed_connection, empty_response, missing_connection_id_response, requested_options,
     session_id, set_id_header, unknown_session_response,
 };
-use crate::http::body;
-use crate::http::error::{not_utf8_response, problem, retry_later_response};
 use crate::protocols::acp::AcpState;
 use crate::protocols::acp::{Addressed, CreateOutcome, PostOutcome, PostedMessage};
 

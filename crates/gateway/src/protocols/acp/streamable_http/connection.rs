@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use gander_domain::caller::{Caller, Protocol};
 use gander_domain::{Entry, Event, Seq, SessionId};
+use gander_http::sse::StreamPosition;
 use gander_store::clock::SystemIds;
 use gander_store::{DeltaForm, StoreError};
 use gander_wire::acp::Dialect;
@@ -23,7 +24,6 @@ use crate::protocols::acp::intents::FinishedIntent;
 use crate::protocols::acp::sessions::initial_session;
 use crate::protocols::acp::subscriptions::{Attendance, SessionEvent};
 use crate::protocols::acp::{AcpClient, MAX_CONCURRENT_REQUESTS, MAX_UNSENT};
-use crate::sse::StreamPosition;
 
 /// Without a reader and a request for so long, a connection leaves memory; it is known for longer.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10 * 60);

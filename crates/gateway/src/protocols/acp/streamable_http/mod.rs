@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gander_domain::SessionId;
+use gander_http::LargeResponses;
+use gander_http::sse::EventId;
 use gander_wire::acp::Dialect;
 use gander_wire::jsonrpc::RequestId;
 use tokio::sync::{mpsc, oneshot};
@@ -23,8 +25,6 @@ use uuid::Uuid;
 use self::connection::{ConnectionActor, ConnectionOrigin};
 pub use self::sse_pipe::SsePipeReader;
 use super::AcpClient;
-use crate::LargeResponses;
-use crate::sse::EventId;
 use gander_domain::authorize::Denied;
 use gander_domain::caller::Caller;
 use gander_services::Services;

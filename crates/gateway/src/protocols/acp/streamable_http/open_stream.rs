@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gander_domain::{QuestionId, Seq, SessionId, SessionView};
+use gander_http::sse::StreamPosition;
 use gander_runtime::hub::HubError;
 use gander_services::sessions::SessionError;
 use gander_store::{DeltaForm, StoreError};
@@ -11,7 +12,6 @@ use gander_wire::jsonrpc::RequestId;
 use super::connection::{ConnectionActor, split_entries};
 use super::sse_pipe::sse_pipe;
 use super::{OpenError, OpenOutcome, OpenRequest, ResumeFrom};
-use crate::sse::StreamPosition;
 
 /// Streams that may wait for sessions that are not there.
 const MAX_WAITING_STREAMS: usize = 16;

@@ -6,11 +6,11 @@ use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use futures::Stream;
+use gander_http::sse::{self, EventSource, KeepAlive, event_stream};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::protocols::acp::MAX_UNSENT;
-use crate::sse::{self, EventSource, KeepAlive, event_stream};
 
 /// The writing end.
 #[derive(Debug)]
@@ -146,8 +146,8 @@ impl Shared {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::sse::KEEP_ALIVE;
     use futures::StreamExt as _;
+    use gander_http::sse::KEEP_ALIVE;
     use tokio::time::Instant;
 
     #[tokio::test(start_paused = true)]

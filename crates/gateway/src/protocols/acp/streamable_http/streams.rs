@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use gander_domain::{Seq, SessionId};
+use gander_http::sse::{EventId, StreamPosition};
 use gander_runtime::hub::Follower;
 use gander_wire::acp::ReminderForm;
 use gander_wire::jsonrpc::{MessageOrigin, Outbox, RequestId};
@@ -13,7 +14,6 @@ use tokio::time::Instant;
 use super::envelope::MessageKind;
 use super::journal::KeptMessage;
 use super::sse_pipe::SsePipe;
-use crate::sse::{EventId, StreamPosition};
 
 /// A reader that left is expected back for so long.
 pub(super) const RECONNECT_TIMEOUT: Duration = Duration::from_secs(60);

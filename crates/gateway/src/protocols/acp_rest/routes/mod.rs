@@ -12,17 +12,17 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::on;
 use gander_domain::RunId;
 use gander_domain::caller::{Caller, Scope};
+use gander_http::large_responses::TooManyWholeResponses;
+use gander_http::route::{Access, Payload, Route, Size};
+use gander_http::settings::OpenProtocol;
+use gander_http::{health, origin_check};
 use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal};
 use http::StatusCode;
 use http::request::Parts;
 
 use super::BaseUrl;
-use crate::http::rejection::Rejection;
-use crate::http::route::{Access, Payload, Route, Size};
-use crate::http::{health, origin_check};
-use crate::large_responses::TooManyWholeResponses;
 use crate::protocols::acp_rest::AcpRestState;
-use crate::settings::OpenProtocol;
+use crate::rejection::Rejection;
 
 /// Every path twice: where the SDKs look for it, and where it meets no other protocol.
 pub(crate) const ROUTES: &[Route<Arc<AcpRestState>>] = &[

@@ -6,6 +6,10 @@ use axum::response::IntoResponse;
 use bytes::Bytes;
 use gander_domain::caller::Caller;
 use gander_domain::{RunId, Seq};
+use gander_http::accept_header::{accepts_event_stream, names_event_stream};
+use gander_http::body::{self, BodyError};
+use gander_http::sse::{SseStream, StreamPosition};
+use gander_http::sse_response::{SsePermit, last_event_id};
 use gander_store::Cursor;
 use gander_wire::acp_rest::input::check_cancel_body;
 use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal, ResumeRequest, RunMode, RunRequest};
@@ -13,12 +17,8 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Extensions, StatusCode};
 
 use super::{AcpRestCaller, HandlerResult, Rejection, RunInPath, error_rejection, unavailable};
-use crate::http::accept_header::{accepts_event_stream, names_event_stream};
-use crate::http::body::{self, BodyError};
-use crate::http::sse_response::{SsePermit, last_event_id};
 use crate::protocols::acp_rest::AcpRestState;
 use crate::protocols::acp_rest::{AcpRestRunSubscription, RunEventProjection};
-use crate::sse::{SseStream, StreamPosition};
 
 const RUN_ID: HeaderName = HeaderName::from_static("run-id");
 

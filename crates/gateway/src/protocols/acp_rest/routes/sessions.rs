@@ -7,14 +7,14 @@ use axum::extract::{Path, Request, State};
 use axum::response::IntoResponse;
 use gander_domain::SessionId;
 use gander_domain::caller::Caller;
+use gander_http::artifact_download::{self, DownloadError};
+use gander_http::sse_response::SsePermit;
 use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal};
 use http::Uri;
 use serde_json::json;
 
 use super::{AcpRestCaller, HandlerResult, Rejection, unavailable};
-use crate::http::artifact_download::{self, DownloadError};
-use crate::http::json_stream::{JsonStream, JsonStyle};
-use crate::http::sse_response::SsePermit;
+use crate::json_stream::{JsonStream, JsonStyle};
 use crate::protocols::acp_rest::AcpRestState;
 use crate::protocols::acp_rest::BaseUrl;
 use crate::protocols::goose;

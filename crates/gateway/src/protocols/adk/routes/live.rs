@@ -8,6 +8,9 @@ use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
 use gander_domain::caller::Caller;
+use gander_http::sse_response::SsePermit;
+use gander_http::websocket::{CloseCode, SocketEvent, WebSocket};
+use gander_http::websocket_upgrade::{self, WebSocketUpgrade};
 use gander_wire::adk::input::SessionAddress;
 use gander_wire::adk::live::{LiveFrame, LiveInput};
 use gander_wire::adk::{AdkRefusal, AdkRunRequest, Event};
@@ -15,12 +18,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::HandlerResult;
-use crate::http::sse_response::SsePermit;
-use crate::http::websocket_upgrade::{self, WebSocketUpgrade};
 use crate::protocols::adk::AdkState;
 use crate::protocols::adk::stream;
 use crate::protocols::adk::{AdkRunSubscription, AppUser, BeginOutcome};
-use crate::websocket::{CloseCode, SocketEvent, WebSocket};
 
 type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 

@@ -16,15 +16,15 @@ use axum::response::Response;
 use axum::routing::on;
 use bytes::Bytes;
 use gander_domain::caller::Scope;
+use gander_http::body::{self, BodyError};
+use gander_http::large_responses::TooManyWholeResponses;
+use gander_http::route::{Access, Payload, Route, Serve, Size, Verb};
+use gander_http::settings::OpenProtocol;
 use gander_wire::adk::AdkRefusal;
 use http::header::HeaderMap;
 
-use crate::http::body::{self, BodyError};
-use crate::http::rejection::Rejection;
-use crate::http::route::{Access, Payload, Route, Serve, Size, Verb};
-use crate::large_responses::TooManyWholeResponses;
 use crate::protocols::adk::AdkState;
-use crate::settings::OpenProtocol;
+use crate::rejection::Rejection;
 
 const READ: Access = Access::OpenProtocol(OpenProtocol::Adk, Scope::Read);
 const PROMPT: Access = Access::OpenProtocol(OpenProtocol::Adk, Scope::Prompt);

@@ -7,6 +7,8 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use gander_domain::Outcome;
 use gander_domain::caller::Caller;
+use gander_http::accept_header::accepts_event_stream;
+use gander_http::sse_response::{SsePermit, last_event_id};
 use gander_wire::adk::input::SessionAddress;
 use gander_wire::adk::{AdkRefusal, AdkRunRequest, Event, RunStage};
 use http::StatusCode;
@@ -14,8 +16,6 @@ use http::header::HeaderMap;
 use serde_json::{Value, json};
 
 use super::{HandlerResult, Rejection, read_utf8_body};
-use crate::http::accept_header::accepts_event_stream;
-use crate::http::sse_response::{SsePermit, last_event_id};
 use crate::protocols::adk::AdkState;
 use crate::protocols::adk::BeginOutcome;
 use crate::protocols::adk::stream::{self, AdkRunStream};

@@ -7,14 +7,14 @@ use axum::extract::{Path, Query, Request, State};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use gander_domain::caller::Caller;
+use gander_http::sse_response::SsePermit;
 use gander_wire::adk::{AdkRefusal, NewSession, input};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::session_path::SessionPath;
 use super::{HandlerResult, read_utf8_body, unavailable};
-use crate::http::json_stream::{JsonStream, JsonStyle};
-use crate::http::sse_response::SsePermit;
+use crate::json_stream::{JsonStream, JsonStyle};
 use crate::protocols::adk::AdkState;
 use crate::protocols::adk::{AppUser, ListRange};
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
+use gander_http::page::content_type;
 use gander_wire::adk::AdkRefusal;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde_json::json;
 
 use super::HandlerResult;
-use crate::http::page::content_type;
 use crate::protocols::adk::AdkState;
 
 /// A larger file is no part of a page.

@@ -19,6 +19,10 @@ use axum::routing::on;
 use bytes::Bytes;
 use gander_domain::SessionId;
 use gander_domain::caller::Scope;
+use gander_http::body;
+use gander_http::error::problem;
+use gander_http::route::{Access, Payload, Route, Size, Verb};
+use gander_http::state::HttpState;
 use gander_services::Services;
 use gander_wire::check::contains_nul;
 use http::StatusCode;
@@ -28,10 +32,6 @@ use serde_json::Value;
 
 use super::error::{GooseError, bad_request, no_such_session};
 use crate::ClientPeer;
-use crate::http::body;
-use crate::http::error::problem;
-use crate::http::route::{Access, Payload, Route, Size, Verb};
-use crate::http::state::HttpState;
 
 const READ: Access = Access::Token(Scope::Read);
 const PROMPT: Access = Access::Token(Scope::Prompt);
@@ -39,10 +39,10 @@ const APPROVE: Access = Access::Token(Scope::Approve);
 const SMALL: Payload = Payload::Json(Size::Small);
 const LARGE: Payload = Payload::Json(Size::Prompt);
 
-const UNSUPPORTED: crate::http::Serve = |verb| on(verb, unsupported::refuse_unsupported);
+const UNSUPPORTED: gander_http::Serve<Arc<HttpState>> = |verb| on(verb, unsupported::refuse_unsupported);
 
 /// goose's table.
-pub(crate) const ROUTES: &[Route] = &[
+pub(crate) const ROUTES: &[Route<Arc<HttpState>>] = &[
     Route::post("/reply", PROMPT, LARGE, |verb| on(verb, runs::reply)),
     Route::post("/sessions/{id}/reply", PROMPT, LARGE, |verb| on(verb, runs::session_reply)),
     Route::get("/sessions/{id}/events", READ, |verb| on(verb, runs::session_events)),
@@ -145,11 +145,19 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/local-inference/search", READ, UNSUPPORTED),
 ];
 
-const fn delete_route(path: &'static str, access: Access, serve: crate::http::Serve) -> Route {
+const fn delete_route(
+    path: &'static str,
+    access: Access,
+    serve: gander_http::Serve<Arc<HttpState>>,
+) -> Route<Arc<HttpState>> {
     Route { verb: Verb::Delete, ..Route::get(path, access, serve) }
 }
 
-const fn put_route(path: &'static str, access: Access, serve: crate::http::Serve) -> Route {
+const fn put_route(
+    path: &'static str,
+    access: Access,
+    serve: gander_http::Serve<Arc<HttpState>>,
+) -> Route<Arc<HttpState>> {
     Route { verb: Verb::Put, ..Route::post(path, access, SMALL, serve) }
 }
 

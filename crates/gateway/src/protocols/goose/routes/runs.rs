@@ -6,6 +6,9 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
 use gander_domain::{IfBusy, RunId, Seq, ServiceError, SessionId, SessionView};
+use gander_http::accept_header::accepts_any_of;
+use gander_http::sse::{EventId, SseStream, StreamPosition};
+use gander_http::sse_response::{SsePermit, last_event_id};
 use gander_services::errors::service_error_from_hub;
 use gander_store::clock::SystemIds;
 use gander_store::{DeltaForm, Limit};
@@ -19,14 +22,11 @@ use super::{
     GooseCaller, HandlerResult, SessionInPath, empty_response, json_response, read_answer_json, read_json,
     read_json_for_session,
 };
-use crate::http::accept_header::accepts_any_of;
-use crate::http::sse_response::{SsePermit, last_event_id};
 use crate::protocols::goose::error::{GooseError, bad_request, no_such_session};
 use crate::protocols::goose::projection::SessionEvents;
 use crate::protocols::goose::runs::{self, ChatError, PromptOutcome, PromptRequest};
 use crate::protocols::goose::sessions;
 use crate::protocols::goose::stream::{ReplyStream, frame_sse_events};
-use crate::sse::{EventId, SseStream, StreamPosition};
 
 /// A prompt: `messages` until 1.17, then a message and at times a history under two names.
 #[derive(Deserialize)]

@@ -4,6 +4,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request};
 use bytes::Bytes;
 use gander_domain::{Command, ResetReason, Seq, SessionId, SessionView};
+use gander_http::sse_response::SsePermit;
 use gander_services::apply_recipe::{ApplyRecipe, apply_recipe};
 use gander_services::errors::service_error_from_store;
 use gander_services::sessions::{Fork, SessionFilter, SessionFolder};
@@ -20,8 +21,7 @@ use super::{
     GooseCaller, HandlerResult, SessionInPath, empty_response, json_response, parse_limit, read_json,
     read_json_for_session,
 };
-use crate::http::json_stream::{JsonStream, JsonStyle};
-use crate::http::sse_response::SsePermit;
+use crate::json_stream::{JsonStream, JsonStyle};
 use crate::protocols::goose::error::{GooseError, bad_request};
 use crate::protocols::goose::{extensions, recipes, runs, sessions};
 

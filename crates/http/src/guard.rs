@@ -1,0 +1,229 @@
+//! The guard around everything, and the checks of one route: in this order, before a body is read.
+//!
+//! Name, origin, preflight, sizes of address and header; then token, scope, rate, draining, type and size of the body.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use gander_domain::caller::{Caller, Identity, Scope, Transport};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
+use tokio_util::sync::CancellationToken;
+
+use crate::body;
+use crate::browser;
+use crate::connection_addresses::ConnectionAddresses;
+use crate::error::{self, problem, retry_later_response};
+use crate::origin_check::HostRejected;
+use crate::request_framing::FramingError;
+use crate::request_token::{presents_token, request_token};
+use crate::revocation::{Revoked, end_when_revoked};
+use crate::route::{Access, RouteRule};
+use crate::settings::OpenProtocol;
+use crate::state::HttpState;
+
+/// Headers that proxies add, by which a request that arrives on loopback shows that it came from elsewhere.
+const FORWARDING_HEADERS: [HeaderName; 8] = [
+    header::FORWARDED,
+    header::VIA,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("cf-connecting-ip"),
+    HeaderName::from_static("true-client-ip"),
+];
+
+/// Around everything: whoever is not meant gets no further than this.
+pub async fn check_request(State(state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
+    if let Some(bad) = request.extensions().get::<FramingError>() {
+        let (code, message) = match bad {
+            FramingError::TwoLengths => ("two_lengths", "Content-Length and Transfer-Encoding exclude each other"),
+            FramingError::Chunk => ("chunk_too_large", "a chunk is larger than any body"),
+        };
+        return error::with_connection_close(problem(StatusCode::BAD_REQUEST, code, message));
+    }
+    let local = ConnectionAddresses::of_request(&request).local.ip();
+    let origin = match state.names.check(request.uri(), request.headers(), local) {
+        Ok(origin) => origin,
+        Err(rejected) => return error::with_connection_close(host_refusal(rejected)),
+    };
+    let response = match (&origin, preflight_response(&request)) {
+        (Some(_), Some(preflight)) => preflight,
+        (Some(_) | None, _) => match oversized_refusal(&state, &request) {
+            Some(refusal) => error::with_connection_close(refusal),
+            None => next.run(request).await,
+        },
+    };
+    with_cors(response, origin)
+}
+
+/// Around one route's handler.
+pub async fn check_route(state: Arc<HttpState>, route: RouteRule, mut request: Request, next: Next) -> Response {
+    let identified = match route.access {
+        Access::Public => None,
+        Access::OpenProtocol(protocol, scope) if state.admits_without_token(protocol, &request) => {
+            Some(caller_without_token(&state, &request, &route, scope).map(|caller| (caller, None)))
+        }
+        Access::Token(scope) | Access::OpenProtocol(_, scope) => Some(identify_caller(&state, &request, &route, scope)),
+    };
+    let revoked = match identified.transpose() {
+        Ok(Some((caller, revoked))) => {
+            request.extensions_mut().insert(caller);
+            revoked
+        }
+        Ok(None) => None,
+        Err(refusal) => return body::refuse_unread_body(request, *refusal).await,
+    };
+    if let Some(revoked) = &revoked {
+        request.extensions_mut().insert(Revoked(revoked.clone()));
+    }
+    if state.is_draining() && !request.method().is_safe() {
+        let refusal =
+            retry_later_response(StatusCode::SERVICE_UNAVAILABLE, "draining", "the server is about to end", 5);
+        return body::refuse_unread_body(request, refusal).await;
+    }
+    match body::read_body(&state.limits, route.payload, request).await {
+        Ok(request) => end_when_revoked(next.run(request).await, revoked),
+        Err(refusal) => *refusal,
+    }
+}
+
+fn host_refusal(rejected: HostRejected) -> Response {
+    match rejected {
+        HostRejected::NoHost => problem(StatusCode::BAD_REQUEST, "bad_host", "exactly one Host is needed"),
+        HostRejected::WrongHost => {
+            problem(StatusCode::FORBIDDEN, "wrong_host", "no such name here, see server.allowed_hosts")
+        }
+        HostRejected::WrongOrigin => {
+            problem(StatusCode::FORBIDDEN, "wrong_origin", "this origin may not call, see server.allowed_origins")
+        }
+    }
+}
+
+/// The answer to a browser that asks whether an allowed page may send this.
+fn preflight_response(request: &Request) -> Option<Response> {
+    let method = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD)?;
+    if request.method() != Method::OPTIONS {
+        return None;
+    }
+    let mut headers = HeaderMap::new();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, method.clone());
+    if let Some(names) = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
+    }
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    Some((StatusCode::NO_CONTENT, headers).into_response())
+}
+
+fn oversized_refusal(state: &HttpState, request: &Request) -> Option<Response> {
+    let uri = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+    if uri > state.limits.uri.len() {
+        return Some(problem(StatusCode::URI_TOO_LONG, "uri_too_long", "the address is too long"));
+    }
+    let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let (count, size) = lines.fold((0, 0), |(count, size), line| (count + 1, size + line));
+    let fits = count <= state.limits.header_lines && size <= state.limits.header_size.len();
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    (!fits).then(|| problem(status, "header_too_large", "the header is too large"))
+}
+
+/// An allowed page is named exactly; nobody else is told anything. Whoever may come back is told when.
+fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
+    let status = response.status();
+    let headers = response.headers_mut();
+    if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+        headers.entry(header::RETRY_AFTER).or_insert(HeaderValue::from_static("1"));
+    }
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(origin) = origin {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    }
+    response
+}
+
+/// The caller that a token, or else a browser's ticket or cookie, stands for; and what ends it before its time.
+fn identify_caller(
+    state: &HttpState,
+    request: &Request,
+    route: &RouteRule,
+    scope: Scope,
+) -> Result<(Caller, Option<CancellationToken>), Box<Response>> {
+    let now = Instant::now();
+    let identified = match presents_token(request.headers()) {
+        true => {
+            let local = ConnectionAddresses::of_request(request).local;
+            request_token(request.headers()).and_then(|token| state.tokens.identify_at(token, local))
+        }
+        false => browser::browser_credential(state, request).map(|known| (known.identity, Some(known.revoked))),
+    };
+    let Some((identity, revoked)) = identified else {
+        let peer = ConnectionAddresses::of_request(request).peer.ip();
+        return Err(Box::new(match state.quotas.count_bad_token(peer, now) {
+            true if presents_token(request.headers()) => error::invalid_token(),
+            true => error::token_needed(),
+            false => too_many_requests(60),
+        }));
+    };
+    authorize_caller(state, request, route, identity, scope).map(|caller| (caller, revoked))
+}
+
+/// A caller without a token at a protocol that is open to such: reads and prompts, and answers only if that was opened too.
+fn caller_without_token(
+    state: &HttpState,
+    request: &Request,
+    route: &RouteRule,
+    scope: Scope,
+) -> Result<Caller, Box<Response>> {
+    let mut identity = Identity::owner();
+    identity.scopes = [Scope::Read, Scope::Prompt].into();
+    if state.open_approve {
+        identity.scopes.insert(Scope::Approve);
+    }
+    authorize_caller(state, request, route, identity, scope)
+}
+
+fn authorize_caller(
+    state: &HttpState,
+    request: &Request,
+    route: &RouteRule,
+    identity: Identity,
+    scope: Scope,
+) -> Result<Caller, Box<Response>> {
+    let caller = Caller::with_token(identity, route.protocol, request_transport(request));
+    if !state.quotas.take_request(&caller, Instant::now()) {
+        return Err(Box::new(too_many_requests(1)));
+    }
+    if !caller.has_scope(scope) {
+        let message = format!("this token may not do that: it needs the scope {scope}");
+        return Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", &message)));
+    }
+    Ok(caller)
+}
+
+/// Whether a request was made on this machine. A proxy on it speaks for whoever is behind: it is as far away as they.
+fn request_transport(request: &Request) -> Transport {
+    let ConnectionAddresses { peer, local, .. } = ConnectionAddresses::of_request(request);
+    let forwarded = FORWARDING_HEADERS.iter().any(|name| request.headers().contains_key(name));
+    match peer.ip().to_canonical().is_loopback() && local.ip().to_canonical().is_loopback() && !forwarded {
+        true => Transport::Loopback,
+        false => Transport::Network,
+    }
+}
+
+impl HttpState {
+    /// True if the owner opened this protocol to callers without a token, and somebody on this machine brings no token of any kind.
+    fn admits_without_token(&self, protocol: OpenProtocol, request: &Request) -> bool {
+        self.open.contains(&protocol)
+            && !presents_token(request.headers())
+            && request_transport(request).is_same_machine()
+    }
+}
+
+fn too_many_requests(seconds: u64) -> Response {
+    retry_later_response(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "too many requests", seconds)
+}

@@ -1,0 +1,128 @@
+//! Our own small routes: the page, browsers, whether the server is alive and well, and what it is.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::on;
+use axum::{Extension, Json};
+use gander_domain::caller::{Caller, Scope};
+use gander_services::permission_changes::server_facts;
+use gander_store::Health;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::error::{Problem, RefusedRequest};
+use crate::protocol::HttpProtocol;
+use crate::route::{Access, Payload, Route, Size, Verb};
+use crate::state::HttpState;
+use crate::{browser, docs, openapi, page};
+
+/// Routes that belong to no protocol.
+const ROUTES: &[Route<Arc<HttpState>>] = &[
+    Route::public("/", |verb| on(verb, page::get_page)),
+    Route::public("/assets/{*path}", |verb| on(verb, page::get_asset)),
+    Route::public("/docs", |verb| on(verb, docs::show_docs)),
+    Route::public("/docs/api", |verb| on(verb, docs::show_api)),
+    Route::public("/docs/{*path}", |verb| on(verb, docs::get_doc)),
+    Route::public("/favicon.ico", |verb| on(verb, page::get_root_file)),
+    Route::public("/favicon.svg", |verb| on(verb, page::get_root_file)),
+    Route::public("/frame.html", |verb| on(verb, page::get_root_file)),
+    Route::public("/inspector", |verb| on(verb, page::get_page)),
+    Route::public("/licences", |verb| on(verb, page::get_licences)),
+    Route::public("/manifest.webmanifest", |verb| on(verb, page::get_root_file)),
+    Route::public("/sw.js", |verb| on(verb, page::get_root_file)),
+    Route::post("/gander/tickets", Access::Token(Scope::Read), Payload::Any(Size::Small), |verb| {
+        on(verb, browser::create_ticket)
+    }),
+    Route::post("/gander/login", Access::Public, Payload::Json(Size::Small), |verb| on(verb, browser::log_in)),
+    Route { verb: Verb::Delete, ..Route::public("/gander/login", |verb| on(verb, browser::log_out)) },
+    Route::get("/openapi.json", Access::Token(Scope::Read), |verb| on(verb, openapi::get_openapi)),
+    Route::public("/health", |verb| on(verb, health_status)),
+    Route::public("/ping", |verb| on(verb, ping_response)),
+    Route::public("/status", |verb| on(verb, alive_text)),
+    Route::public("/features", |verb| on(verb, build_features)),
+    Route::get("/gander/status", Access::Token(Scope::Read), |verb| on(verb, server_status)),
+];
+
+/// Our own routes, as the route table has them.
+#[derive(Debug)]
+pub struct GanderRoutes;
+
+impl HttpProtocol for GanderRoutes {
+    type State = HttpState;
+    type Settings = ();
+    const ABOUT: crate::route_tables::ProtocolAbout =
+        crate::route_tables::ProtocolAbout { name: "gander", title: "The server's own routes", official: None };
+    const ROUTES: &'static [Route<Arc<HttpState>>] = ROUTES;
+
+    fn new_state(http: &Arc<HttpState>, (): ()) -> Arc<HttpState> {
+        Arc::clone(http)
+    }
+
+    fn word_refusal(_problem: &Problem, _request: RefusedRequest<'_>, response: Response) -> Response {
+        response
+    }
+}
+
+/// Green only if the store works and new work is taken.
+async fn health_status(State(state): State<Arc<HttpState>>) -> Response {
+    let status = match (state.is_draining(), state.services.hub.store().health().await) {
+        (true, _) => "draining",
+        (false, Health::Ready) => return Json(json!({ "status": "ok" })).into_response(),
+        (false, Health::ReadOnly(_) | Health::Stalled | Health::Closed) => "failing",
+    };
+    (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": status }))).into_response()
+}
+
+/// Alive, as JSON.
+pub async fn ping_response() -> Json<Value> {
+    Json(json!({}))
+}
+
+/// The same as text, for clients that wait until a server is up.
+async fn alive_text(State(state): State<Arc<HttpState>>) -> Response {
+    match state.services.hub.store().health().await {
+        Health::Ready => "ok".into_response(),
+        Health::ReadOnly(_) | Health::Stalled | Health::Closed => {
+            (StatusCode::SERVICE_UNAVAILABLE, "failing").into_response()
+        }
+    }
+}
+
+/// What this build can do, by name.
+async fn build_features() -> Json<Value> {
+    Json(json!({ "features": { "genai": cfg!(feature = "genai") } }))
+}
+
+fn store_health(health: &Health) -> Value {
+    match health {
+        Health::Ready => json!({ "status": "ok" }),
+        Health::ReadOnly(reason) => json!({ "status": "failing", "reason": reason }),
+        Health::Stalled => json!({ "status": "failing", "reason": "a write did not come back in time" }),
+        Health::Closed => json!({ "status": "failing", "reason": "it was closed" }),
+    }
+}
+
+/// What is in force. Whoever may see what belongs to the server also sees what the whole server does: to anybody else
+/// those numbers would tell when others work, and how much.
+async fn server_status(State(state): State<Arc<HttpState>>, Extension(caller): Extension<Caller>) -> Json<Value> {
+    let health = state.services.hub.store().health().await;
+    let mut status = json!({
+        "version": gander_services::VERSION,
+        "principal": caller.principal,
+        "scopes": caller.scopes,
+        "draining": state.is_draining(),
+        "limits": state.limits,
+        "store": { "status": store_health(&health)["status"] },
+    });
+    if let Some(facts) = server_facts(&state.services, &caller) {
+        status["pid"] = std::process::id().into();
+        status["connections"] = state.connections.load(Ordering::Relaxed).into();
+        status["panics"] = state.panics.load(Ordering::Relaxed).into();
+        status["store"] = store_health(&health);
+        status["app"] = facts;
+    }
+    Json(status)
+}
