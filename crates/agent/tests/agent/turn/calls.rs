@@ -39,7 +39,7 @@ fn tools_run_side_by_side_and_the_model_hears_all_of_them() {
     events.extend(calls(0, "look", r#"{"at":1}"#));
     events.extend(calls(1, "look", r#"{"at":2}"#));
     events.push(done(ModelStop::ToolUse));
-    script.skip().model(events).run(1).run(0);
+    script.unprinted().model(events).run(1).run(0);
     let shown = vec![ToolContent::Part { part: Part::text("half way") }];
     script.feed(Input::ToolShows(script.wanted[0], shown));
     script.feed(Input::ToolPlans(script.wanted[1], Plan::default()));
@@ -80,7 +80,7 @@ fn tools_run_side_by_side_and_the_model_hears_all_of_them() {
 #[test]
 fn a_yes_starts_the_tool_and_a_no_is_told_to_the_model() {
     let mut script = Script::begun("do both");
-    script.skip().model(wants(&["danger", "danger", "write"])).run(2);
+    script.unprinted().model(wants(&["danger", "danger", "write"])).run(2);
     script.answer(0, yes()).run(0).answer(1, no()).done(2).done(0);
     expect![[r#"
         > model: 7 events
@@ -112,7 +112,7 @@ fn a_yes_starts_the_tool_and_a_no_is_told_to_the_model() {
 #[test]
 fn with_nothing_but_questions_left_it_parks() {
     let mut script = Script::begun("do it");
-    script.skip().model(wants(&["danger", "look"])).run(1).done(1).answer(0, yes());
+    script.unprinted().model(wants(&["danger", "look"])).run(1).done(1).answer(0, yes());
     expect![[r#"
         > model: 5 events
         - message #3 started
@@ -133,7 +133,7 @@ fn with_nothing_but_questions_left_it_parks() {
 #[test]
 fn always_counts_from_then_on() {
     let mut script = Script::begun("do it");
-    script.skip().model(wants(&["danger", "write"])).run(1);
+    script.unprinted().model(wants(&["danger", "write"])).run(1);
     script.answer(0, reply("always", ChoiceKind::AllowAlways)).run(0).done(0).done(1).model(wants(&["danger"]));
     expect![[r#"
         > model: 5 events
@@ -168,7 +168,7 @@ fn an_order_for_a_call_that_was_not_allowed_runs_nothing() {
     let mut script = Script::begun("do it");
     script
         .model(wants(&["danger", "write"]))
-        .skip()
+        .unprinted()
         .run(0)
         .run(1)
         .run(1)
@@ -194,7 +194,7 @@ fn an_order_for_a_call_that_was_not_allowed_runs_nothing() {
 #[test]
 fn unknown_tools_and_forbidden_ones_are_told_to_the_model() {
     let mut script = Script::begun("do it");
-    script.skip().model(wants(&["forbidden", "unheard_of"]));
+    script.unprinted().model(wants(&["forbidden", "unheard_of"]));
     expect![[r#"
         > model: 5 events
         - message #3 started
@@ -212,7 +212,7 @@ fn unknown_tools_and_forbidden_ones_are_told_to_the_model() {
 #[test]
 fn five_wrong_calls_in_a_row_end_the_run() {
     let mut script = Script::begun("do it");
-    script.model(wants(&["a", "b"])).model(wants(&["c", "d"])).skip().model(wants(&["e"]));
+    script.model(wants(&["a", "b"])).model(wants(&["c", "d"])).unprinted().model(wants(&["e"]));
     expect![[r#"
         > model: 3 events
         - message #8 started
@@ -223,7 +223,7 @@ fn five_wrong_calls_in_a_row_end_the_run() {
     "#]]
     .assert_eq(script.happened());
     let mut script = Script::begun("do it");
-    script.model(wants(&["a", "b", "c", "d", "look"])).run(4).done(4).skip().model(wants(&["e"]));
+    script.model(wants(&["a", "b", "c", "d", "look"])).run(4).done(4).unprinted().model(wants(&["e"]));
     expect![[r#"
         > model: 3 events
         - message #8 started
@@ -242,7 +242,7 @@ fn five_wrong_calls_in_a_row_end_the_run() {
 fn a_changed_policy_counts_for_the_next_call() {
     let mut script = Script::begun("do it");
     let settings = Settings { policy: Policy::Auto, ..prompted("").settings };
-    script.skip().feed(Input::Configured(settings)).model(wants(&["danger"]));
+    script.unprinted().feed(Input::Configured(settings)).model(wants(&["danger"]));
     expect![[r#"
         > configured: Auto
         > model: 3 events
@@ -256,7 +256,7 @@ fn a_changed_policy_counts_for_the_next_call() {
 #[test]
 fn cancel_while_tools_run_stops_them_and_nothing_starts_afterwards() {
     let mut script = Script::begun("do it");
-    script.model(wants(&["write", "danger", "look"])).run(0).skip().feed(Input::Cancel);
+    script.model(wants(&["write", "danger", "look"])).run(0).unprinted().feed(Input::Cancel);
     script.run(2).answer(0, yes()).done(0).feed(Input::Cancel);
     expect![[r#"
         > cancel
@@ -276,7 +276,7 @@ fn a_run_ends_after_as_many_model_calls_as_it_may_make() {
     let mut setup = setup();
     setup.settings.max_turns = 2;
     let mut script = Script::new(setup, prompted("go on"));
-    script.feed(Input::Begin).model(wants(&["forbidden"])).skip().model(wants(&["forbidden"]));
+    script.feed(Input::Begin).model(wants(&["forbidden"])).unprinted().model(wants(&["forbidden"]));
     expect![[r#"
         > model: 3 events
         - message #4 started
@@ -324,7 +324,7 @@ fn calls_beyond_the_limit_wait_and_start_in_their_order() {
     setup.settings.parallel_tool_calls = 2;
     let mut script = Script::new(setup, prompted("tidy up"));
     script.feed(Input::Begin);
-    script.skip().model(wants(&["write", "write", "danger", "write", "write"]));
+    script.unprinted().model(wants(&["write", "write", "danger", "write", "write"]));
     // The one that asks takes no slot until somebody has said yes, and then waits behind those that came before.
     script.run(0).run(1).answer(0, yes()).done(1).done(0);
     expect![[r#"
@@ -352,7 +352,7 @@ fn calls_beyond_the_limit_wait_and_start_in_their_order() {
 #[test]
 fn a_thousand_calls_never_run_more_than_eight_at_once() {
     let mut script = Script::begun("tidy up");
-    script.skip().model(wants(&["write"; 1_000]));
+    script.unprinted().model(wants(&["write"; 1_000]));
     let (mut started, mut most) = (0, 0);
     for ended in 0..1_000 {
         while started < script.wanted.len() {

@@ -43,7 +43,7 @@ fn an_answer_is_reported_batch_by_batch() {
 fn a_picture_comes_whole_after_the_words() {
     let mut script = Script::begun("draw");
     let image = Part::Image { mime: "image/png".into(), data: "AA==".into(), uri: None };
-    script.skip().model(vec![ModelEvent::Part(image), says("there"), done(ModelStop::EndTurn)]);
+    script.unprinted().model(vec![ModelEvent::Part(image), says("there"), done(ModelStop::EndTurn)]);
     expect![[r#"
         > model: 3 events
         - message #1 started
@@ -59,7 +59,7 @@ fn a_picture_comes_whole_after_the_words() {
 fn a_failure_that_nobody_saw_is_tried_again() {
     let mut script = Script::begun("hello");
     let broken = || ModelError::Network("the connection broke".into());
-    script.skip().feed(Input::ModelFailed(broken())).feed(Input::Waited);
+    script.unprinted().feed(Input::ModelFailed(broken())).feed(Input::Waited);
     script.model(calls(0, "write", "{\"te")).feed(Input::ModelFailed(broken())).feed(Input::Waited);
     script.feed(Input::ModelFailed(broken()));
     expect![[r#"
@@ -86,7 +86,7 @@ fn a_failure_that_nobody_saw_is_tried_again() {
 #[test]
 fn a_failure_in_the_middle_closes_the_half_message_and_begins_another() {
     let mut script = Script::begun("hello");
-    script.skip().model(vec![says("Hel")]).feed(Input::ModelFailed(ModelError::Idle("nothing came".into())));
+    script.unprinted().model(vec![says("Hel")]).feed(Input::ModelFailed(ModelError::Idle("nothing came".into())));
     script.feed(Input::Waited).model(vec![says("Hello."), done(ModelStop::EndTurn)]);
     expect![[r#"
         > model: 1 events
@@ -116,7 +116,11 @@ fn a_long_pause_is_told_and_one_that_is_too_long_ends_the_run() {
         retry_after: Some(Duration::from_secs(seconds)),
     };
     let mut script = Script::begun("hello");
-    script.skip().feed(Input::ModelFailed(limited(30))).feed(Input::Waited).feed(Input::ModelFailed(limited(3_600)));
+    script
+        .unprinted()
+        .feed(Input::ModelFailed(limited(30)))
+        .feed(Input::Waited)
+        .feed(Input::ModelFailed(limited(3_600)));
     expect![[r#"
         > model failed: slow down
         - noticed Warning: slow down (retrying in 30.0 s (attempt 2 of 3))
@@ -134,7 +138,7 @@ fn a_long_pause_is_told_and_one_that_is_too_long_ends_the_run() {
 #[test]
 fn a_wrong_key_is_not_tried_again() {
     let mut script = Script::begun("hello");
-    script.skip().feed(Input::ModelFailed(ModelError::Unauthorized("test: the key is wrong".into())));
+    script.unprinted().feed(Input::ModelFailed(ModelError::Unauthorized("test: the key is wrong".into())));
     expect![[r#"
         > model failed: test: the key is wrong
         - ended failed model: test: the key is wrong
@@ -149,7 +153,7 @@ fn refusals_end_the_run_and_call_no_tools() {
     let mut events = vec![says("I will not.")];
     events.extend(calls(0, "write", "{}"));
     events.push(done(ModelStop::Refusal));
-    script.skip().model(events);
+    script.unprinted().model(events);
     expect![[r#"
         > model: 4 events
         - message #1 started
@@ -160,7 +164,7 @@ fn refusals_end_the_run_and_call_no_tools() {
     "#]]
     .assert_eq(script.happened());
     let mut script = Script::begun("hello");
-    script.skip().feed(Input::ModelFailed(ModelError::Refused("against the rules".into())));
+    script.unprinted().feed(Input::ModelFailed(ModelError::Refused("against the rules".into())));
     expect![[r#"
         > model failed: against the rules
         - noticed Warning: the request was refused (against the rules)
@@ -176,7 +180,7 @@ fn a_call_that_was_cut_off_never_runs() {
     let mut events = vec![says("Here:")];
     events.extend(calls(0, "write", r#"{"text": "It was a dark"#));
     events.push(done(ModelStop::MaxTokens));
-    script.skip().model(events);
+    script.unprinted().model(events);
     expect![[r#"
         > model: 4 events
         - message #1 started
@@ -191,7 +195,7 @@ fn a_call_that_was_cut_off_never_runs() {
     let mut events = calls(0, "write", r#"{"text": "one"}"#);
     events.push(ModelEvent::ToolStarted { index: 1, name: "write".into() });
     events.push(done(ModelStop::MaxTokens));
-    script.skip().model(events);
+    script.unprinted().model(events);
     expect![[r#"
         > model: 4 events
         - message #2 started
@@ -208,7 +212,7 @@ fn calls_without_arguments_and_with_nonsense_reach_the_tool_as_they_are() {
     let mut events = calls(0, "look", "");
     events.extend(calls(1, "look", "not json"));
     events.push(done(ModelStop::EndTurn));
-    script.skip().model(events);
+    script.unprinted().model(events);
     expect![[r#"
         > model: 5 events
         - message #3 started
@@ -222,7 +226,7 @@ fn calls_without_arguments_and_with_nonsense_reach_the_tool_as_they_are() {
 #[test]
 fn an_empty_answer_is_asked_for_once_more() {
     let mut script = Script::begun("hello");
-    script.skip().model(vec![done(ModelStop::EndTurn)]).model(vec![done(ModelStop::EndTurn)]);
+    script.unprinted().model(vec![done(ModelStop::EndTurn)]).model(vec![done(ModelStop::EndTurn)]);
     expect![[r#"
         > model: 1 events
         call model
@@ -237,7 +241,7 @@ fn an_empty_answer_is_asked_for_once_more() {
     script
         .model(vec![done(ModelStop::EndTurn)])
         .model(wants(&["forbidden"]))
-        .skip()
+        .unprinted()
         .model(vec![done(ModelStop::EndTurn)]);
     expect![[r#"
         > model: 1 events
@@ -252,7 +256,7 @@ fn an_empty_answer_is_asked_for_once_more() {
 #[test]
 fn cancel_in_the_middle_of_an_answer_drops_the_call() {
     let mut script = Script::begun("hello");
-    script.model(vec![says("Hel")]).skip().feed(Input::Cancel).model(vec![says("lo"), done(ModelStop::EndTurn)]);
+    script.model(vec![says("Hel")]).unprinted().feed(Input::Cancel).model(vec![says("lo"), done(ModelStop::EndTurn)]);
     expect![[r#"
         > cancel
         abort model
@@ -262,7 +266,11 @@ fn cancel_in_the_middle_of_an_answer_drops_the_call() {
     "#]]
     .assert_eq(script.happened());
     let mut script = Script::begun("hello");
-    script.feed(Input::ModelFailed(ModelError::Network("broke".into()))).skip().feed(Input::Cancel).feed(Input::Waited);
+    script
+        .feed(Input::ModelFailed(ModelError::Network("broke".into())))
+        .unprinted()
+        .feed(Input::Cancel)
+        .feed(Input::Waited);
     expect![[r#"
         > cancel
         - ended cancelled

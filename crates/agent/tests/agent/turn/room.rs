@@ -26,7 +26,7 @@ fn what_is_old_is_summarised_and_the_run_stays_word_for_word() {
     let mut events = calls(0, "look", "{}");
     events.push(used(ModelStop::ToolUse, 900));
     script.feed(Input::Begin).model(events);
-    script.run(0).skip().done(0);
+    script.run(0).unprinted().done(0);
     script.model(vec![says("They talked "), says("about one."), used(ModelStop::EndTurn, 50)]);
     script.model(vec![says("Two."), done(ModelStop::EndTurn)]);
     expect![[r#"
@@ -109,7 +109,7 @@ fn a_conversation_refused_as_too_long_is_summarised_once() {
     let too_long = || Input::ModelFailed(ModelError::ContextTooLong("too long".into()));
     script
         .feed(Input::Begin)
-        .skip()
+        .unprinted()
         .feed(too_long())
         .model(vec![says("One."), done(ModelStop::EndTurn)])
         .feed(too_long());
@@ -146,7 +146,7 @@ fn a_conversation_refused_as_too_long_is_summarised_once() {
 #[test]
 fn with_nothing_to_summarise_too_long_is_the_end() {
     let mut script = Script::begun("a very long prompt");
-    script.skip().feed(Input::ModelFailed(ModelError::ContextTooLong("too long: 9000 tokens".into())));
+    script.unprinted().feed(Input::ModelFailed(ModelError::ContextTooLong("too long: 9000 tokens".into())));
     expect![[r#"
         > model failed: too long: 9000 tokens
         - ended failed model: too long: 9000 tokens
@@ -203,7 +203,7 @@ fn who_speaks_while_a_summary_is_made_is_heard() {
     let (setup, mut context) = long();
     context.tokens = Some(900);
     let mut script = Script::new(setup, context);
-    script.feed(Input::Begin).skip().feed(Input::Steer(user("and a third one")));
+    script.feed(Input::Begin).unprinted().feed(Input::Steer(user("and a third one")));
     script.model(vec![says("One."), done(ModelStop::EndTurn)]);
     expect![[r#"
         > steer: and a third one
@@ -233,7 +233,7 @@ fn of_a_run_that_is_too_long_itself_the_prompt_and_the_end_are_kept() {
     for n in 0..2 {
         script.model(wants(&["look"])).run(n);
         let result = ToolResult::text(ToolEnd::Completed, format!("{n}").repeat(1_800));
-        script.skip().ends(n, result);
+        script.unprinted().ends(n, result);
     }
     expect![[r#"
         > #3 done: Completed 1111...1800
@@ -243,7 +243,7 @@ fn of_a_run_that_is_too_long_itself_the_prompt_and_the_end_are_kept() {
             user: The ...1230
     "#]]
     .assert_eq(script.happened());
-    script.skip().model(vec![says("Much was read."), done(ModelStop::EndTurn)]);
+    script.unprinted().model(vec![says("Much was read."), done(ModelStop::EndTurn)]);
     expect![[r#"
         > model: 2 events
         - compacted
@@ -271,7 +271,7 @@ fn a_giant_result_is_cut_for_the_model_alone() {
     let mut script = Script::new(setup, prompted("read it"));
     script.feed(Input::Begin).model(wants(&["look"])).run(0);
     let giant = ToolResult::text(ToolEnd::Completed, "beginning, a long middle part, end");
-    script.skip().ends(0, giant);
+    script.unprinted().ends(0, giant);
     expect![[r#"
         > #1 done: Completed beginning, a long middle part, end
         - done #1: Completed beginning, a long middle part, end

@@ -264,8 +264,8 @@ impl Script {
         self.feed(Input::Answered(self.asked[n], answer))
     }
 
-    /// Forgets what happened up to now.
-    pub fn skip(&mut self) -> &mut Self {
+    /// What happened up to now is not printed: the test is about what comes after it.
+    pub fn unprinted(&mut self) -> &mut Self {
         self.log.clear();
         self
     }

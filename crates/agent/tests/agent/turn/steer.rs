@@ -9,7 +9,7 @@ use crate::turn::script::{Script, calls, done, says, user, wants};
 #[test]
 fn while_the_model_speaks_it_is_asked_anew_from_there() {
     let mut script = Script::begun("tell me about geese");
-    script.skip().model(vec![says("Geese are")]).feed(Input::Steer(user("no, ducks")));
+    script.unprinted().model(vec![says("Geese are")]).feed(Input::Steer(user("no, ducks")));
     script.model(vec![says("Ducks."), done(ModelStop::EndTurn)]);
     expect![[r#"
         > model: 1 events
@@ -34,7 +34,7 @@ fn while_the_model_speaks_it_is_asked_anew_from_there() {
 #[test]
 fn before_the_model_said_anything_nothing_is_kept_of_the_call() {
     let mut script = Script::begun("write");
-    script.skip().model(calls(0, "write", "{")).feed(Input::Steer(user("stop that")));
+    script.unprinted().model(calls(0, "write", "{")).feed(Input::Steer(user("stop that")));
     expect![[r#"
         > model: 2 events
         > steer: stop that
@@ -49,7 +49,7 @@ fn before_the_model_said_anything_nothing_is_kept_of_the_call() {
 #[test]
 fn while_tools_run_it_is_heard_with_their_results() {
     let mut script = Script::begun("look");
-    script.skip().model(wants(&["look", "look"])).run(0).done(0).feed(Input::Steer(user("hurry"))).run(1).done(1);
+    script.unprinted().model(wants(&["look", "look"])).run(0).done(0).feed(Input::Steer(user("hurry"))).run(1).done(1);
     expect![[r#"
         > model: 5 events
         - message #3 started
