@@ -74,15 +74,15 @@ fn artifact_tool_spec(kind: ArtifactToolKind) -> ToolSpec {
     match kind {
         ArtifactToolKind::Save => tool_spec(
             kind.name(),
-            "Puts a text away under a name, for whoever asked: a report, a table, a page. The same name again is a new version.",
+            "Saves a text as a named artifact for the user: a report, a table, a page. Saving the same name again makes a new version.",
             &json!({"name": text(), "text": text(), "media_type": text()}),
             &["name", "text"],
         ),
-        ArtifactToolKind::List => tool_spec(kind.name(), "Lists what was put away in this session.", &json!({}), &[]),
+        ArtifactToolKind::List => tool_spec(kind.name(), "Lists the artifacts of this session.", &json!({}), &[]),
         ArtifactToolKind::Read => tool_spec(
             kind.name(),
-            "Gives a text that was put away, in its latest version or an older one. A long one comes in parts: offset \
-says how many lines to leave out before.",
+            "Reads an artifact that is a text, in its latest version or an older one. A long one comes in parts: offset \
+is the number of lines to skip.",
             &json!({"name": text(), "version": from_0(), "offset": from_0()}),
             &["name"],
         ),
@@ -169,11 +169,9 @@ impl Tool for ArtifactTool {
 /// A call in one line for people, and what kind of thing it does.
 fn call_title(call: &ArtifactCall) -> (String, ToolKind) {
     match call {
-        ArtifactCall::Save(save) => (format!("Put away {}", sanitize::visible_line(&save.name)), ToolKind::Edit),
-        ArtifactCall::List => ("List what was put away".to_owned(), ToolKind::Read),
-        ArtifactCall::Read(read) => {
-            (format!("Read the artifact {}", sanitize::visible_line(&read.name)), ToolKind::Read)
-        }
+        ArtifactCall::Save(save) => (format!("Save artifact {}", sanitize::visible_line(&save.name)), ToolKind::Edit),
+        ArtifactCall::List => ("List artifacts".to_owned(), ToolKind::Read),
+        ArtifactCall::Read(read) => (format!("Read artifact {}", sanitize::visible_line(&read.name)), ToolKind::Read),
     }
 }
 
@@ -191,14 +189,14 @@ impl ArtifactTool {
         if signals.send(ToolEvent::Saved { name: name.clone(), version, mime, content: logged }).await.is_err() {
             tracing::debug!(name, "an artifact was saved after its run");
         }
-        Ok(format!("{name} is put away in version {version}"))
+        Ok(format!("saved {name}, version {version}"))
     }
 
     async fn list(&self) -> Result<String, Unable> {
         let kept = self.artifacts.list(&self.artifact_scope()).await?;
         let line = |kept: &NamedArtifact| format!("- {} ({} versions)", kept.name, kept.versions.len());
         let lines: Vec<String> = kept.iter().map(line).collect();
-        Ok(if lines.is_empty() { "nothing was put away yet".to_owned() } else { lines.join("\n") })
+        Ok(if lines.is_empty() { "no artifacts yet".to_owned() } else { lines.join("\n") })
     }
 
     async fn load(&self, read: Read) -> Result<String, Unable> {
