@@ -1,5 +1,6 @@
 //! The settings of the network: where it listens, what each protocol does, how much is too much.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,6 +19,8 @@ pub struct ServerSection {
     pub allowed_origins: Vec<String>,
     /// Below which folders others than the owner on this machine may choose where a session works.
     pub roots: Vec<PathBuf>,
+    /// Where new sessions of an agent work if an ACP-REST, A2A or ADK client names no folder.
+    pub workspaces: BTreeMap<String, PathBuf>,
     /// How long a reply that nobody reads goes on.
     pub reply_grace: DurationSetting,
     /// May the network name programs to start?

@@ -3,6 +3,7 @@
 //! The data directory is never a workspace, its `scratch/<session>` folders aside. The owner on the same machine may
 //! choose any other folder. Everybody else, the owner from another machine included, chooses below `server.roots`.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
@@ -48,6 +49,8 @@ pub enum BadWorkspace {
 pub struct Workspaces {
     scratch: PathBuf,
     roots: Vec<PathBuf>,
+    /// Where new sessions of an agent work whose client names no folder.
+    agent_folders: BTreeMap<String, PathBuf>,
     files: FileAccess,
 }
 
@@ -69,7 +72,37 @@ enum CheckedFolder {
 impl Workspaces {
     /// Folders of sessions that name none are made in `scratch`; what `files` hides is never a workspace.
     pub fn new(scratch: PathBuf, roots: Vec<PathBuf>, files: FileAccess) -> Self {
-        Self { scratch, roots, files }
+        Self { scratch, roots, agent_folders: BTreeMap::new(), files }
+    }
+
+    /// The same, where new sessions of these agents work if their client names no folder.
+    pub fn with_agent_folders(self, agent_folders: BTreeMap<String, PathBuf>) -> Self {
+        Self { agent_folders, ..self }
+    }
+
+    /// The folder that is configured for an agent, for a caller who may choose it. A caller who may not gets none: it
+    /// asked for nothing, so it is not refused.
+    pub async fn agent_workspace(
+        &self,
+        hub: &Hub,
+        caller: &Caller,
+        agent: &str,
+    ) -> Result<Option<String>, BadWorkspace> {
+        let Some(folder) = self.agent_folders.get(agent) else { return Ok(None) };
+        match self.choose_workspace(hub, caller, &folder.to_string_lossy()).await {
+            Ok(folder) => Ok(Some(folder)),
+            Err(BadWorkspace::OutsideRoots(_)) => {
+                tracing::info!(agent, principal = %caller.principal, "a session gets a private folder: its caller may not use server.workspaces");
+                Ok(None)
+            }
+            Err(
+                error @ (BadWorkspace::Relative(_)
+                | BadWorkspace::Impossible
+                | BadWorkspace::Closed(_)
+                | BadWorkspace::NotAFolder(_)
+                | BadWorkspace::DataDirectory(_)),
+            ) => Err(error),
+        }
     }
 
     /// The folder that a caller chose, without symbolic links. Nothing is made.

@@ -49,6 +49,7 @@ mod server_command;
 mod tls;
 mod unanswered;
 mod upgrade;
+mod workspaces;
 
 /// Not a test: the MCP server that others start, when this executable is started as one.
 #[test]

@@ -269,7 +269,9 @@ pub(super) fn build_file_access(config: &Config) -> FileAccess {
 }
 
 fn build_workspaces(config: &Config, files: &FileAccess) -> Workspaces {
-    Workspaces::new(config.paths.scratch_folder(), config.sections.server.roots.clone(), files.clone())
+    let server = &config.sections.server;
+    Workspaces::new(config.paths.scratch_folder(), server.roots.clone(), files.clone())
+        .with_agent_folders(server.workspaces.clone())
 }
 
 /// What no tool may show: the keys of providers, and the token of this server.

@@ -186,6 +186,11 @@ pub const SETTINGS: &[Setting] = &[
         "Folders (absolute paths) that principals other than the owner, and the owner from another machine, may use as workspaces. Empty: such sessions get a private folder each. The owner on this machine may choose any folder except the data directory.",
     ),
     value(
+        "server.workspaces",
+        "{}",
+        "The folder of new sessions per agent, such as { gander = \"/home/ann/notes\" }, for ACP-REST, A2A and ADK clients that name none. A caller who may not use the folder (see `roots`) gets a private one.",
+    ),
+    value(
         "server.reply_grace",
         r#""10s""#,
         "How long a turn started by goose's `/reply` continues after its client disconnects. Disconnecting is how these clients stop a turn.",

@@ -39,6 +39,8 @@ pub enum SessionFolder {
     ChosenBefore(String),
     /// Another session of the caller's works in it. Whoever has the session has its folder too, however it was chosen.
     Inherited(String),
+    /// The client names none: the one of the session's agent in `server.workspaces`, else a private one.
+    OfAgent,
 }
 
 /// What a session begins with.
@@ -97,25 +99,37 @@ impl Sessions {
     ) -> Result<(SessionInit, Vec<Alias>), BadWorkspace> {
         let NewSession { id: session, workspace, folders: named, settings, parent, meta, aliases } = new;
         let workspace = match workspace {
-            Some(folder) => self.resolve_folder(caller, folder).await?,
+            Some(folder) => self.resolve_folder(caller, &settings.agent, folder).await?,
+            None => None,
+        };
+        let workspace = match workspace {
+            Some(folder) => folder,
             None => self.workspaces.create_scratch(session)?,
         };
         let mut folders = Vec::with_capacity(named.len());
         for folder in named {
-            folders.push(self.resolve_folder(caller, folder).await?);
+            folders.extend(self.resolve_folder(caller, &settings.agent, folder).await?);
         }
         let owner = caller.principal.clone();
         Ok((SessionInit { session, owner, workspace, folders, settings, parent, meta }, aliases))
     }
 
-    async fn resolve_folder(&self, caller: &Caller, folder: SessionFolder) -> Result<String, BadWorkspace> {
+    async fn resolve_folder(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        folder: SessionFolder,
+    ) -> Result<Option<String>, BadWorkspace> {
         match folder {
-            SessionFolder::Chosen(folder) => self.workspaces.choose_workspace(&self.hub, caller, &folder).await,
+            SessionFolder::Chosen(folder) => {
+                self.workspaces.choose_workspace(&self.hub, caller, &folder).await.map(Some)
+            }
             SessionFolder::ChosenBefore(folder) => {
                 self.workspaces.check_allowed(&caller.principal, &folder)?;
-                Ok(folder)
+                Ok(Some(folder))
             }
-            SessionFolder::Inherited(folder) => Ok(folder),
+            SessionFolder::Inherited(folder) => Ok(Some(folder)),
+            SessionFolder::OfAgent => self.workspaces.agent_workspace(&self.hub, caller, agent).await,
         }
     }
 }

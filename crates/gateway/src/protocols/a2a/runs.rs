@@ -203,14 +203,14 @@ impl A2a {
     }
 
     /// The folder that a message names for its new context, if it names one that this caller may choose.
-    async fn named_workspace(&self, caller: &A2aCaller, message: &Message) -> Result<Option<SessionFolder>, A2aError> {
+    async fn named_workspace(&self, caller: &A2aCaller, message: &Message) -> Result<SessionFolder, A2aError> {
         let named = message.metadata.as_ref().and_then(|metadata| metadata.get(WORKSPACE_METADATA));
-        let Some(named) = named else { return Ok(None) };
+        let Some(named) = named else { return Ok(SessionFolder::OfAgent) };
         let unusable =
             |why: String| A2aError::invalid_field("message.metadata", format!("{WORKSPACE_METADATA}: {why}"));
-        let folder = named.as_str().ok_or_else(|| unusable("is no text".to_owned()))?;
+        let folder = named.as_str().ok_or_else(|| unusable("is not a string".to_owned()))?;
         let chosen = self.services.sessions.choose_folder(&caller.identity, folder).await;
-        chosen.map(|folder| Some(SessionFolder::Chosen(folder))).map_err(|error| unusable(error.to_string()))
+        chosen.map(SessionFolder::Chosen).map_err(|error| unusable(error.to_string()))
     }
 
     /// A new context that begins with this message: one append holds both.
@@ -219,14 +219,14 @@ impl A2a {
         caller: &A2aCaller,
         name: Option<&str>,
         sent: &SentMessage<'_>,
-        workspace: Option<SessionFolder>,
+        workspace: SessionFolder,
     ) -> Result<TaskRef, SessionError> {
         let settings =
             self.services.agents.settings_for_agent(&caller.agent.name, &self.services.default_session_settings());
         let aliases = name.map(|name| context_alias(&caller.identity.principal, name)).into_iter().collect();
         let session = SessionId::make(&mut SystemIds);
         let settings = settings.ok_or(HubError::Gone(session))?;
-        let new = NewSession { aliases, workspace, ..NewSession::with_id(session, settings) };
+        let new = NewSession { aliases, workspace: Some(workspace), ..NewSession::with_id(session, settings) };
         let run = match name {
             Some(_) => idempotent_run_id(caller, session, &sent.message.message_id),
             None => RunId::make(&mut SystemIds),

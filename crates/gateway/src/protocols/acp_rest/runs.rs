@@ -8,7 +8,7 @@ use gander_domain::{
 };
 use gander_runtime::hub::{Ack, Batch, Follower, HubError, StartedSession};
 use gander_services::idempotency::RequestHash;
-use gander_services::sessions::{FirstPrompt, NewSession, SessionError};
+use gander_services::sessions::{FirstPrompt, NewSession, SessionError, SessionFolder};
 use gander_store::clock::SystemIds;
 use gander_store::{Alias, DeltaForm, Limit, RunRow, RunState};
 use gander_wire::acp_rest::types::WireTime;
@@ -39,13 +39,14 @@ struct IdempotencyKey {
     session: Option<SessionId>,
 }
 
-/// What a client calls a new session and its first run.
-struct ClientNames<'a> {
+/// What a client says about a new session: its name and that of its first run, and where it works.
+struct SessionChoices<'a> {
     session: Option<SessionId>,
     run: Option<&'a IdempotencyKey>,
+    workspace: SessionFolder,
 }
 
-impl ClientNames<'_> {
+impl SessionChoices<'_> {
     /// The run's id is an alias too, so that of two requests at once with the same id only one makes a session.
     fn aliases(&self, acp_rest: &AcpRest, caller: &Caller) -> Vec<Alias> {
         let session = self.session.map(|name| acp_rest.session_alias(caller, name));
@@ -60,12 +61,14 @@ impl ClientNames<'_> {
 }
 
 impl AcpRest {
-    /// Begins a run, or finds the one that the client began before under this id.
+    /// Begins a run, or finds the one that the client began before under this id. A session that is new works in the
+    /// folder that is named, if the caller may choose it, or in its agent's.
     pub async fn begin_run(
         &self,
         caller: &Caller,
         base: BaseUrl,
         new: RunRequest,
+        workspace: Option<String>,
     ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
         let unknown = || AcpRestRefusal::not_found(format!("no such agent: {}", new.agent));
         let settings = self.services.agents.settings_for_agent(&new.agent, &self.services.default_session_settings());
@@ -102,14 +105,9 @@ impl AcpRest {
         let begun = match session {
             Some(view) => self.continue_session(caller, view, before, prompt).await?,
             None => {
-                self.start_in_new_session(
-                    caller,
-                    ClientNames { session: name, run: key.as_ref() },
-                    settings,
-                    before,
-                    prompt,
-                )
-                .await?
+                let workspace = workspace.map_or(SessionFolder::OfAgent, SessionFolder::Chosen);
+                let choices = SessionChoices { session: name, run: key.as_ref(), workspace };
+                self.start_in_new_session(caller, choices, settings, before, prompt).await?
             }
         };
         let Some(key) = key.filter(|_| begun.is_none()) else {
@@ -124,12 +122,13 @@ impl AcpRest {
     async fn start_in_new_session(
         &self,
         caller: &Caller,
-        names: ClientNames<'_>,
+        choices: SessionChoices<'_>,
         settings: Settings,
         before: Vec<HistoryMessage>,
         prompt: PendingPrompt,
     ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
-        let new = NewSession { aliases: names.aliases(self, caller), ..NewSession::new(settings) };
+        let aliases = choices.aliases(self, caller);
+        let new = NewSession { aliases, workspace: Some(choices.workspace), ..NewSession::new(settings) };
         let session = new.id;
         let taken = match before.is_empty() {
             false => match self.services.sessions.create(caller, new).await {

@@ -68,7 +68,7 @@ impl Adk {
         let workspace = self.named_workspace(caller, &new.state).await?;
         let stored = sessions::NewSession {
             aliases: vec![alias],
-            workspace,
+            workspace: Some(workspace),
             ..sessions::NewSession::with_id(session, settings)
         };
         match self.services.sessions.create(caller, stored).await {
@@ -87,13 +87,13 @@ impl Adk {
         self.describe_session(caller, &located).await
     }
 
-    /// The folder that the first values name, if they name one that this caller may choose.
-    async fn named_workspace(&self, caller: &Caller, state: &State) -> Result<Option<SessionFolder>, AdkRefusal> {
-        let Some(folder) = state.get(WORKSPACE_STATE) else { return Ok(None) };
+    /// The folder that the first values name, if this caller may choose it; else the one of the agent.
+    async fn named_workspace(&self, caller: &Caller, state: &State) -> Result<SessionFolder, AdkRefusal> {
+        let Some(folder) = state.get(WORKSPACE_STATE) else { return Ok(SessionFolder::OfAgent) };
         let unusable = |why: String| AdkRefusal::new(400, format!("{WORKSPACE_STATE} cannot be used: {why}"));
-        let folder = folder.as_str().ok_or_else(|| unusable("it is no text".to_owned()))?;
+        let folder = folder.as_str().ok_or_else(|| unusable("it is not a string".to_owned()))?;
         let chosen = self.services.sessions.choose_folder(caller, folder).await;
-        chosen.map(|folder| Some(SessionFolder::Chosen(folder))).map_err(|error| unusable(error.to_string()))
+        chosen.map(SessionFolder::Chosen).map_err(|error| unusable(error.to_string()))
     }
 
     /// A session, and everything that happened in it, made while it is taken.

@@ -22,7 +22,11 @@ use crate::protocols::acp_rest::{AcpRestRunSubscription, RunEventProjection};
 
 const RUN_ID: HeaderName = HeaderName::from_static("run-id");
 
+/// Names the folder of a session that the run begins: the protocol has no field for it.
+const WORKSPACE: HeaderName = HeaderName::from_static("gander-workspace");
+
 /// `POST /runs`. A `Run-ID` header, or `run_id` in the body, makes a repeated request the same run.
+/// `Gander-Workspace` names the folder of a new session.
 pub(crate) async fn create_run(
     AcpRestCaller { state, caller, base }: AcpRestCaller,
     request: Request,
@@ -37,7 +41,7 @@ pub(crate) async fn create_run(
     }
     let mode = new.mode;
     let permit = stream_permit(mode, &state, &caller, &headers, &extensions)?;
-    let subscription = state.acp_rest.begin_run(&caller, base, new).await?;
+    let subscription = state.acp_rest.begin_run(&caller, base, new, workspace_header(&headers)?).await?;
     let run = subscription.run();
     let mut response = run_response(&state, subscription, mode, permit, &headers).await?;
     if let Ok(id) = HeaderValue::try_from(run.to_string()) {
@@ -168,6 +172,15 @@ fn run_id_header(headers: &HeaderMap) -> Result<Option<RunId>, AcpRestRefusal> {
     let Some(id) = headers.get(RUN_ID) else { return Ok(None) };
     let id = id.to_str().ok().and_then(|id| id.parse().ok());
     id.map(Some).ok_or_else(|| AcpRestRefusal::unreadable("Run-ID must be a UUID"))
+}
+
+/// The folder that a header names.
+fn workspace_header(headers: &HeaderMap) -> Result<Option<String>, AcpRestRefusal> {
+    let Some(folder) = headers.get(WORKSPACE) else { return Ok(None) };
+    let folder = std::str::from_utf8(folder.as_bytes());
+    folder
+        .map(|folder| Some(folder.to_owned()))
+        .map_err(|_| AcpRestRefusal::unreadable("Gander-Workspace must be UTF-8"))
 }
 
 /// A header that names a run names that of the address.
