@@ -203,12 +203,25 @@ impl Lock {
 
 /// Writes a file that only its owner may read, whole or not at all.
 pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    std::fs::rename(write_draft(path, content)?, path)
+}
+
+/// The same for a file that must not be there yet: of several writers at once one succeeds.
+pub fn create_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let draft = write_draft(path, content)?;
+    let linked = std::fs::hard_link(&draft, path);
+    remove_if_exists(&draft)?;
+    linked
+}
+
+/// The content on disk, beside where it belongs.
+fn write_draft(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
     let draft = path.with_extension(format!("draft-{}", std::process::id()));
     remove_if_exists(&draft)?;
     let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&draft)?;
     io::Write::write_all(&mut file, content)?;
     file.sync_all()?;
-    std::fs::rename(&draft, path)
+    Ok(draft)
 }
 
 /// Bytes that a file or folder takes up on disk. What cannot be looked at counts nothing; links are not followed.
@@ -250,7 +263,7 @@ fn create_private_directory(path: &Path) -> Result<(), PathsError> {
     std::fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(unusable)
 }
 
-fn remove_if_exists(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_if_exists(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),

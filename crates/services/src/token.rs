@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 use tokio_util::sync::CancellationToken;
 
-use crate::paths::{Paths, hex_text, write_private};
+use crate::paths::{Paths, create_private, hex_text, remove_if_exists, write_private};
 
 /// How often the list is looked at while nobody asks.
 const REVOCATION_INTERVAL: Duration = Duration::from_secs(1);
@@ -249,12 +249,21 @@ pub fn owner_token(paths: &Paths) -> Result<SecretString, TokenError> {
     let failed = |reason| TokenError::File { path: path.clone(), reason };
     match std::fs::read_to_string(&path) {
         Ok(text) if !text.trim().is_empty() => return Ok(SecretString::from(text.trim().to_owned())),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        Ok(_) | Err(_) => {}
+        // An empty token would let nobody in.
+        Ok(_) => remove_if_exists(&path).map_err(failed)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
     }
     let token = new_token().map_err(failed)?;
-    write_private(&path, format!("{token}\n").as_bytes()).map_err(failed)?;
-    Ok(SecretString::from(token))
+    // Of two processes that start at the same time one makes the token, and both use it.
+    match create_private(&path, format!("{token}\n").as_bytes()) {
+        Ok(()) => Ok(SecretString::from(token)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let made = std::fs::read_to_string(&path).map_err(failed)?;
+            Ok(SecretString::from(made.trim().to_owned()))
+        }
+        Err(error) => Err(failed(error)),
+    }
 }
 
 /// The tokens given to others.
