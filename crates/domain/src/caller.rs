@@ -89,10 +89,10 @@ impl Scope {
     /// One line for people.
     pub fn purpose(self) -> &'static str {
         match self {
-            Self::Read => "Look at one's own sessions. Every token may",
+            Self::Read => "Read its own sessions (every token may)",
             Self::Prompt => "Start sessions and runs",
             Self::Approve => "Answer questions",
-            Self::Admin => "See and change what belongs to the server",
+            Self::Admin => "Read and change what belongs to the server",
         }
     }
 

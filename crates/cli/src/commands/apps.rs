@@ -7,34 +7,37 @@ use clap::Subcommand;
 use gander_services::paths::write_private;
 use serde_json::{Value, json};
 
-use super::client;
+use super::{client, shell_completion};
 use crate::commands::{Context, Exit};
 use crate::output::clean;
+use crate::terminal::table::print_table;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AppsCommand {
-    /// Apps, by name
+    /// List apps
     List {
         /// One JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Print an app's page
+    /// Print an app's HTML page
     Export {
-        /// Which
+        /// Name of the app
+        #[arg(add = shell_completion::apps())]
         name: String,
-        /// Into this file
+        /// Write to FILE (mode 600)
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Keep a page as an app, under its title
+    /// Add an HTML page as an app, named after its title
     Import {
-        /// The page
+        /// HTML file
         file: PathBuf,
     },
     /// Delete an app with all its versions
     Delete {
-        /// Which
+        /// Name of the app
+        #[arg(add = shell_completion::apps())]
         name: String,
     },
 }
@@ -45,10 +48,15 @@ pub(super) async fn run(context: Context, command: AppsCommand) -> anyhow::Resul
     match command {
         AppsCommand::List { json } => {
             let answer = connection.call_method("_goose/unstable/apps/list", &json!({})).await?;
-            for app in answer["apps"].as_array().into_iter().flatten() {
-                let row =
-                    || format!("{}\tversion {}\t{}", text(&app["name"]), app["version"], text(&app["description"]));
-                context.output.line(&if json { app.to_string() } else { row() })?;
+            let apps = answer["apps"].as_array().cloned().unwrap_or_default();
+            if json {
+                apps.iter().try_for_each(|app| context.output.line(&app.to_string()))?;
+            } else if apps.is_empty() {
+                context.output.note("No apps yet. Make one: gander run --mode app_maker \"…\"");
+            } else {
+                let row = |app: &Value| vec![text(&app["name"]), app["version"].to_string(), text(&app["description"])];
+                let rows: Vec<Vec<String>> = apps.iter().map(row).collect();
+                print_table(context.output, &["NAME", "VERSION", "DESCRIPTION"], &rows)?;
             }
         }
         AppsCommand::Export { name, output } => {
@@ -68,6 +76,7 @@ pub(super) async fn run(context: Context, command: AppsCommand) -> anyhow::Resul
         }
         AppsCommand::Delete { name } => {
             connection.call_method("_goose/unstable/apps/delete", &json!({ "name": name })).await?;
+            context.output.note(&format!("Deleted {}.", clean(&name)));
         }
     }
     Ok(Exit::Done)

@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 
 use super::client;
 use super::session_id::{busy_sessions, resolve_session};
+use super::shell_completion;
 use crate::commands::{Context, Exit};
 
 /// Options of `gander cancel`.
 #[derive(Debug, Args)]
 pub(super) struct CancelOptions {
     /// Session ID, or its beginning [default: the only session with a turn under way]
+    #[arg(add = shell_completion::running_sessions())]
     session: Option<String>,
 }
 

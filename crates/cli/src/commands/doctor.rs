@@ -47,7 +47,7 @@ async fn rebuild_log(context: &Context) -> anyhow::Result<Exit> {
     let sessions = store.rebuild_folds().await?;
     store.close().await?;
     gander_store::sqlite::rewrite_file(paths.data_directory()).await?;
-    context.output.line(&format!("rebuilt the indexes of {sessions} sessions"))?;
+    context.output.line(&format!("Rebuilt the indexes of {sessions} sessions."))?;
     Ok(Exit::Done)
 }
 
@@ -73,14 +73,14 @@ impl Doctor {
         self.head("\npaths")?;
         self.row("data", &data.display().to_string(), &config.origin("data").to_string())?;
         self.disk_use()?;
-        let file = if config.file.exists() { "read" } else { "not there: gander config init writes one" };
+        let file = if config.file.exists() { "in use" } else { "does not exist; create it with: gander config init" };
         self.row("settings file", &config.file.display().to_string(), file)?;
         self.row("socket", &config.paths.socket_file().display().to_string(), "")?;
         let token = config.paths.token_file();
         let state = match std::fs::metadata(&token) {
-            Ok(file) if file.mode() & 0o077 == 0 => "for its owner alone",
-            Ok(_) => "WARNING: others can read it, chmod 600 it",
-            Err(_) => "made at the first start",
+            Ok(file) if file.mode() & 0o077 == 0 => "mode 600",
+            Ok(_) => "WARNING: other users can read it; fix it with chmod 600",
+            Err(_) => "created at the first start",
         };
         self.row("token", &token.display().to_string(), state)?;
         for warning in &config.warnings {
@@ -96,14 +96,14 @@ impl Doctor {
         self.row("disk use", &size_text(total), "")?;
         let log = ["log.db", "log.db-wal", "log.db-shm"].map(|name| disk_use(&paths.data_directory().join(name)));
         let parts = [
-            ("sessions", log.iter().sum(), "log.db: gander sessions prune deletes old ones"),
-            ("private folders", disk_use(&paths.scratch_folder()), "workspaces of sessions that named none"),
-            ("homes of extensions", disk_use(&paths.extensions_folder()), "what programs of MCP servers keep"),
-            ("temporary files", disk_use(&paths.temporary_folder()), "of commands, removed when the server starts"),
+            ("sessions", log.iter().sum(), "log.db; delete old ones with: gander sessions prune"),
+            ("private folders", disk_use(&paths.scratch_folder()), "workspaces of sessions without a folder"),
+            ("extensions", disk_use(&paths.extensions_folder()), "files of MCP servers"),
+            ("temporary files", disk_use(&paths.temporary_folder()), "removed when the server starts"),
             ("server log", disk_use(&paths.server_log()), "server.log"),
         ];
         let others = total.saturating_sub(parts.iter().map(|(_, bytes, _)| bytes).sum());
-        for (name, bytes, what) in parts.into_iter().chain([("others", others, "")]) {
+        for (name, bytes, what) in parts.into_iter().chain([("other", others, "")]) {
             self.row(&format!("  {name}"), &size_text(bytes), what)?;
         }
         Ok(())
@@ -112,13 +112,13 @@ impl Doctor {
     async fn server(&self) -> anyhow::Result<()> {
         self.head("\nserver")?;
         match connect(&self.context.config.paths, &Hello::new(Want::Acp)).await {
-            Ok(None) => self.row("running", "no", "run and acp start one in the background")?,
-            Err(error) => self.row("running", "it does not answer properly", &error.to_string())?,
+            Ok(None) => self.row("running", "no", "commands that need it start it in the background")?,
+            Err(error) => self.row("running", "yes, but it does not answer properly", &error.to_string())?,
             Ok(Some(Attached { reader, writer, welcome })) => {
                 let kind = if welcome.background { "background" } else { "foreground" };
                 self.row("running", &format!("yes, process {}, version {}", welcome.pid, welcome.version), kind)?;
                 let listens: Vec<String> = welcome.listens.iter().map(|address| format!("http://{address}")).collect();
-                let listens = if listens.is_empty() { "the socket only".to_owned() } else { listens.join(", ") };
+                let listens = if listens.is_empty() { "the Unix socket only".to_owned() } else { listens.join(", ") };
                 self.row("listens on", &listens, "")?;
                 let mut connection = client::introduce(Link::from_line_streams(reader, writer)).await?;
                 // A server of another build may not know the question.
@@ -147,14 +147,14 @@ impl Doctor {
             self.row(
                 "its settings file",
                 &clean(settings["file"].as_str().unwrap_or_default()),
-                "another one than here",
+                "not the one that this command reads",
             )?;
         }
         if let Some(fault) = settings["fault"].as_str() {
             self.row(
                 "WARNING",
                 &format!("the settings file is not applied: {}", clean(fault)),
-                "what it said before counts",
+                "the previous settings stay active",
             )?;
         }
         let here = serde_json::to_value(&config.sections).unwrap_or_default();
@@ -165,11 +165,11 @@ impl Doctor {
                 continue;
             }
             let why = match (setting.takes_effect(), config.origin(setting.key)) {
-                (_, Origin::Variable(name)) => format!("{name} is set here only"),
-                (TakesEffect::Restart, _) => "applied by: gander server restart".to_owned(),
+                (_, Origin::Variable(name)) => format!("{name} is set in this shell only"),
+                (TakesEffect::Restart, _) => "apply it with: gander server restart".to_owned(),
                 (TakesEffect::NextDecision | TakesEffect::NextRun, _) => "not applied".to_owned(),
             };
-            self.row(setting.key, &format!("the server uses {active}, here it is {here}"), &why)?;
+            self.row(setting.key, &format!("the server uses {active}, this command finds {here}"), &why)?;
         }
         Ok(())
     }
@@ -185,7 +185,7 @@ impl Doctor {
                 let choice = models.default_model().await;
                 self.row("active", &choice.model, &choice.reason)?;
                 if !choice.alternatives.is_empty() {
-                    self.row("also there", &choice.alternatives.join(", "), "")?;
+                    self.row("also available", &choice.alternatives.join(", "), "")?;
                 }
             }
         }
@@ -198,7 +198,7 @@ impl Doctor {
     fn extensions(&self) -> io::Result<()> {
         let extensions = &self.context.config.extensions;
         if !extensions.is_empty() {
-            self.head("\nMCP servers of every session")?;
+            self.head("\nMCP servers in every session")?;
         }
         extensions.iter().try_for_each(|spec| self.row(&spec.name, &spec.command_or_url(), ""))
     }
@@ -208,22 +208,22 @@ impl Doctor {
         let config = &self.context.config;
         let policy = json!(config.sections.permissions.policy);
         let rules = config.sections.permissions.rules.len();
-        self.row("permissions", policy.as_str().unwrap_or("?"), &config.origin("permissions.policy").to_string())?;
+        self.row("policy", policy.as_str().unwrap_or("?"), &config.origin("permissions.policy").to_string())?;
         self.row("rules", &rules.to_string(), "")?;
         let sandbox = gander::sandbox::configured_sandbox(config).available_layers();
         let reason = match &sandbox {
-            Layers::None(reason) => format!("{reason}: every command asks, and then runs with your rights"),
-            Layers::Some(_) => "around shell commands and programs of MCP servers".to_owned(),
+            Layers::None(reason) => format!("{reason}: every command prompts, and then runs with your rights"),
+            Layers::Some(_) => "for shell commands and MCP servers".to_owned(),
         };
         self.row("sandbox", &sandbox.to_string(), &reason)?;
         if let Layers::Some(_) = &sandbox {
-            self.row("limits of a command", &limits(gander::sandbox::sandbox_limits(&config.sections.sandbox)), "")?;
+            self.row("limits per command", &limits(gander::sandbox::sandbox_limits(&config.sections.sandbox)), "")?;
         }
         for shortfall in sandbox.missing_layers() {
             self.row("", shortfall, "")?;
         }
         let style = self.context.output.style();
-        self.row("terminal", if style.is_terminal() { "yes" } else { "no: questions are refused here" }, "")
+        self.row("terminal", if style.is_terminal() { "yes" } else { "no: nobody can be asked here" }, "")
     }
 
     fn settings(&self) -> io::Result<()> {
@@ -249,7 +249,8 @@ fn cache(stats: &Value) -> String {
 
 /// What a command may have, in words.
 fn limits(caps: SandboxLimits) -> String {
-    let memory = caps.memory.map_or("any memory".to_owned(), |memory| format!("{} for each process", ByteSize(memory)));
-    let processes = caps.processes.map_or("any number of processes".to_owned(), |most| format!("{most} processes"));
+    let memory =
+        caps.memory.map_or("unlimited memory".to_owned(), |memory| format!("{} per process", ByteSize(memory)));
+    let processes = caps.processes.map_or("unlimited processes".to_owned(), |most| format!("{most} processes"));
     format!("{memory}, {processes}")
 }

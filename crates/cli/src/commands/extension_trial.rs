@@ -1,4 +1,4 @@
-//! What `gander extensions add` and `show` tell of a server: whether it starts, its tools, and where it keeps things.
+//! What `gander extensions add` and `show` print about a server: whether it starts, its tools, and where its files are.
 
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
@@ -65,17 +65,19 @@ fn report(context: &Context, name: &str, tried: &Value) -> anyhow::Result<Exit> 
             Ok(Exit::Done)
         }
         Some("needs_login") => {
-            output.note(&format!("{name} is added and needs a login: {reason}"));
+            output.note(&format!("{name} is added. Log in to use it: {reason}"));
             Ok(Exit::Done)
         }
         Some(_) | None => {
             output.failure(&format!("{name} does not start: {reason}"));
             if tried["wantsNetwork"] == true {
-                output.note(&format!("It needs the network: gander extensions add {name} --network -- …"));
+                output.note(&format!(
+                    "It needs the network. Add it again with: gander extensions add {name} --network -- …"
+                ));
             } else {
                 show_stderr(context, tried);
             }
-            output.note(&format!("It is added all the same. To take it away: gander extensions remove {name}"));
+            output.note(&format!("It was added anyway. To remove it: gander extensions remove {name}"));
             Ok(Exit::Failed)
         }
     }
@@ -99,7 +101,7 @@ pub(super) fn show(context: &Context, extension: &Value) -> anyhow::Result<Exit>
         row("sandbox", sandbox)?;
     }
     if extension["shared"] == true {
-        row("shared", "by sessions in the same folders")?;
+        row("shared", "one process for all sessions in the same folders")?;
     }
     if let Some(home) = extension["home"].as_str() {
         row("home", &format!("{home} ({})", size_text(disk_use(Path::new(home)))))?;

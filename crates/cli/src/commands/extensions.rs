@@ -1,4 +1,4 @@
-//! `gander extensions`: which MCP servers and tools of our own there are, and how they are.
+//! `gander extensions`: MCP servers and built-in tools, and the status of each.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,102 +9,113 @@ use gander::config::Environment;
 use gander_services::extensions::ExtensionEntry;
 use serde_json::{Value, json};
 
-use super::client;
 use super::extension_trial::{Trial, show, try_added};
+use super::session_id::resolve_session;
+use super::{client, shell_completion};
 use crate::commands::{Context, Exit};
 use crate::output::clean;
+use crate::terminal::table::print_table;
 
 const IN_ARGUMENTS: &str = "a secret on the command line can be read by every user of this machine";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ExtensionsCommand {
-    /// Use an MCP server, or built-in tools by their name, in every session or in one
+    /// Add an MCP server, or turn on built-in tools, in every session or in one
     #[command(after_help = "\
 Examples:
   gander extensions add files -- npx -y @modelcontextprotocol/server-filesystem ~/docs
-  gander extensions add tickets --url https://tickets.example/mcp --header-env Authorization=TICKETS_AUTHORIZATION
-  gander extensions add search --network --env API_KEY -- search-mcp      API_KEY as it is in this shell
-  gander extensions add memory")]
+  gander extensions add tickets --url https://tickets.example/mcp --header-env Authorization=AUTH
+  gander extensions add search --network --env API_KEY -- search-mcp
+  gander extensions add memory                             built-in tools
+
+The server is started once to see whether it works, and its tools are shown.")]
     Add {
-        /// A name, which its tools begin with
+        /// Name; the server's tools are called NAME__TOOL
+        #[arg(add = shell_completion::extensions())]
         name: String,
-        /// Its address, if it is no program
+        /// Address of a server that is reached over HTTP
         #[arg(long, value_name = "URL", conflicts_with = "command")]
         url: Option<String>,
-        /// What every request carries, as \"Name: value\"; for secrets use --header-env
+        /// Header of every request, as "Name: value"; for secrets use --header-env
         #[arg(long = "header", value_name = "HEADER")]
         headers: Vec<String>,
-        /// What every request carries, taken from an environment variable of this command
+        /// Header of every request, with its value in an environment variable of this shell
         #[arg(long = "header-env", value_name = "NAME=VARIABLE")]
         header_env: Vec<String>,
-        /// What its program finds in its environment; without a value as it is in the environment of this command
+        /// Environment variable of the program; without a value it is taken from this shell
         #[arg(long = "env", value_name = "NAME[=VALUE]")]
         env: Vec<String>,
-        /// Its program may use the network
+        /// Let the program use the network
         #[arg(long)]
         network: bool,
-        /// Sessions in the same folders use one
+        /// Use one process for all sessions in the same folders
         #[arg(long)]
         shared: bool,
-        /// Its program runs outside of the sandbox
+        /// Run the program outside the sandbox
         #[arg(long)]
         no_sandbox: bool,
-        /// Only in this session
-        #[arg(long, value_name = "ID")]
+        /// Add it to this session only (session ID, or its beginning)
+        #[arg(long, value_name = "ID", add = shell_completion::sessions())]
         session: Option<String>,
-        /// Do not start it now to see whether it works
+        /// Do not start it now
         #[arg(long)]
         no_start: bool,
         /// The program and its arguments
         #[arg(last = true)]
         command: Vec<String>,
     },
-    /// Show how one is reached, and where its program keeps its files
+    /// Show the program or address of an extension, and where it keeps its files
     Show {
-        /// Its name
+        /// Extension name
+        #[arg(add = shell_completion::extensions())]
         name: String,
-        /// It belongs to this session
-        #[arg(long, value_name = "ID")]
+        /// It was added to this session only
+        #[arg(long, value_name = "ID", add = shell_completion::sessions())]
         session: Option<String>,
     },
-    /// Use one no longer, in every session or in one
+    /// Remove an extension from every session, or from one
     Remove {
-        /// Its name
+        /// Extension name
+        #[arg(add = shell_completion::extensions())]
         name: String,
-        /// Only in this session
-        #[arg(long, value_name = "ID")]
+        /// Remove it from this session only
+        #[arg(long, value_name = "ID", add = shell_completion::sessions())]
         session: Option<String>,
     },
-    /// Use a known one again in every session
+    /// Enable an extension in every session
     On {
-        /// Its name
+        /// Extension name
+        #[arg(add = shell_completion::extensions())]
         name: String,
     },
-    /// Use one in no session, and keep it in mind
+    /// Disable an extension without removing it
     Off {
-        /// Its name
+        /// Extension name
+        #[arg(add = shell_completion::extensions())]
         name: String,
     },
-    /// Log in at one that wants it, in a browser on this machine
+    /// Log in to a server that needs it, in a browser on this machine
     Login {
-        /// Its name
+        /// Extension name
+        #[arg(add = shell_completion::extensions())]
         name: String,
-        /// It belongs to this session
-        #[arg(long, value_name = "ID")]
+        /// It was added to this session only
+        #[arg(long, value_name = "ID", add = shell_completion::sessions())]
         session: Option<String>,
     },
-    /// Forget the login at one
+    /// Forget the login to a server
     Logout {
-        /// Its name
+        /// Extension name
+        #[arg(add = shell_completion::extensions())]
         name: String,
-        /// It belongs to this session
-        #[arg(long, value_name = "ID")]
+        /// It was added to this session only
+        #[arg(long, value_name = "ID", add = shell_completion::sessions())]
         session: Option<String>,
     },
-    /// Those of every session, or those of one and how they are
+    /// List extensions and their status
     List {
-        /// Those of this session
-        #[arg(long, value_name = "ID")]
+        /// Those of this session, with the state of each server
+        #[arg(long, value_name = "ID", add = shell_completion::sessions())]
         session: Option<String>,
         /// One JSON object per line
         #[arg(long)]
@@ -112,10 +123,30 @@ Examples:
     },
 }
 
-pub(super) async fn run(context: Context, command: ExtensionsCommand) -> anyhow::Result<Exit> {
+impl ExtensionsCommand {
+    fn session(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Add { session, .. }
+            | Self::Show { session, .. }
+            | Self::Remove { session, .. }
+            | Self::Login { session, .. }
+            | Self::Logout { session, .. }
+            | Self::List { session, .. } => session.as_mut(),
+            Self::On { .. } | Self::Off { .. } => None,
+        }
+    }
+}
+
+pub(super) async fn run(context: Context, mut command: ExtensionsCommand) -> anyhow::Result<Exit> {
     let cwd = std::env::current_dir()?;
-    let (method, params) = request(&command, &Environment::of_process())?;
+    let environment = Environment::of_process();
+    // What is wrong with the command line is said before any server is started.
+    request(&command, &environment)?;
     let mut connection = client::connect(&context.config, &cwd).await?;
+    if let Some(given) = command.session() {
+        *given = resolve_session(&mut connection, given).await?;
+    }
+    let (method, params) = request(&command, &environment)?;
     let answer = connection.call_method(method, &params).await?;
     match &command {
         ExtensionsCommand::Add { name, url, session, no_start: false, command, .. }
@@ -125,25 +156,34 @@ pub(super) async fn run(context: Context, command: ExtensionsCommand) -> anyhow:
             return try_added(&context, &mut connection, &trial).await;
         }
         ExtensionsCommand::Show { .. } => return show(&context, &answer),
-        ExtensionsCommand::Add { .. }
-        | ExtensionsCommand::Remove { .. }
-        | ExtensionsCommand::On { .. }
-        | ExtensionsCommand::Off { .. }
-        | ExtensionsCommand::Login { .. }
-        | ExtensionsCommand::Logout { .. }
-        | ExtensionsCommand::List { .. } => {}
-    }
-    if let Some(url) = answer["url"].as_str() {
-        context.output.line(&format!("Open this in a browser on this machine:\n{}", clean(url)))?;
-        connection.call_method("_gander/extensions/login/wait", &params).await?;
-        context.output.line("Logged in.")?;
-    }
-    let json = matches!(command, ExtensionsCommand::List { json: true, .. });
-    for extension in answer["extensions"].as_array().into_iter().flatten() {
-        let line = if json { extension.to_string() } else { row(extension) };
-        context.output.line(&line)?;
+        ExtensionsCommand::Login { .. } => {
+            let url = clean(answer["url"].as_str().unwrap_or_default());
+            context.output.line(&format!("Open this in a browser on this machine:\n{url}"))?;
+            connection.call_method("_gander/extensions/login/wait", &params).await?;
+            context.output.line("Logged in.")?;
+        }
+        ExtensionsCommand::List { json, .. } => list(&context, &answer, *json)?,
+        ExtensionsCommand::Add { name, .. } => context.output.note(&format!("Added {}.", clean(name))),
+        ExtensionsCommand::Remove { name, .. } => context.output.note(&format!("Removed {}.", clean(name))),
+        ExtensionsCommand::On { name } => {
+            context.output.note(&format!("{} is on in every session.", clean(name)));
+        }
+        ExtensionsCommand::Off { name } => {
+            context.output.note(&format!("{0} is off. To use it again: gander extensions on {0}", clean(name)));
+        }
+        ExtensionsCommand::Logout { name, .. } => context.output.note(&format!("Logged out of {}.", clean(name))),
     }
     Ok(Exit::Done)
+}
+
+fn list(context: &Context, answer: &Value, json: bool) -> anyhow::Result<()> {
+    let extensions = answer["extensions"].as_array().cloned().unwrap_or_default();
+    if json {
+        return Ok(extensions.iter().try_for_each(|extension| context.output.line(&extension.to_string()))?);
+    }
+    let rows: Vec<Vec<String>> = extensions.iter().map(row).collect();
+    print_table(context.output, &["NAME", "STATE", "TOOLS", "RUNS"], &rows)?;
+    Ok(())
 }
 
 fn request(command: &ExtensionsCommand, environment: &Environment) -> anyhow::Result<(&'static str, Value)> {
@@ -201,7 +241,7 @@ fn request_headers(
     let given = given.iter().map(|text| {
         let (name, value) = pair(text, ':')?;
         match is_secret_name(&name) {
-            true => Err(anyhow!("{IN_ARGUMENTS}: use --header-env {name}=VARIABLE in place of --header {name}")),
+            true => Err(anyhow!("{IN_ARGUMENTS}: use --header-env {name}=VARIABLE instead of --header {name}")),
             false => Ok((name, value)),
         }
     });
@@ -218,7 +258,7 @@ fn variables(given: &[String], environment: &Environment) -> anyhow::Result<BTre
         true => {
             let (name, value) = pair(text, '=')?;
             match is_secret_name(&name) {
-                true => Err(anyhow!("{IN_ARGUMENTS}: set {name} in this shell and say --env {name}")),
+                true => Err(anyhow!("{IN_ARGUMENTS}: set {name} in this shell and use --env {name}")),
                 false => Ok((name, value)),
             }
         }
@@ -228,11 +268,11 @@ fn variables(given: &[String], environment: &Environment) -> anyhow::Result<BTre
 }
 
 fn variable_of(name: &str, environment: &Environment) -> anyhow::Result<String> {
-    environment.get(name).map(str::to_owned).ok_or_else(|| anyhow!("this variable is not set: {name}"))
+    environment.get(name).map(str::to_owned).ok_or_else(|| anyhow!("this environment variable is not set: {name}"))
 }
 
 fn pair(text: &str, mark: char) -> anyhow::Result<(String, String)> {
-    let (name, value) = text.split_once(mark).ok_or_else(|| anyhow!("there is no {mark} in it: {text}"))?;
+    let (name, value) = text.split_once(mark).ok_or_else(|| anyhow!("not of the form NAME{mark}VALUE: {text}"))?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
@@ -243,13 +283,12 @@ fn is_secret_name(name: &str) -> bool {
     words.iter().any(|word| name.contains(word))
 }
 
-fn row(extension: &Value) -> String {
-    let text = |name: &str| clean(extension[name].as_str().unwrap_or_default());
-    let state = match (extension["state"].as_str(), extension["reason"].as_str()) {
-        (None, _) => String::new(),
-        (Some(state), None) => format!("\t{state}"),
-        (Some(state), Some(reason)) => format!("\t{state}: {}", clean(reason)),
-    };
-    let tools = extension["tools"].as_array().map(|tools| format!("\t{} tools", tools.len())).unwrap_or_default();
-    format!("{}\t{}{state}{tools}", text("name"), text("place"))
+fn row(extension: &Value) -> Vec<String> {
+    let text = |name: &str| extension[name].as_str().unwrap_or_default().to_owned();
+    let tools = extension["tools"].as_array().map(|tools| tools.len().to_string()).unwrap_or_default();
+    let (state, reason) = (text("state").replace('_', " "), text("reason"));
+    let place =
+        if text("description").is_empty() { text("place") } else { format!("built in: {}", text("description")) };
+    let place = if reason.is_empty() { place } else { format!("{place} ({reason})") };
+    vec![text("name"), state, tools, place]
 }

@@ -30,6 +30,7 @@ mod server;
 mod session_id;
 mod sessions;
 mod setup;
+mod shell_completion;
 mod token;
 mod trust;
 mod watch;
@@ -39,7 +40,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 use gander::config::{Config, ConfigError, Environment, FlagValue, Flags, Origin, ProxyError};
 
 use crate::output::Output;
@@ -76,6 +77,7 @@ struct Context {
 
 /// Runs the process's command line. A server gives free memory back through the allocator.
 pub fn main(allocator: Allocator) -> ExitCode {
+    shell_completion::answer_shell();
     let environment = Environment::of_process();
     let said = match goose::is_called_so(std::env::args_os().next()) {
         true => goose::parse(std::env::args_os(), &environment),
@@ -111,7 +113,7 @@ fn start(
 ) -> anyhow::Result<Exit> {
     let mut command = cli.command;
     if let Command::Completions { shell } = command {
-        clap_complete::generate(shell, &mut Cli::command(), "gander", &mut io::stdout());
+        shell_completion::print_script(shell, output)?;
         return Ok(Exit::Done);
     }
     if let Command::Fence(options) = &command {
@@ -271,6 +273,8 @@ impl From<Exit> for ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
     #[test]

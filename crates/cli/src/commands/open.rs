@@ -19,10 +19,10 @@ pub(super) struct OpenOptions {
     /// Print the link instead of opening a browser
     #[arg(long)]
     print: bool,
-    /// Listen here for it [default: where the server does already, else server.listen, or the network's address for --phone]
+    /// Address to listen on [default: where the server already listens, else server.listen, or this machine's network address for --phone]
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<String>,
-    /// Sign every browser out, and end what they have open
+    /// Sign out every browser and close its connections
     #[arg(long, conflicts_with_all = ["phone", "print", "listen"])]
     revoke: bool,
 }
@@ -46,7 +46,7 @@ pub(super) async fn run(context: Context, options: OpenOptions) -> anyhow::Resul
         output.line(&format!("opened {} in the browser", answer["address"].as_str().unwrap_or_default()))?;
         return Ok(Exit::Done);
     }
-    output.note(&format!("The link works once, for {}.", lifetime(&answer)));
+    output.note(&format!("The link works once, within {}.", lifetime(&answer)));
     Ok(Exit::Done)
 }
 

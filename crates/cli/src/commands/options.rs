@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use gander_domain::caller::Scope;
 use gander_tools::sandbox::HELPER;
@@ -21,20 +21,22 @@ use super::schedule::ScheduleCommand;
 use super::server::ServerCommand;
 use super::sessions::SessionsCommand;
 use super::setup::SetupOptions;
+use super::shell_completion;
 use super::watch::WatchOptions;
 
 const EXAMPLES: &str = "\
 Examples:
   gander                                     talk to an agent in this folder
   gander run \"what is in this folder?\"       ask once, in the terminal
-  gander run --continue \"and in French\"      go on, also in a session from an editor
-  gander watch                               follow what waits for your answer
-  gander acp                                 what an editor starts (Zed, JetBrains, VS Code, …)
-  gander serve                               for everything else: http://127.0.0.1:4747
+  gander run --continue \"and in French\"      continue the last session of this folder
+  gander watch                               answer the questions of all sessions
+  gander acp                                 what an editor starts (Zed, VS Code, …)
+  gander serve                               HTTP for everything else: http://127.0.0.1:4747
   gander doctor                              active settings and their sources
 
-One server per data directory: `run` and `acp` attach to it, and start it in the
-background if none runs. So closing the editor does not stop a turn.";
+There is one server per data directory. Commands attach to it, and start it in the
+background if none is running, so closing a terminal or an editor does not stop a turn.
+Press tab to complete sessions, models and more: source <(gander completions bash)";
 
 /// One agent server that speaks every agent protocol.
 #[derive(Debug, Parser)]
@@ -56,84 +58,16 @@ pub struct Cli {
 #[derive(Debug, Args)]
 pub(super) struct Shared {
     /// Data directory [environment: GANDER_DATA; default: ~/.local/share/gander]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options", value_hint = ValueHint::DirPath)]
     pub(super) data: Option<PathBuf>,
     /// Settings file [environment: GANDER_CONFIG; default: ~/.config/gander/gander.toml]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(super) config: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Serve on HTTP and on a Unix socket until ctrl-c
-    #[command(after_help = "\
-Examples:
-  gander serve
-  gander serve --listen 127.0.0.1:9000
-  curl -H \"Authorization: Bearer $(gander token)\" http://127.0.0.1:4747/gander/status
-
-Anything but a loopback address needs --tls-self-signed, a proxy with TLS in front,
-or --insecure-plain.")]
-    Serve {
-        /// Where to listen [default: 127.0.0.1:4747]
-        #[arg(long, value_name = "ADDR:PORT")]
-        listen: Option<String>,
-        /// Listen on other than loopback addresses without TLS
-        #[arg(long)]
-        insecure_plain: bool,
-        /// Interfaces that need no token on this machine: acp-rest, a2a, adk
-        #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-        open: Vec<String>,
-        /// At the interfaces of --open, also let callers without a token answer questions
-        #[arg(long, requires = "open")]
-        open_approve: bool,
-        /// Encrypt with a certificate of our own, and print its fingerprint for goose's clients to pin
-        #[arg(long)]
-        tls_self_signed: bool,
-        /// Serve an installed adk web page from this folder, under /dev-ui/
-        #[arg(long, value_name = "FOLDER")]
-        adk_ui: Option<String>,
-        #[command(flatten)]
-        options: MannerOptions,
-        /// Started by a client, on the Unix socket alone
-        #[arg(long, hide = true)]
-        background: bool,
-    },
-    /// Show, stop or restart the server of the data directory, or read its log
-    Server {
-        #[command(subcommand)]
-        command: ServerCommand,
-    },
-    /// Open the web page, signed in
-    #[command(after_help = "\
-Examples:
-  gander open                                in this machine's browser
-  gander open --print                        only print the link, for a browser elsewhere
-  gander open --phone                        a QR code for a phone in the same network, over TLS
-  gander open --revoke                       sign every browser out
-
-The link works once, for 30 seconds (5 minutes with --phone). The server is started if
-none runs, and stays until: gander server stop")]
-    Open(OpenOptions),
-    /// Speak the Agent Client Protocol on stdin and stdout, for editors
-    #[command(after_help = "\
-In an editor's settings the command is `gander` with the argument `acp`.
-When the editor goes, the turn goes on: another editor, or `gander run --session ID`,
-can join it. With --standalone it parks instead, and goes on at the next start.")]
-    Acp {
-        /// Run everything in this process, without any socket
-        #[arg(long)]
-        standalone: bool,
-        /// Model of new sessions, as provider/model
-        #[arg(long, value_name = "MODEL")]
-        model: Option<String>,
-        /// What runs unasked in new sessions, for editors that cannot answer permission requests
-        #[arg(long, value_name = "POLICY")]
-        policy: Option<PolicyName>,
-        #[command(flatten)]
-        options: MannerOptions,
-    },
-    /// Talk to an agent in the terminal: what `gander` alone opens
+    /// Talk to an agent in the terminal (also: `gander` alone)
     #[command(after_help = "\
 Examples:
   gander chat                                a new session in this folder
@@ -142,10 +76,10 @@ Examples:
   gander chat --attach http://127.0.0.1:4747
   gander chat --plain                        whole lines only, for screen readers
 
-Enter sends, alt-enter begins a new line, tab completes /commands and @files, /help lists
+Enter sends, alt-enter starts a new line, tab completes /commands and @files, /help lists
 everything. Questions take a key: y, n, a (always), a number, r (no, with a reason).
-ctrl-c cancels the turn, a second one leaves; turns go on without you. The server may be
-restarted at any time: the chat finds it again and goes on where it was.")]
+ctrl-c cancels the turn, a second one leaves; leaving does not stop a turn. If the server
+restarts, the chat reconnects and continues where it was.")]
     Chat(ChatOptions),
     /// Ask once and print the answer
     #[command(after_help = "\
@@ -153,29 +87,36 @@ Examples:
   gander run \"explain src/main.rs\"
   git diff | gander run \"review this\"         stdin is appended to the prompt
   gander run --image shot.png \"what is wrong here?\"
-  gander run --session 0199c2f4               follow a turn that runs already
-  gander run --continue \"go on\"               the last session of this folder
+  gander run --session 0199c2f4               follow a turn that is already running
+  gander run --continue \"go on\"               in the last session of this folder
   gander run --policy auto_edit \"fix the tests\"
   gander run --recipe release.yaml --param version=1.2
   gander run --json \"hi\" | jq -r 'select(.type == \"text\").text'
 
 The answer goes to stdout; thoughts, tools and questions go to stderr.
 Questions take y, n, a (always), a number, ? for help, or words that tell the model why not.
-ctrl-c cancels, twice it leaves at once; the turn of another client is left running.
-Without a terminal nobody can be asked: what needs permission is rejected.
+ctrl-c cancels, a second one leaves at once; a turn that another client started keeps running.
+Without a terminal nobody can be asked: what needs approval is rejected.
 
 Exit status: 0 done, 1 failed, 2 wrong usage or settings,
 3 stopped early (tokens, turns, refusal), 130 cancelled.")]
     Run(RunOptions),
-    /// Follow a session, or everything that waits for an answer
+    /// Follow a session, or answer the questions of all sessions
     #[command(after_help = "\
 Examples:
   gander watch                               every open question of every session
   gander watch 0199c2f4                      one session, turn after turn
 
-ctrl-c leaves; turns go on.")]
+ctrl-c leaves; it does not stop a turn.")]
     Watch(WatchOptions),
-    /// Show a session's log, and what every protocol says of each entry
+    /// Stop a turn
+    Cancel(CancelOptions),
+    /// List, show, move and delete sessions
+    Sessions {
+        #[command(subcommand)]
+        command: SessionsCommand,
+    },
+    /// Show a session's log, and what each protocol sends for every entry
     #[command(after_help = "\
 Examples:
   gander inspect 0199c2f4                    the whole log as a timeline
@@ -184,12 +125,10 @@ Examples:
   gander inspect --full --after 12 0199c2f4  whole messages, from entry 13 on
   gander inspect --json 0199c2f4 | jq -c .entry
 
-Each entry has its number, the time since the first entry and since the one before it.
-Below it stands what clients of each protocol are told because of it; nothing, if nothing.")]
+Each entry has a number, the time since the first entry, and the time since the one before.
+Below it is what clients of each protocol receive because of it, if anything.")]
     Inspect(InspectOptions),
-    /// Stop a turn
-    Cancel(CancelOptions),
-    /// Set up a model provider: choose it, paste its key, test it
+    /// Set up a model provider: choose one, paste its key, test it
     Setup(SetupOptions),
     /// List the models that can be chosen
     Models {
@@ -209,36 +148,100 @@ Below it stands what clients of each protocol are told because of it; nothing, i
         #[arg(long)]
         json: bool,
     },
-    /// List, show, move and delete sessions
-    Sessions {
-        #[command(subcommand)]
-        command: SessionsCommand,
+    /// Open the web page, signed in
+    #[command(after_help = "\
+Examples:
+  gander open                                in this machine's browser
+  gander open --print                        only print the link, for a browser elsewhere
+  gander open --phone                        a QR code for a phone in the same network, over TLS
+  gander open --revoke                       sign every browser out
+
+The link works once, within 30 seconds (5 minutes with --phone). The server is started
+if none is running, and stays until: gander server stop")]
+    Open(OpenOptions),
+    /// Speak the Agent Client Protocol on stdin and stdout, for editors
+    #[command(after_help = "\
+In an editor's settings the command is `gander` with the argument `acp`.
+When the editor is closed, the turn continues: another editor, or `gander run --session ID`,
+can attach to it. With --standalone the turn pauses instead, and resumes at the next start.")]
+    Acp {
+        /// Run everything in this process, without a background server
+        #[arg(long)]
+        standalone: bool,
+        /// Model of new sessions, as provider/model
+        #[arg(long, value_name = "MODEL", add = shell_completion::models())]
+        model: Option<String>,
+        /// What runs without approval in new sessions, for editors that cannot answer permission requests
+        #[arg(long, value_name = "POLICY")]
+        policy: Option<PolicyName>,
+        #[command(flatten)]
+        options: MannerOptions,
     },
-    /// List, show and check recipes: sessions that are prepared beforehand
+    /// Serve on HTTP and on a Unix socket until ctrl-c
+    #[command(after_help = "\
+Examples:
+  gander serve
+  gander serve --listen 127.0.0.1:9000
+  curl -H \"Authorization: Bearer $(gander token)\" http://127.0.0.1:4747/gander/status
+
+Addresses other than loopback need --tls-self-signed, or a TLS proxy in front and
+--insecure-plain.")]
+    Serve {
+        /// Where to listen [default: 127.0.0.1:4747]
+        #[arg(long, value_name = "ADDR:PORT")]
+        listen: Option<String>,
+        /// Allow addresses other than loopback without TLS
+        #[arg(long)]
+        insecure_plain: bool,
+        /// Interfaces that need no token on this machine: acp-rest, a2a, adk
+        #[arg(long, value_name = "NAMES", value_delimiter = ',', add = shell_completion::words(&["acp-rest", "a2a", "adk"]))]
+        open: Vec<String>,
+        /// Also let callers without a token answer questions, at the interfaces of --open
+        #[arg(long, requires = "open")]
+        open_approve: bool,
+        /// Use TLS with a self-signed certificate, and print its fingerprint for clients to pin
+        #[arg(long)]
+        tls_self_signed: bool,
+        /// Serve an installed ADK web page from this folder, under /dev-ui/
+        #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+        adk_ui: Option<String>,
+        #[command(flatten)]
+        options: MannerOptions,
+        /// Started by a client, on the Unix socket alone
+        #[arg(long, hide = true)]
+        background: bool,
+    },
+    /// Show, stop or restart the server of the data directory, or read its log
+    Server {
+        #[command(subcommand)]
+        command: ServerCommand,
+    },
+    /// Add, list and remove MCP servers and built-in tools
+    Extensions {
+        #[command(subcommand)]
+        command: ExtensionsCommand,
+    },
+    /// List, show, check and save recipes: prepared prompts with parameters
     Recipes {
         #[command(subcommand)]
         command: RecipesCommand,
     },
-    /// List, export, import and delete apps: small web pages that agents made
-    Apps {
-        #[command(subcommand)]
-        command: AppsCommand,
-    },
     /// Run recipes on a schedule
     #[command(after_help = "\
 Examples:
-  gander schedule add morning --cron \"0 7 * * 1-5\" --zone Europe/Berlin --recipe news.yaml --param topic=rust
+  gander schedule add morning --cron \"0 7 * * 1-5\" --recipe news.yaml
+  gander schedule add noon --cron \"0 12 * * *\" --zone Europe/Berlin --recipe menu.yaml
   gander schedule list
 
-Schedules run in the server, which stays in the background while there are any.")]
+Schedules run in the server, which stays in the background as long as there is one.")]
     Schedule {
         #[command(subcommand)]
         command: ScheduleCommand,
     },
-    /// Print the server's token, or manage tokens of others
-    Token {
+    /// List, export, import and delete apps: small web pages made by agents
+    Apps {
         #[command(subcommand)]
-        command: Option<TokenCommand>,
+        command: AppsCommand,
     },
     /// List or revoke what was allowed with "always"
     Grants {
@@ -248,55 +251,63 @@ Schedules run in the server, which stays in the background while there are any."
     /// Trust a project's .gander settings
     #[command(after_help = "\
 Examples:
-  gander trust                               this folder, after you have read its .gander
+  gander trust                               this folder, after reading what is in its .gander
   gander trust --list
   gander trust --revoke ~/code/project
 
-Until then a project's agents, extensions and rules are only text.")]
+A project's agents, extensions and rules are ignored until its folder is trusted.")]
     Trust(TrustOptions),
-    /// Add, remove and show MCP servers
-    Extensions {
+    /// Print the owner's token, or manage tokens for others
+    Token {
         #[command(subcommand)]
-        command: ExtensionsCommand,
+        command: Option<TokenCommand>,
     },
-    /// Serve one protocol in front of a server that speaks another
+    /// Translate between protocols in front of another server
     Proxy {
         #[command(subcommand)]
         command: ProxyCommand,
     },
-    /// Write sessions, tokens, secrets, grants and settings to one file, also while the server runs
-    Backup {
-        /// The file (mode 600: it holds secrets)
-        file: PathBuf,
-        /// Replace a file of that name
-        #[arg(long)]
-        force: bool,
-    },
-    /// Verify a backup and restore it into the data directory (no server may run)
-    Restore {
-        /// What `gander backup` wrote
-        file: PathBuf,
-        /// Replace the sessions and settings that are there
-        #[arg(long)]
-        force: bool,
-    },
-    /// Show active settings and their sources, and what does not work
+    /// Show active settings and their sources, and find problems
     Doctor {
         /// Rebuild indexes (no server may run)
         #[arg(long)]
         rebuild: bool,
     },
-    /// Write or find the settings file
+    /// Create or locate the settings file
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
     },
-    /// Become a command inside of a fence: how the server starts commands
+    /// Write sessions, tokens, secrets, grants and settings to one file, also while the server runs
+    Backup {
+        /// The file to write (mode 600: it holds secrets)
+        file: PathBuf,
+        /// Replace an existing file
+        #[arg(long)]
+        force: bool,
+    },
+    /// Verify a backup and restore it into the data directory (no server may run)
+    Restore {
+        /// A file written by `gander backup`
+        file: PathBuf,
+        /// Replace existing sessions and settings
+        #[arg(long)]
+        force: bool,
+    },
+    /// Run a command in the sandbox: how the server starts commands
     #[command(name = HELPER, hide = true)]
     Fence(FenceOptions),
     /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  source <(gander completions bash)                                in ~/.bashrc
+  source <(gander completions zsh)                                 in ~/.zshrc, after compinit
+  gander completions fish > ~/.config/fish/completions/gander.fish
+
+It completes commands and options, and sessions, models, modes, extensions, recipes,
+schedules and tokens as the server knows them.")]
     Completions {
-        /// For which shell
+        /// The shell
         shell: Shell,
     },
 }
@@ -318,13 +329,13 @@ pub(super) struct FenceOptions {
     pub(super) command: Vec<OsString>,
 }
 
-/// How ACP clients are spoken to.
+/// How ACP clients are served.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct MannerOptions {
-    /// Speak to ACP clients in these words: standard, goosed, aptove or agentkit [default: each client's own]
-    #[arg(long, value_name = "NAME")]
+    /// ACP dialect for every client: standard, goosed, aptove or agentkit [default: detected per client]
+    #[arg(long, value_name = "NAME", add = shell_completion::words(&["standard", "goosed", "aptove", "agentkit"]))]
     pub(super) dialect: Option<String>,
-    /// Speak version 2 of ACP, a draft, with clients that ask for it
+    /// Offer draft version 2 of ACP to clients that ask for it
     #[arg(long)]
     pub(super) acp_v2: bool,
 }
@@ -339,37 +350,39 @@ fn scopes() -> impl TypedValueParser<Value = Scope> {
 pub(super) enum TokenCommand {
     /// Print the owner's token
     Show,
-    /// Make a token for somebody else; it is shown this once
+    /// Create a token for somebody else; it is shown only once
     Add {
-        /// A name for it
+        /// Name of the token
         name: String,
-        /// What it may do, beside reading its own sessions
+        /// What it may do, besides reading its own sessions
         #[arg(long, value_parser = scopes(), value_delimiter = ',', default_value = "prompt,approve")]
         scopes: Vec<Scope>,
-        /// See only this ADK user's sessions
+        /// Limit it to the sessions of this ADK user
         #[arg(long, value_name = "USER")]
         adk_user: Option<String>,
     },
-    /// Names and scopes of the tokens of others
+    /// List tokens with their scopes
     List,
-    /// Take a token back; it stops working at once
+    /// Revoke a token; it stops working at once
     Revoke {
-        /// Its name
+        /// Name of the token
+        #[arg(add = shell_completion::tokens())]
         name: String,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum GrantsCommand {
-    /// What was allowed with "always", per folder
+    /// List what was allowed with "always", per folder
     List {
         /// One JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Ask again from now on
+    /// Revoke one; it is asked about again from now on
     Revoke {
-        /// Its number, from the list
+        /// Its ID, from the list
+        #[arg(add = shell_completion::grants())]
         id: u64,
     },
 }
@@ -378,73 +391,74 @@ pub(super) enum GrantsCommand {
 #[derive(Debug, Args)]
 pub(super) struct TrustOptions {
     /// The folder [default: this one]
+    #[arg(value_hint = ValueHint::DirPath)]
     pub(super) folder: Option<PathBuf>,
-    /// Show the trusted folders
+    /// List trusted folders
     #[arg(long, conflicts_with = "folder")]
     pub(super) list: bool,
-    /// Take the trust back
+    /// Stop trusting the folder
     #[arg(long, conflicts_with = "list")]
     pub(super) revoke: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ProxyCommand {
-    /// An ADK server whose agent is a running goose
+    /// Serve ADK's REST in front of a running goose
     #[command(after_help = "\
 Examples:
   GOOSE_SECRET_KEY=… gander proxy adk --goose http://127.0.0.1:3000
-  curl -X POST http://127.0.0.1:8080/apps/goose/users/me/sessions -d '{}' -H 'content-type: application/json'
+  curl --json '{}' http://127.0.0.1:8080/apps/goose/users/me/sessions
 
-Every app name is goose. Which session of goose stands behind which one here is kept
-in the data directory, by default a folder of its own beside that of `gander serve`.")]
+Every app name means goose. Which goose session belongs to which ADK session is stored
+in the data directory, by default a separate one beside that of `gander serve`.")]
     Adk(AdkProxyOptions),
 }
 
 /// Options of `gander proxy adk`.
 #[derive(Debug, Args)]
 pub(super) struct AdkProxyOptions {
-    /// Where goose is: a goosed, a `goose serve` or another gander [environment: GOOSE_BASE_URL; default: http://127.0.0.1:3000]
+    /// Address of goose: a goosed, a `goose serve` or another gander [environment: GOOSE_BASE_URL; default: http://127.0.0.1:3000]
     #[arg(long, value_name = "URL")]
     pub(super) goose: Option<String>,
-    /// A file with what goose wants as X-Secret-Key; `-` is stdin [environment: GOOSE_SECRET_KEY, the key itself]
+    /// File with the X-Secret-Key of goose; `-` is stdin [environment: GOOSE_SECRET_KEY, the key itself]
     #[arg(long, value_name = "FILE")]
     pub(super) secret_key_file: Option<PathBuf>,
     /// Refused: every user of the machine can read a command line
     #[arg(long, value_name = "KEY", hide = true)]
     pub(super) secret_key: Option<String>,
-    /// The one certificate that goose may show, as it prints it when it starts [environment: GOOSED_CERT_FINGERPRINT]
+    /// Fingerprint of goose's certificate, as it prints it when it starts [environment: GOOSED_CERT_FINGERPRINT]
     #[arg(long, value_name = "SHA256")]
     pub(super) goose_cert_fingerprint: Option<String>,
-    /// Where to listen; a port alone is on this machine [environment: LISTEN_ADDR; default: :8080]
+    /// Where to listen; a port alone means loopback [environment: LISTEN_ADDR; default: :8080]
     #[arg(long, value_name = "ADDR:PORT")]
     pub(super) listen: Option<String>,
-    /// The folder of goose's sessions [environment: WORKING_DIR; default: .]
+    /// Working directory of goose's sessions [environment: WORKING_DIR; default: .]
     #[arg(long, value_name = "DIR")]
     pub(super) working_dir: Option<String>,
-    /// How long goose may be silent [environment: REQUEST_TIMEOUT; default: 5m]
+    /// How long goose may send nothing [environment: REQUEST_TIMEOUT; default: 5m]
     #[arg(long, value_name = "TIME")]
     pub(super) timeout: Option<String>,
-    /// A file with what clients have to send, as X-API-Key or as a bearer token; `-` is stdin [environment: PROXY_API_KEY, the key itself; default: nothing]
+    /// File with the key that clients must send, as X-API-Key or as a bearer token; `-` is stdin [environment: PROXY_API_KEY, the key itself; default: no key]
     #[arg(long, value_name = "FILE")]
     pub(super) api_key_file: Option<PathBuf>,
     /// Refused: every user of the machine can read a command line
     #[arg(long, value_name = "KEY", hide = true)]
     pub(super) api_key: Option<String>,
-    /// Encrypt with a certificate of our own, and print its fingerprint
+    /// Use TLS with a self-signed certificate, and print its fingerprint
     #[arg(long)]
     pub(super) tls_self_signed: bool,
-    /// Listen on other than loopback addresses without TLS
+    /// Allow addresses other than loopback without TLS
     #[arg(long)]
     pub(super) insecure_plain: bool,
-    /// What goose speaks [default: found out]
+    /// Protocol of goose [default: detected]
     #[arg(long, value_enum)]
     pub(super) protocol: Option<ProtocolName>,
-    /// A client that disconnects leaves goose working
+    /// Let goose continue when a client disconnects
     #[arg(long)]
     pub(super) keep_running: bool,
 }
 
-/// What goose speaks.
+/// Protocol of goose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ProtocolName {
     /// goosed until 1.39, and gander
@@ -457,6 +471,6 @@ pub(super) enum ProtocolName {
 pub(super) enum ConfigCommand {
     /// Write a settings file that shows every setting at its default
     Init,
-    /// Print where the settings file is
+    /// Print the path of the settings file
     Path,
 }

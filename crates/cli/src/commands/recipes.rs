@@ -10,10 +10,11 @@ use gander_client::AgentConnection;
 use gander_tools::absence_reason;
 use serde_json::{Map, Value, json};
 
-use super::client;
+use super::{client, shell_completion};
 use crate::commands::{Context, Exit};
 use crate::output::{Output, clean, reveal};
 use crate::terminal::person::Person;
+use crate::terminal::table::print_table;
 
 /// Where a project keeps its recipes.
 const FOLDERS: [&str; 2] = [".gander/recipes", ".goose/recipes"];
@@ -23,33 +24,40 @@ const LARGEST: u64 = 1 << 20;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RecipesCommand {
-    /// Recipes of this folder, your own, and those that were saved in the server
-    List,
-    /// Print a recipe: a file, a name from the list, or a link
+    /// List recipes: this folder's, your own, and those saved in the server
+    List {
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a recipe
     Show {
-        /// Which
+        /// A file, a name from `gander recipes list`, or a link
+        #[arg(add = shell_completion::all_recipes())]
         recipe: String,
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Say whether recipes can be used, and what is wrong with which field
+    /// Check recipes, and name the fields that are wrong
     Validate {
-        /// Which
-        #[arg(required = true)]
+        /// Files, names from `gander recipes list`, or links
+        #[arg(required = true, add = shell_completion::all_recipes())]
         recipes: Vec<String>,
     },
-    /// Save a recipe in the server, where every client finds it
+    /// Save a recipe in the server, for every client; prints its id
     Save {
-        /// Which
+        /// A file, a name from `gander recipes list`, or a link
+        #[arg(add = shell_completion::all_recipes())]
         recipe: String,
-        /// Make it a slash command of this name
+        /// Also make it a slash command of this name
         #[arg(long, value_name = "NAME")]
         slash: Option<String>,
     },
-    /// Remove a recipe from the server
+    /// Delete a recipe that was saved in the server
     Delete {
-        /// Its id, from the list
+        /// Its id, from `gander recipes list`
+        #[arg(add = shell_completion::saved_recipes())]
         id: String,
     },
 }
@@ -65,7 +73,7 @@ pub(super) struct Found {
 pub(super) async fn run(context: Context, command: RecipesCommand) -> anyhow::Result<Exit> {
     let here = std::env::current_dir()?;
     match command {
-        RecipesCommand::List => list(&context, &here).await?,
+        RecipesCommand::List { json } => list(&context, &here, json).await?,
         RecipesCommand::Show { recipe, json } => {
             let found = find(&context.config, &here, &recipe).await?;
             let text =
@@ -87,29 +95,56 @@ pub(super) async fn run(context: Context, command: RecipesCommand) -> anyhow::Re
         RecipesCommand::Delete { id } => {
             let mut connection = client::connect(&context.config, &here).await?;
             connection.call_method("_goose/unstable/recipes/delete", &json!({ "id": id })).await?;
+            context.output.note(&format!("Deleted {}.", clean(&id)));
         }
     }
     Ok(Exit::Done)
 }
 
-async fn list(context: &Context, here: &Path) -> anyhow::Result<()> {
+async fn list(context: &Context, here: &Path, json: bool) -> anyhow::Result<()> {
+    let mut recipes = Vec::new();
     for path in files(&context.config, here) {
-        let told = match read(&path) {
-            Ok(found) => format!("{}\t{}", clean(&found.recipe.title), clean(&found.recipe.description)),
-            Err(error) => format!("cannot be used\t{}", reveal(&format!("{error:#}"))),
-        };
-        context.output.line(&format!("{}\t{told}", path.display()))?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let mut listed = json!({ "name": name, "file": path });
+        match read(&path) {
+            Ok(found) => {
+                listed["title"] = found.recipe.title.into();
+                listed["description"] = found.recipe.description.into();
+            }
+            Err(error) => listed["error"] = format!("{error:#}").into(),
+        }
+        recipes.push(listed);
     }
     let mut connection = client::connect(&context.config, here).await?;
     let saved = connection.call_method("_goose/unstable/recipes/list", &json!({})).await?;
-    for manifest in saved["manifests"].as_array().into_iter().flatten() {
-        let text = |value: &Value| clean(value.as_str().unwrap_or_default());
-        let slash = manifest["slash_command"].as_str().map(|name| format!("\t/{}", clean(name))).unwrap_or_default();
+    recipes.extend(saved["manifests"].as_array().into_iter().flatten().map(|manifest| {
         let recipe = &manifest["recipe"];
-        let (id, title) = (text(&manifest["id"]), text(&recipe["title"]));
-        context.output.line(&format!("{id}\t{title}\t{}{slash}", text(&recipe["description"])))?;
+        let (title, description) = (&recipe["title"], &recipe["description"]);
+        let slash = manifest["slash_command"].as_str().map(|name| format!("/{name}"));
+        json!({ "name": manifest["id"], "slashCommand": slash, "title": title, "description": description })
+    }));
+    if json {
+        return Ok(recipes.iter().try_for_each(|recipe| context.output.line(&recipe.to_string()))?);
     }
-    Ok(())
+    if recipes.is_empty() {
+        context
+            .output
+            .note("No recipes yet: put one into .gander/recipes, or save one with `gander recipes save FILE`.");
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = recipes.iter().map(row).collect();
+    Ok(print_table(context.output, &["NAME", "TITLE", "FROM", "DESCRIPTION"], &rows)?)
+}
+
+fn row(recipe: &Value) -> Vec<String> {
+    let text = |name: &str| recipe[name].as_str().unwrap_or_default().to_owned();
+    let from = match (recipe["file"].as_str(), recipe["slashCommand"].as_str()) {
+        (Some(file), _) => file.to_owned(),
+        (None, Some(slash)) => format!("saved, {slash}"),
+        (None, None) => "saved".to_owned(),
+    };
+    let description = recipe["error"].as_str().map_or_else(|| text("description"), |error| format!("invalid: {error}"));
+    vec![text("name"), text("title"), from, description]
 }
 
 async fn validate(context: &Context, here: &Path, recipes: &[String]) -> anyhow::Result<Exit> {
@@ -162,7 +197,8 @@ fn read(path: &Path) -> anyhow::Result<Found> {
     Ok(Found { value, recipe, folder, source: path.to_string_lossy().into_owned() })
 }
 
-fn files(config: &Config, here: &Path) -> Vec<PathBuf> {
+/// Recipe files of the project and the owner's own.
+pub(super) fn files(config: &Config, here: &Path) -> Vec<PathBuf> {
     let folders = FOLDERS.iter().map(|folder| here.join(folder)).chain(config.own.recipes.iter().cloned());
     let mut files = Vec::new();
     for folder in folders {

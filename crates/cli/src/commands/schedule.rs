@@ -1,76 +1,91 @@
-//! `gander schedule`: recipes that run by the clock.
+//! `gander schedule`: recipes that run at set times.
 
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::Subcommand;
+use clap::{Subcommand, ValueHint};
 use serde_json::{Value, json};
 
-use super::{client, recipes};
+use super::{client, recipes, shell_completion};
 use crate::commands::{Context, Exit};
 use crate::output::clean;
+use crate::terminal::table::{local_time_of, print_table};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ScheduleCommand {
-    /// Schedules, and when each is due
+    /// List schedules with their next run
     List {
         /// One JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Run a recipe by the clock from now on
+    /// Add a schedule that runs a recipe
     Add {
-        /// A name for it
+        /// Name of the schedule
+        #[arg(value_name = "NAME")]
         id: String,
-        /// When: five or six fields, as cron reads them
+        /// When to run, as five or six cron fields
         #[arg(long, value_name = "PATTERN")]
         cron: String,
-        /// What: a file, a name from `gander recipes list`, or a link
-        #[arg(long, value_name = "RECIPE")]
+        /// The recipe: a file, a name from `gander recipes list`, or a link
+        #[arg(long, value_name = "RECIPE", add = shell_completion::all_recipes())]
         recipe: String,
-        /// Fills in a parameter of the recipe
+        /// Set a parameter of the recipe
         #[arg(long = "param", value_name = "KEY=VALUE")]
         params: Vec<String>,
-        /// The time zone, such as Europe/Berlin [default: schedules.zone, else the machine's]
-        #[arg(long, value_name = "ZONE")]
+        /// Time zone, such as Europe/Berlin [default: schedules.zone, else the system's]
+        #[arg(long, value_name = "ZONE", add = shell_completion::zones())]
         zone: Option<String>,
         /// The folder to work in [default: a private one each time]
-        #[arg(long, value_name = "DIR")]
+        #[arg(long, value_name = "DIR", alias = "folder", value_hint = ValueHint::DirPath)]
         cwd: Option<PathBuf>,
     },
-    /// What is known of one
+    /// Show one schedule
     Show {
-        /// Which
+        /// Name of the schedule
+        #[arg(value_name = "NAME", add = shell_completion::schedules())]
         id: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
     },
-    /// Let it rest
+    /// Pause a schedule
     Pause {
-        /// Which
+        /// Name of the schedule
+        #[arg(value_name = "NAME", add = shell_completion::schedules())]
         id: String,
     },
-    /// Let it go on
+    /// Resume a paused schedule
     Unpause {
-        /// Which
+        /// Name of the schedule
+        #[arg(value_name = "NAME", add = shell_completion::schedules())]
         id: String,
     },
-    /// Run it now; prints its session
+    /// Run a schedule now; prints the session ID
     Run {
-        /// Which
+        /// Name of the schedule
+        #[arg(value_name = "NAME", add = shell_completion::schedules())]
         id: String,
     },
-    /// Stop what it runs
+    /// Cancel the run that is under way
     Kill {
-        /// Which
+        /// Name of the schedule
+        #[arg(value_name = "NAME", add = shell_completion::schedules())]
         id: String,
     },
-    /// Its sessions, the latest first
+    /// List the sessions of a schedule, the latest first
     Sessions {
-        /// Which
+        /// Name of the schedule
+        #[arg(value_name = "NAME", add = shell_completion::schedules())]
         id: String,
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
     },
-    /// Forget it; its sessions stay
+    /// Remove a schedule; its sessions stay
     Remove {
-        /// Which
+        /// Name of the schedule
+        #[arg(value_name = "NAME", add = shell_completion::schedules())]
         id: String,
     },
 }
@@ -90,51 +105,104 @@ pub(super) async fn run(context: Context, command: ScheduleCommand) -> anyhow::R
             });
             ("create", params)
         }
-        ScheduleCommand::Show { id } => ("read", json!({ "id": id })),
+        ScheduleCommand::Show { id, .. } => ("read", json!({ "id": id })),
         ScheduleCommand::Pause { id } => ("pause", json!({ "id": id })),
         ScheduleCommand::Unpause { id } => ("unpause", json!({ "id": id })),
         ScheduleCommand::Run { id } => ("run-now", json!({ "id": id })),
         ScheduleCommand::Kill { id } => ("kill", json!({ "id": id })),
-        ScheduleCommand::Sessions { id } => ("sessions", json!({ "id": id })),
+        ScheduleCommand::Sessions { id, .. } => ("sessions", json!({ "id": id })),
         ScheduleCommand::Remove { id } => ("delete", json!({ "id": id })),
     };
     let mut connection = client::connect(&context.config, &here).await?;
     let answer = connection.call_method(&format!("_goose/unstable/schedules/{method}"), &params).await?;
-    for line in result_lines(&command, &answer) {
-        context.output.line(&line)?;
-    }
+    print_result(&context, &command, &answer)?;
     Ok(Exit::Done)
 }
 
-/// What is printed.
-fn result_lines(command: &ScheduleCommand, answer: &Value) -> Vec<String> {
+fn print_result(context: &Context, command: &ScheduleCommand, answer: &Value) -> anyhow::Result<()> {
+    let output = context.output;
     let items = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
     match command {
-        ScheduleCommand::List { json: true } => items("jobs").iter().map(Value::to_string).collect(),
-        ScheduleCommand::List { json: false } => items("jobs").iter().map(row).collect(),
-        ScheduleCommand::Add { .. } => vec![row(answer)],
-        ScheduleCommand::Show { .. } => vec![serde_json::to_string_pretty(answer).unwrap_or_default()],
-        ScheduleCommand::Run { .. } => vec![text(&answer["sessionId"])],
-        ScheduleCommand::Kill { .. } if answer["killed"] == true => vec!["stopped".to_owned()],
-        ScheduleCommand::Kill { .. } => vec!["it does not run".to_owned()],
-        ScheduleCommand::Sessions { .. } => items("sessions")
-            .iter()
-            .map(|session| {
-                format!("{}\t{}\t{}", text(&session["id"]), text(&session["createdAt"]), text(&session["name"]))
-            })
-            .collect(),
-        ScheduleCommand::Pause { .. } | ScheduleCommand::Unpause { .. } | ScheduleCommand::Remove { .. } => Vec::new(),
+        ScheduleCommand::List { json: true } => {
+            items("jobs").iter().try_for_each(|job| output.line(&job.to_string()))?;
+        }
+        ScheduleCommand::List { json: false } => print_schedules(context, &items("jobs"))?,
+        ScheduleCommand::Add { id, .. } => {
+            output.note(&format!("Added {}. Next run: {}", clean(id), local_time_of(&answer["next_run"])));
+        }
+        ScheduleCommand::Show { json: true, .. } => output.line(&serde_json::to_string_pretty(answer)?)?,
+        ScheduleCommand::Show { json: false, .. } => show(context, answer)?,
+        ScheduleCommand::Run { .. } => output.line(&text(&answer["sessionId"]))?,
+        ScheduleCommand::Kill { id } => {
+            let done = if answer["killed"] == true { "Cancelled the run of" } else { "No run is under way in" };
+            output.note(&format!("{done} {}.", clean(id)));
+        }
+        ScheduleCommand::Sessions { json: true, .. } => {
+            items("sessions").iter().try_for_each(|session| output.line(&session.to_string()))?;
+        }
+        ScheduleCommand::Sessions { id, json: false } if items("sessions").is_empty() => {
+            output.note(&format!("{} has not run yet.", clean(id)));
+        }
+        ScheduleCommand::Sessions { json: false, .. } => {
+            let row = |session: &Value| {
+                vec![text(&session["id"]), local_time_of(&session["createdAt"]), text(&session["name"])]
+            };
+            let rows: Vec<Vec<String>> = items("sessions").iter().map(row).collect();
+            print_table(output, &["SESSION", "STARTED", "TITLE"], &rows)?;
+        }
+        ScheduleCommand::Pause { id } => {
+            output.note(&format!("Paused {0}. To resume it: gander schedule unpause {0}", clean(id)));
+        }
+        ScheduleCommand::Unpause { id } => output.note(&format!("Resumed {}.", clean(id))),
+        ScheduleCommand::Remove { id } => output.note(&format!("Removed {}.", clean(id))),
     }
+    Ok(())
 }
 
-fn row(job: &Value) -> String {
-    let state = match (job["currently_running"] == true, job["paused"] == true, job["trouble"].as_str()) {
-        (true, ..) => format!("runs in {}", text(&job["current_session_id"])),
-        (false, true, _) => "rests".to_owned(),
-        (false, false, Some(trouble)) => format!("went wrong: {}", clean(trouble)),
-        (false, false, None) => format!("next {}", text(&job["next_run"])),
+fn print_schedules(context: &Context, jobs: &[Value]) -> anyhow::Result<()> {
+    if jobs.is_empty() {
+        context.output.note("No schedules yet. Add one: gander schedule add NAME --cron \"0 7 * * *\" --recipe FILE");
+        return Ok(());
+    }
+    let row = |job: &Value| {
+        let cron = format!("{} {}", text(&job["cron"]), text(&job["zone"]));
+        vec![
+            text(&job["id"]),
+            cron.trim().to_owned(),
+            local_time_of(&job["next_run"]),
+            state(job),
+            text(&job["source"]),
+        ]
     };
-    format!("{}\t{} {}\t{state}\t{}", text(&job["id"]), text(&job["cron"]), text(&job["zone"]), text(&job["source"]))
+    let rows: Vec<Vec<String>> = jobs.iter().map(row).collect();
+    print_table(context.output, &["NAME", "CRON", "NEXT RUN", "STATE", "RECIPE"], &rows)?;
+    Ok(())
+}
+
+fn show(context: &Context, job: &Value) -> anyhow::Result<()> {
+    let folder = job["working_dir"].as_str().map_or_else(|| "a private one each time".to_owned(), clean);
+    for (name, value) in [
+        ("name", text(&job["id"])),
+        ("cron", text(&job["cron"])),
+        ("time zone", text(&job["zone"])),
+        ("state", state(job)),
+        ("next run", local_time_of(&job["next_run"])),
+        ("last run", local_time_of(&job["last_run"])),
+        ("recipe", text(&job["source"])),
+        ("folder", folder),
+    ] {
+        context.output.line(&format!("{name:<10} {}", if value.is_empty() { "–" } else { &value }))?;
+    }
+    Ok(())
+}
+
+fn state(job: &Value) -> String {
+    match (job["currently_running"] == true, job["paused"] == true, job["trouble"].as_str()) {
+        (true, ..) => format!("running in {}", text(&job["current_session_id"])),
+        (false, true, _) => "paused".to_owned(),
+        (false, false, Some(trouble)) => format!("failed: {}", clean(trouble)),
+        (false, false, None) => "waiting".to_owned(),
+    }
 }
 
 fn text(value: &Value) -> String {

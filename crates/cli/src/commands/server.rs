@@ -19,22 +19,22 @@ const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ServerCommand {
-    /// Whether a server runs, where it listens and what it does (exit status 1 if none runs)
+    /// Show whether a server is running, where it listens and what it is doing (exit status 1 if none is running)
     Status {
-        /// One JSON object
+        /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Stop the server; open turns go on at its next start
+    /// Stop the server; unfinished turns resume when it starts again
     Stop,
-    /// Stop the background server and start it again, with the settings as they are now
+    /// Restart the background server with the current settings
     Restart,
     /// Print the log of the background server
     Logs {
-        /// How many lines from the end
+        /// Number of lines from the end
         #[arg(long, short = 'n', value_name = "LINES", default_value_t = 50)]
         lines: usize,
-        /// Go on printing what is added, until ctrl-c
+        /// Keep printing new lines, until ctrl-c
         #[arg(long, short)]
         follow: bool,
     },
@@ -64,7 +64,7 @@ async fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
     let Some(server) = describe(context).await? else {
         match json {
             true => output.line(&json!({ "running": false }).to_string())?,
-            false => output.line("not running (`gander run` and `gander acp` start it when they need it)")?,
+            false => output.line("not running (commands that need it start it in the background)")?,
         }
         return Ok(Exit::Failed);
     };
@@ -96,8 +96,8 @@ async fn stop_server(context: &Context) -> anyhow::Result<Exit> {
         Some(pid) => context.output.line(&format!("stopped the server (process {pid})"))?,
     }
     if let Some(turns @ 1..) = running {
-        let turns = if turns == 1 { "1 turn goes".to_owned() } else { format!("{turns} turns go") };
-        context.output.note(&format!("{turns} on when a server starts again: gander server restart"));
+        let turns = if turns == 1 { "1 turn resumes".to_owned() } else { format!("{turns} turns resume") };
+        context.output.note(&format!("{turns} when a server starts again: gander server restart"));
     }
     Ok(Exit::Done)
 }
@@ -118,7 +118,7 @@ async fn restart(context: &Context) -> anyhow::Result<Exit> {
     for open in before.iter().flat_map(|server| server["listening"].as_array()).flatten() {
         let security = if open["fingerprint"].is_string() { "tls" } else { "plain" };
         let params = json!({ "listen": open["address"], "security": security });
-        connection.call_method("_gander/listen", &params).await.context("an address could not be opened again")?;
+        connection.call_method("_gander/listen", &params).await.context("cannot listen on the previous address")?;
     }
     context.output.line(&format!("restarted: process {}", welcome.pid))?;
     Ok(Exit::Done)
@@ -127,7 +127,7 @@ async fn restart(context: &Context) -> anyhow::Result<Exit> {
 async fn logs(context: &Context, lines: usize, follow: bool) -> anyhow::Result<Exit> {
     let path = context.config.paths.server_log();
     if !path.exists() && !follow {
-        context.output.note(&format!("no background server has run here: {}", path.display()));
+        context.output.note(&format!("no background server has run yet, there is no log: {}", path.display()));
         return Ok(Exit::Done);
     }
     let mut read = 0;

@@ -9,7 +9,7 @@ use gander_client::{AgentConnection, AgentEvent};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
-use super::client;
+use super::{client, shell_completion};
 use crate::commands::{Context, Exit, UsageError};
 use crate::output::{Output, Tone, clean};
 use crate::terminal::person::Person;
@@ -21,7 +21,8 @@ const TEST_PROMPT: &str = "Reply with the single word: ready";
 /// Options of `gander setup`.
 #[derive(Debug, Args)]
 pub(super) struct SetupOptions {
-    /// Provider, by name [default: ask]
+    /// Name of the provider [default: choose from a list]
+    #[arg(add = shell_completion::providers())]
     provider: Option<String>,
 }
 

@@ -5,6 +5,7 @@ use secrecy::ExposeSecret;
 
 use super::options::TokenCommand;
 use crate::commands::{Context, Exit};
+use crate::terminal::table::print_table;
 
 pub(super) fn run(context: &Context, command: Option<TokenCommand>) -> anyhow::Result<Exit> {
     let (paths, output) = (&context.config.paths, context.output);
@@ -14,18 +15,20 @@ pub(super) fn run(context: &Context, command: Option<TokenCommand>) -> anyhow::R
         TokenCommand::Add { name, scopes, adk_user } => {
             let token = token::add_token(paths, &name, &scopes, adk_user)?;
             output.line(token.expose_secret())?;
-            output.note("this is the only time it is shown");
+            output.note("It is shown only this once.");
         }
         TokenCommand::List => {
-            output.line("owner\tread,prompt,approve,admin")?;
+            let mut rows = vec![vec!["owner".to_owned(), "read,prompt,approve,admin".to_owned(), String::new()]];
             for grant in token::list_tokens(paths)? {
-                let scopes: Vec<String> =
-                    grant.scopes.iter().map(|scope| format!("{scope:?}").to_lowercase()).collect();
-                let user = grant.adk_user.map(|user| format!("\tadk user {user}")).unwrap_or_default();
-                output.line(&format!("{}\t{}{user}", grant.name, scopes.join(",")))?;
+                let scopes: Vec<&str> = grant.scopes.iter().map(|scope| scope.name()).collect();
+                rows.push(vec![grant.name, scopes.join(","), grant.adk_user.unwrap_or_default()]);
             }
+            print_table(output, &["NAME", "SCOPES", "ADK USER"], &rows)?;
         }
-        TokenCommand::Revoke { name } => token::revoke_token(paths, &name)?,
+        TokenCommand::Revoke { name } => {
+            token::revoke_token(paths, &name)?;
+            output.note(&format!("Revoked {name}."));
+        }
     }
     Ok(Exit::Done)
 }

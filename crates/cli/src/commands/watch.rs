@@ -14,6 +14,7 @@ use super::run::question_text::{self, DetailLimit};
 use super::run::questions::{Question, Questions, Withdrawn};
 use super::run::{self, FollowOptions};
 use super::session_id::resolve_session;
+use super::shell_completion;
 use crate::commands::{Context, Exit, UsageError};
 use crate::output::{Output, Tone, clean};
 use crate::terminal::person::Person;
@@ -24,7 +25,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Options of `gander watch`.
 #[derive(Debug, Args)]
 pub(super) struct WatchOptions {
-    /// Session ID, or its beginning [default: every session that waits for an answer]
+    /// Session ID, or its beginning [default: every session that is waiting for an answer]
+    #[arg(add = shell_completion::sessions())]
     session: Option<String>,
     /// Print one event per line, as JSON
     #[arg(long, requires = "session")]

@@ -38,6 +38,12 @@ pub(crate) fn local_time(micros: i64) -> String {
     at.to_zoned(TimeZone::system()).strftime("%F %H:%M").to_string()
 }
 
+/// The same for a time as JSON has it; nothing for no time.
+pub(crate) fn local_time_of(time: &serde_json::Value) -> String {
+    let at = time.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    at.map(|at| local_time(at.as_microsecond())).unwrap_or_default()
+}
+
 /// About so many bytes.
 pub(crate) fn size_text(bytes: u64) -> String {
     match bytes {

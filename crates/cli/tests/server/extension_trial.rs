@@ -81,7 +81,10 @@ fn one_that_wants_the_network_says_so_when_it_is_added() {
     let peer = format!("{PEER}={}", listener.local_addr().unwrap());
     let refused = add(&test_directory, "net", "online", &["--env", &peer]);
     assert_eq!(refused.code, 1, "{refused:?}");
-    assert!(refused.err.contains("It needs the network: gander extensions add net --network -- "), "{refused:?}");
+    assert!(
+        refused.err.contains("It needs the network. Add it again with: gander extensions add net --network -- "),
+        "{refused:?}"
+    );
     let added = add(&test_directory, "net", "online", &["--network", "--env", &peer]);
     assert!(added.code == 0 && added.out.contains("net works, "), "{added:?}");
     test_directory.stop_server();

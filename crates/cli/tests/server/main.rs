@@ -18,6 +18,7 @@ mod browser;
 mod cli;
 mod client;
 mod client_methods;
+mod completion;
 mod config;
 mod daemon;
 mod default_settings;

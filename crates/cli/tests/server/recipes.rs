@@ -353,7 +353,8 @@ async fn a_saved_recipe_is_a_slash_command() -> anyhow::Result<()> {
     let recipe = test_server.recipe("say.json", more)?;
     let launch = test_server.demo();
     launch.stdout(&["recipes", "save", &recipe, "--slash", "say"]).await?;
-    ensure!(launch.stdout(&["recipes", "list"]).await?.contains("t\tT\td\t/say"), "it is listed");
+    let listed = launch.stdout(&["recipes", "list"]).await?;
+    ensure!(listed.contains("NAME  TITLE") && listed.contains("saved, /say"), "{listed}");
     ensure!(launch.stdout(&["run", "/say big words"]).await?.contains("you said big words"), "it is said");
     let mut agent = launch.editor(&[]).await?;
     let session = agent.client.new_session(&test_server.work).await?;
@@ -417,7 +418,7 @@ async fn a_schedule_outlives_its_server() -> anyhow::Result<()> {
     ensure!(job["paused"] == true && job["zone"] == "Europe/Berlin" && job["last_run"].is_string(), "{job}");
     eventually("what it began is over", || async {
         let job = launch.stdout(&["schedule", "show", "tick"]).await.unwrap_or_default();
-        job.contains("\"currently_running\": false")
+        job.contains("state      paused")
     })
     .await?;
     let before = sessions().await;

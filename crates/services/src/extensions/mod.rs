@@ -350,14 +350,14 @@ impl Extensions {
         drop(closed);
     }
 
-    /// How the servers of a session are; without one, which are configured.
+    /// The status of a session's servers; without a session, which ones are known and whether each is used.
     pub fn list_json(&self, session: Option<SessionId>) -> Value {
         let Some(session) = session else {
-            return self
-                .global_specs()
-                .iter()
-                .map(|spec| json!({"name": spec.name, "place": spec.command_or_url()}))
-                .collect();
+            let known = |(spec, on): &(Spec, bool)| {
+                let state = if *on { "on" } else { "off" };
+                json!({"name": spec.name, "place": spec.command_or_url(), "state": state})
+            };
+            return self.known_with_switch().iter().map(known).collect();
         };
         self.servers_if_known(session)
             .map_or_else(|| json!([]), |servers| servers.server_statuses().into_iter().map(status_json).collect())

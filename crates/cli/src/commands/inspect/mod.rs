@@ -13,6 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use self::timeline::{PROTOCOLS, Timeline, TimelineOptions};
 use super::client;
 use super::session_id::resolve_session;
+use super::shell_completion;
 use crate::commands::{Context, Exit};
 use crate::output::Tone;
 
@@ -26,20 +27,21 @@ const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 pub(super) struct InspectOptions {
     /// Session ID, or its beginning
+    #[arg(add = shell_completion::sessions())]
     session: String,
-    /// Go on with what is added to the log, until ctrl-c
+    /// Keep printing new entries, until ctrl-c
     #[arg(long, short)]
     follow: bool,
-    /// Only what these protocols say
+    /// Only these protocols
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = PossibleValuesParser::new(PROTOCOLS))]
     protocol: Vec<String>,
-    /// Begin behind the entry with this number
+    /// Start after the entry with this number
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     after: u64,
-    /// Every piece of a text by itself
+    /// Show each text delta separately
     #[arg(long)]
     deltas: bool,
-    /// Whole messages of the protocols
+    /// Show protocol messages in full
     #[arg(long)]
     full: bool,
     /// One JSON object per entry

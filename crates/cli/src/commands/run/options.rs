@@ -2,34 +2,35 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 
 use super::busy::IfBusy;
+use crate::commands::shell_completion;
 
 /// Options of `gander run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunOptions {
-    /// What to ask. What comes on stdin is appended; `-` reads stdin alone
+    /// The prompt; piped stdin is appended to it, `-` reads stdin alone
     pub(crate) prompt: Option<String>,
     /// Follow this recipe: a file, a name from `gander recipes list`, or a link
-    #[arg(long, value_name = "RECIPE")]
+    #[arg(long, value_name = "RECIPE", add = shell_completion::all_recipes())]
     pub(crate) recipe: Option<String>,
-    /// Fills in a parameter of the recipe
+    /// Set a parameter of the recipe
     #[arg(long = "param", value_name = "KEY=VALUE", requires = "recipe")]
     pub(crate) params: Vec<String>,
-    /// Session ID, or its beginning; without a prompt, follow the turn that runs there
-    #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
+    /// Session ID, or its beginning; without a prompt, follow the turn that is running there
+    #[arg(long, value_name = "ID", conflicts_with = "continue_last", add = shell_completion::sessions())]
     pub(crate) session: Option<String>,
-    /// Go on in the last session of this folder
+    /// Continue the last session of this folder
     #[arg(long = "continue", short = 'c')]
     pub(crate) continue_last: bool,
     /// What to do if a turn is running in the session [default: ask, or fail without a terminal]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) if_busy: Option<IfBusy>,
-    /// Attach a text file; can be given several times
+    /// Attach a text file; can be repeated
     #[arg(long = "file", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Attach a picture; can be given several times
+    /// Attach an image; can be repeated
     #[arg(long = "image", value_name = "FILE")]
     pub(crate) images: Vec<PathBuf>,
     /// Wait for stdin, however long it takes, and append it to the prompt
@@ -40,7 +41,7 @@ pub(crate) struct RunOptions {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) settings: SessionOptions,
-    /// Run everything in this process, without any socket
+    /// Run everything in this process, without a background server
     #[arg(long)]
     pub(crate) standalone: bool,
 }
@@ -49,16 +50,16 @@ pub(crate) struct RunOptions {
 #[derive(Debug, Default, Args)]
 pub(crate) struct SessionOptions {
     /// The model, as provider/model: see `gander models`
-    #[arg(long, short, value_name = "MODEL")]
+    #[arg(long, short, value_name = "MODEL", add = shell_completion::models())]
     pub(crate) model: Option<String>,
     /// The mode, such as backend or planner: see `gander modes`
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", add = shell_completion::modes())]
     pub(crate) mode: Option<String>,
-    /// What may run without asking
+    /// What runs without approval
     #[arg(long, value_enum)]
     pub(crate) policy: Option<PolicyName>,
     /// The folder to work in [default: this one]
-    #[arg(long, value_name = "DIR", alias = "cwd")]
+    #[arg(long, value_name = "DIR", alias = "cwd", value_hint = ValueHint::DirPath)]
     pub(crate) folder: Option<PathBuf>,
 }
 
@@ -66,13 +67,13 @@ pub(crate) struct SessionOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(crate) enum PolicyName {
-    /// Only looking; everything else is refused
+    /// Reads run, everything else is refused
     ReadOnly,
-    /// Looking is free, everything else asks
+    /// Reads run, everything else prompts
     Ask,
-    /// Editing inside the workspace is free too
+    /// Edits inside the workspace run too
     AutoEdit,
-    /// Everything that no rule forbids
+    /// Everything that no rule denies
     Auto,
 }
 

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 
 use anyhow::{Context as _, bail};
-use clap::Subcommand;
+use clap::{Subcommand, ValueHint};
 use gander_client::AgentConnection;
 use gander_services::paths::write_private;
 use gander_services::units::DurationSetting;
 use serde_json::{Value, json};
 
-use super::client;
 use super::session_id::resolve_session;
+use super::{client, shell_completion};
 use crate::commands::{Context, Exit};
 use crate::output::clean;
 
@@ -24,10 +24,10 @@ use crate::output::clean;
 pub(in crate::commands) enum SessionsCommand {
     /// List sessions, the latest first
     List {
-        /// Only those of this folder
-        #[arg(long, value_name = "DIR", alias = "folder")]
+        /// Only sessions of this folder
+        #[arg(long, value_name = "DIR", alias = "folder", value_hint = ValueHint::DirPath)]
         cwd: Option<PathBuf>,
-        /// Also those of sub-agents
+        /// Include sub-agents' sessions
         #[arg(long, short)]
         all: bool,
         /// One JSON object per line
@@ -37,6 +37,7 @@ pub(in crate::commands) enum SessionsCommand {
     /// Print a session: messages, tool calls and their output, what it cost
     Show {
         /// Session ID, or its beginning
+        #[arg(add = shell_completion::sessions())]
         id: String,
         /// One event per line, as JSON
         #[arg(long)]
@@ -45,35 +46,37 @@ pub(in crate::commands) enum SessionsCommand {
     /// Print a session's log, one entry per line
     Export {
         /// Session ID, or its beginning
+        #[arg(add = shell_completion::sessions())]
         id: String,
         /// Write to FILE (mode 600)
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Read a log that was exported; it becomes a new session with the policy of this server
+    /// Import an exported log as a new session, with this server's policy
     Import {
         /// The file; `-` reads stdin
         file: PathBuf,
         /// The folder to work in [default: a private one]
-        #[arg(long, value_name = "DIR")]
+        #[arg(long, value_name = "DIR", alias = "folder", value_hint = ValueHint::DirPath)]
         cwd: Option<PathBuf>,
     },
-    /// Give a session a title
+    /// Change a session's title
     Rename {
         /// Session ID, or its beginning
+        #[arg(add = shell_completion::sessions())]
         id: String,
-        /// The title
+        /// The new title
         title: String,
     },
-    /// Delete sessions for ever: their content is overwritten on disk; artifacts and private folders go too
+    /// Delete sessions permanently: their content, artifacts and private folders are overwritten and removed
     Delete {
         /// Session IDs, or their beginnings
-        #[arg(required = true)]
+        #[arg(required = true, add = shell_completion::sessions())]
         ids: Vec<String>,
     },
-    /// Delete every session that nobody used for a time; those that run or wait for you stay
+    /// Delete sessions that were not used for a while; running and waiting ones are kept
     Prune {
-        /// Such as 30d, 12h or 90m
+        /// How long unused, such as 30d, 12h or 90m
         #[arg(long, value_name = "TIME", value_parser = DurationSetting::from_str)]
         older_than: DurationSetting,
         /// Only print what would be deleted
@@ -105,12 +108,14 @@ pub(super) async fn run(context: Context, command: SessionsCommand) -> anyhow::R
         SessionsCommand::Rename { id, title } => {
             let id = resolve_session(&mut connection, &id).await?;
             connection.call_method("_gander/session/rename", &json!({ "sessionId": id, "title": title })).await?;
+            context.output.note(&format!("Renamed session {id}."));
         }
         SessionsCommand::Delete { ids } => {
             for id in ids {
                 let id = resolve_session(&mut connection, &id).await?;
                 let deleted = connection.call_method("session/delete", &json!({ "sessionId": id })).await;
                 deleted.with_context(|| format!("cannot delete {id}"))?;
+                context.output.note(&format!("Deleted session {id}."));
             }
         }
     }
@@ -149,13 +154,14 @@ async fn import(
         Some(_) | None => std::fs::read_to_string(from).map(|read| text = read),
     }
     .with_context(|| format!("cannot read {}", from.display()))?;
-    let mut lines =
-        text.lines().filter(|line| !line.trim().is_empty()).zip(1..).map(|(line, number)| {
-            serde_json::from_str::<Value>(line).with_context(|| format!("line {number} is no JSON"))
-        });
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).zip(1..).map(|(line, number)| {
+        serde_json::from_str::<Value>(line).with_context(|| format!("line {number} is not JSON"))
+    });
     let mut log = lines.next().context("the file is empty")??;
     let entries = lines.collect::<Result<Vec<Value>, _>>()?;
-    let Some(document) = log.as_object_mut() else { bail!("the first line does not say what this is") };
+    let Some(document) = log.as_object_mut() else {
+        bail!("not an exported session: the first line is not a JSON object")
+    };
     // A document in one piece is as good as one entry per line.
     document.entry("entries").or_insert(Value::Array(entries));
     let cwd = cwd.map(|cwd| cwd.canonicalize().with_context(|| format!("no such folder: {}", cwd.display())));
