@@ -267,7 +267,7 @@ fn a_phone_gets_a_code_and_the_fingerprint_over_tls() {
     let opened = test_directory.run(&["open", "--phone", "--listen", PORT]);
     assert_eq!(opened.code, 0, "{opened:?}");
     assert!(opened.out.starts_with("https://127.0.0.1:"), "{}", opened.out);
-    assert!(opened.err.contains('█') && opened.err.contains("for 5 minutes"), "{}", opened.err);
+    assert!(opened.err.contains('█') && opened.err.contains("within 5 minutes"), "{}", opened.err);
     let fingerprint = opened.err.lines().find(|line| line.trim().len() >= 64 && line.contains(':'));
     assert!(fingerprint.is_some(), "{}", opened.err);
     test_directory.stop_server();
