@@ -5,6 +5,7 @@ import traceback
 
 import chat_steps  # noqa: F401: its steps count themselves among the others
 import model
+import server_steps  # noqa: F401
 import steps
 from test_home import TestHome
 

@@ -16,6 +16,7 @@ def call(name, **arguments):
 
 EDIT = call("edit", path="calc.py", old="return a - b", new="return a + b")
 SLOW = "for n in $(seq 1 40); do echo line $n; done; sleep 2; exit 3"
+TESTS = "import unittest\n\nfrom calc import add\n\n\nclass Add(unittest.TestCase):\n    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n"
 MARKDOWN = (
     "# A title\n\nSome **bold** text and `code`.\n\n- one\n- two\n\n```rust\nfn main() {}\n```\n\n"
     "| name | value |\n|---|---|\n| a | 1 |\n"
@@ -36,6 +37,9 @@ SCRIPTS = {
     ],
     "plan": ["what I was told: "],
     "form": [[call("forms__book")], "booked"],
+    "result": [[call("final_output", lines=2)], "here it is"],
+    # Two files at once, then their tests.
+    "project": [[EDIT, call("write", path="test_calc.py", content=TESTS)], [call("shell", command="python3 -m unittest -q")], "the tests pass"],
     "markdown": [MARKDOWN],
     "count": [" ".join(f"w{n}" for n in range(1, 41))],
 }

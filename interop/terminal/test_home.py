@@ -37,7 +37,10 @@ class Terminal:
         """What is on the screen since the last command was typed, as text."""
         shown = self.home.tmux("capture-pane", "-p", "-J", "-S", "-2000", "-t", self.name)
         lines = "\n".join(line.rstrip() for line in shown.splitlines()).rstrip()
-        return lines[max(0, lines.rfind(self.mark)):]
+        at = lines.rfind(self.mark)
+        if at < 0 and self.mark.startswith(":"):
+            return ""  # what was typed is not there yet: the screen is still that of the command before
+        return lines[max(0, at):]
 
     def colours(self):
         return self.home.tmux("capture-pane", "-p", "-e", "-S", "-2000", "-t", self.name)
