@@ -20,7 +20,7 @@ pub type Lookup<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No such provider.
-    #[error("unknown model provider in {name}, known are: {known}")]
+    #[error("unknown model provider in {name}, available: {known}")]
     UnknownProvider {
         /// What was asked for.
         name: String,
@@ -226,6 +226,6 @@ mod tests {
         assert_eq!(told("anthropic/claude-sonnet-5"), "Anthropic needs a key, set: ANTHROPIC_API_KEY");
         assert_eq!(told("ollama"), "name a model as well, as in: ollama/MODEL");
         let unknown = told("antropic/claude");
-        assert!(unknown.starts_with("unknown model provider in antropic/claude, known are: anthropic, "), "{unknown}");
+        assert!(unknown.starts_with("unknown model provider in antropic/claude, available: anthropic, "), "{unknown}");
     }
 }

@@ -15,7 +15,7 @@ const MAX_SOCKET_PATH_BYTES: usize = 100;
 #[derive(Debug, thiserror::Error)]
 pub enum PathsError {
     /// Nothing says where home is.
-    #[error("no place for data: set HOME, GANDER_DATA or --data")]
+    #[error("no data directory: set HOME, GANDER_DATA or --data")]
     NoHome,
     /// It cannot be made or read.
     #[error("cannot use the data directory, {reason}: {path}")]

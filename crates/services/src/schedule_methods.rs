@@ -19,7 +19,7 @@ pub enum ScheduleError {
     #[error("no such schedule: {0}")]
     Missing(String),
     /// There is one of this name.
-    #[error("there is a schedule of this name: {0}")]
+    #[error("a schedule with this name already exists: {0}")]
     Taken(String),
     /// Anything else.
     #[error(transparent)]

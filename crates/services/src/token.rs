@@ -61,13 +61,13 @@ pub struct ListenerKey {
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// Names are for programs too.
-    #[error("name must be made of letters, digits, `-` and `_`, at most 64, and not be owner: {0}")]
+    #[error("a token name has 1 to 64 letters, digits, `-` or `_`, and is not owner: {0}")]
     BadName(String),
     /// One token per name.
-    #[error("there is a token of this name already: {0}")]
+    #[error("a token with this name already exists: {0}")]
     Exists(String),
     /// Nothing to take back.
-    #[error("no token of this name: {0}")]
+    #[error("no token with this name: {0}")]
     Unknown(String),
     /// The file.
     #[error("cannot use the token file, {reason}: {path}")]

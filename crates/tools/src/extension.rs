@@ -87,7 +87,7 @@ pub fn absence_reason(name: &str) -> String {
         "tom" => "what AGENTS.md says is told in every turn",
         "codeexecution" => "developer runs commands",
         "orchestrator" => "summon has sub-agents, and the mode auto splits requests",
-        _ => "name a program or an address to use an MCP server",
+        _ => "to add an MCP server give its program or its url",
     };
     let known = BuiltIn::ALL.map(BuiltIn::name).join(", ");
     format!("no such built-in extension (there are: {known}), {instead}: {name}")

@@ -30,7 +30,7 @@ pub(super) fn run(
             match made {
                 Ok(mut file) => file.write_all(default_settings_text().as_bytes())?,
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                    anyhow::bail!("there is a settings file already: {}", path.display())
+                    anyhow::bail!("the settings file already exists: {}", path.display())
                 }
                 Err(error) => return Err(error).with_context(|| format!("cannot write {}", path.display())),
             }

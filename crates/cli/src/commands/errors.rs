@@ -16,9 +16,20 @@ impl std::error::Error for UsageError {}
 
 /// An error and its causes in one line.
 pub(super) fn message(error: &anyhow::Error) -> String {
-    let mut texts: Vec<String> = error.chain().map(cause).collect();
+    let mut texts: Vec<String> = error.chain().map(|error| without_os_numbers(&cause(error))).collect();
     texts.dedup();
     texts.join(": ")
+}
+
+/// `No such file or directory (os error 2)` without its number, which says nothing more.
+fn without_os_numbers(text: &str) -> String {
+    let mut pieces = text.split(" (os error ");
+    let mut kept = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let rest = piece.trim_start_matches(|c: char| c.is_ascii_digit()).strip_prefix(')');
+        kept.push_str(rest.unwrap_or(piece));
+    }
+    kept
 }
 
 /// What the server refused is told in its words alone.
@@ -45,6 +56,9 @@ mod tests {
         let refused = CallError::Refused(Error::new(Code::InvalidParams, "invalid params: no such grant: 7"));
         let error = Err::<(), _>(refused).context("cannot revoke it").expect_err("it was refused");
         assert_eq!(message(&error), "cannot revoke it: no such grant: 7");
-        assert_eq!(message(&UsageError("say what to do".to_owned()).into()), "say what to do");
+        assert_eq!(message(&UsageError("nothing to do".to_owned()).into()), "nothing to do");
+        let missing = std::fs::read("/nowhere/at/all").context("cannot read it").expect_err("there is no such file");
+        assert_eq!(message(&missing), "cannot read it: No such file or directory");
+        assert_eq!(without_os_numbers("a (os error 13): b (os error 2)"), "a: b");
     }
 }

@@ -45,9 +45,7 @@ fn lets_use_network(context: &Context, name: &str, tried: &Value) -> io::Result<
     if !io::stdin().is_terminal() || !context.output.error_style().is_terminal() {
         return Ok(false);
     }
-    context
-        .output
-        .note(&format!("{name} does not start without the network. Let its program use it from now on? [y/n]"));
+    context.output.note(&format!("{name} does not start without network access. Grant it from now on? [y/n]"));
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))

@@ -17,11 +17,11 @@ pub(super) async fn run(context: Context, command: GrantsCommand) -> anyhow::Res
             if json {
                 grants.iter().try_for_each(|grant| context.output.line(&grant.to_string()))?;
             } else if grants.is_empty() {
-                context.output.note("Nothing was allowed or refused for good.");
+                context.output.note("Nothing is always allowed or always refused.");
             } else {
                 let rows: Vec<Vec<String>> = grants.iter().map(row).collect();
                 print_table(context.output, &["ID", "SINCE", "ANSWER", "IN FOLDER", "WHAT"], &rows)?;
-                context.output.note("\nTake one back: gander grants revoke ID");
+                context.output.note("\nTo revoke one: gander grants revoke ID");
             }
         }
         GrantsCommand::Revoke { id } => {

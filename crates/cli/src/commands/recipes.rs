@@ -10,6 +10,7 @@ use gander_client::AgentConnection;
 use gander_tools::absence_reason;
 use serde_json::{Map, Value, json};
 
+use super::errors::message;
 use super::{client, shell_completion};
 use crate::commands::{Context, Exit};
 use crate::output::{Output, clean, reveal};
@@ -111,7 +112,7 @@ async fn list(context: &Context, here: &Path, json: bool) -> anyhow::Result<()> 
                 listed["title"] = found.recipe.title.into();
                 listed["description"] = found.recipe.description.into();
             }
-            Err(error) => listed["error"] = format!("{error:#}").into(),
+            Err(error) => listed["error"] = message(&error).into(),
         }
         recipes.push(listed);
     }
@@ -154,7 +155,7 @@ async fn validate(context: &Context, here: &Path, recipes: &[String]) -> anyhow:
             Ok(found) => format!("{name}: valid, \"{}\"", clean(&found.recipe.title)),
             Err(error) => {
                 exit = Exit::Failed;
-                format!("{name}: {}", reveal(&format!("{error:#}")))
+                format!("{name}: {}", reveal(&message(&error)))
             }
         };
         context.output.line(&told)?;
@@ -189,10 +190,10 @@ pub(super) async fn find(config: &Config, here: &Path, name: &str) -> anyhow::Re
 fn read(path: &Path) -> anyhow::Result<Found> {
     let path = path.canonicalize()?;
     if path.metadata()?.len() > LARGEST {
-        bail!("larger than a recipe can be: {}", path.display());
+        bail!("too large for a recipe: {}", path.display());
     }
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let (value, recipe) = recipe::parse_whole(&text).with_context(|| format!("cannot use {}", path.display()))?;
+    let (value, recipe) = recipe::parse_whole(&text).with_context(|| format!("invalid recipe {}", path.display()))?;
     let folder = path.parent().map(|folder| folder.to_string_lossy().into_owned());
     Ok(Found { value, recipe, folder, source: path.to_string_lossy().into_owned() })
 }
@@ -243,7 +244,7 @@ pub(super) async fn begin(
     });
     let begun = connection.call_method("_goose/unstable/recipes/apply", &wish).await?;
     for name in begun["absent"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        at.context.output.note(&format!("the recipe goes on without it, {}", clean(&absence_reason(name))));
+        at.context.output.note(&format!("continuing without it, {}", clean(&absence_reason(name))));
     }
     Ok(begun["prompt"].as_str().map(str::to_owned))
 }
@@ -260,7 +261,7 @@ impl At<'_> {
         for parameter in asked {
             let Some(person) = self.person.as_mut() else {
                 let key = &parameter.key;
-                bail!("the recipe asks a person for {key}, and nobody can be asked here: give it as --param {key}=…");
+                bail!("the recipe asks for {key}, and nobody can be asked here: give it with --param {key}=…");
             };
             values.insert(parameter.key.clone(), Value::from(answer(self.context.output, person, parameter).await?));
         }
@@ -312,7 +313,7 @@ async fn answer(output: Output, person: &mut Person, parameter: &Parameter) -> a
     }
     loop {
         output.aside("  > ");
-        let Some(line) = person.line().await else { bail!("nothing was said about {}", parameter.key) };
+        let Some(line) = person.line().await else { bail!("no value was given for {}", parameter.key) };
         let line = line.trim();
         if !line.is_empty() && options.is_none_or(|options| options.iter().any(|option| option == line)) {
             return Ok(line.to_owned());

@@ -35,8 +35,8 @@ pub(super) async fn foreground(context: Context) -> anyhow::Result<Exit> {
             && let Some(running) = connect(&context.config.paths, &Hello::new(Want::Acp)).await?
         {
             context.output.note(&format!(
-                "gander: a server already runs (process {}) and keeps the settings that it was started with; {ignored} would \
-                 be ignored. Start with these instead: gander server stop && gander serve …",
+                "gander: a server is already running (process {}) and keeps its settings; {ignored} would be ignored. To start one \
+                 with them: gander server stop && gander serve …",
                 running.welcome.pid
             ));
             return Ok(Exit::Usage);
@@ -87,16 +87,22 @@ async fn stay(context: &Context, joined: Attached, signals: &mut Signals) -> any
     let Attached { mut reader, writer: _open, welcome } = joined;
     let output = context.output;
     output.note(&format!(
-        "added this address to the server that already runs (process {}); ctrl-c closes this address only",
+        "added this address to the running server (process {}); ctrl-c closes this address only",
         welcome.pid
     ));
     if context.config.tls && welcome.fingerprint.is_none() {
-        anyhow::bail!("the server that already runs is of a build without TLS: gander server stop && gander serve …");
+        anyhow::bail!("the running server was built without TLS: gander server stop && gander serve …");
     }
     announce(context, &welcome.listens, welcome.fingerprint.as_deref())?;
     let mut byte = [0u8; 1];
     tokio::select! {
-        () = signals.next() => Ok(Stayed::Over(Exit::Done)),
+        () = signals.next() => {
+            // The terminal shows ^C: what comes next begins on a line of its own.
+            if output.error_style().is_terminal() {
+                output.note("");
+            }
+            Ok(Stayed::Over(Exit::Done))
+        }
         read = reader.read(&mut byte) => match read {
             // It was asked to end, and says so.
             Ok(1..) => {
@@ -142,7 +148,7 @@ fn announce(context: &Context, listens: &[SocketAddr], fingerprint: Option<&str>
     row("data", &config.paths.data_directory().display().to_string());
     row("token", "printed by: gander token");
     if fingerprint.is_none() && listens.iter().any(|address| !address.ip().is_loopback()) {
-        row("warning", &err.paint(Tone::Warn, "not encrypted: whoever can read the network reads the token"));
+        row("warning", &err.paint(Tone::Warn, "not encrypted: anyone on the network can read the token"));
     }
     if !config.sections.server.open.is_empty() {
         let doors: Vec<String> = config.sections.server.open.iter().map(ToString::to_string).collect();

@@ -18,13 +18,13 @@ pub(super) async fn resolve_session(connection: &mut AgentConnection, given: &st
     }
     let is_id = given.len() >= SHORTEST && given.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
     if !is_id {
-        bail!("not the id of a session, see `gander sessions list`: {given}");
+        bail!("not a session ID, see `gander sessions list`: {given}");
     }
     let found = connection.call_method("_gander/session/find", &json!({ "prefix": given })).await?;
     let ids: Vec<&str> = found["sessions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     match ids.as_slice() {
         [id] => Ok((*id).to_owned()),
-        [] => bail!("no session begins with this id, see `gander sessions list`: {given}"),
+        [] => bail!("no session has an ID that begins like this, see `gander sessions list`: {given}"),
         several => bail!("several sessions begin with {given}: {}", several.join(", ")),
     }
 }

@@ -115,7 +115,7 @@ async fn ask_for_key(output: Output, person: &mut Person, provider: &Value, vari
     drop(hidden);
     output.note("");
     let key = line.unwrap_or_default().trim().to_owned();
-    ensure!(!key.is_empty() && !key.chars().any(|c| c.is_control() || c.is_whitespace()), "that is no key");
+    ensure!(!key.is_empty() && !key.chars().any(|c| c.is_control() || c.is_whitespace()), "that is not an API key");
     Ok(key)
 }
 

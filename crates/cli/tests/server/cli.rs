@@ -135,7 +135,7 @@ fn a_file_does_not_say_what_an_imported_session_may_do() {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let import = |more: &[&str]| test_directory.run_with_input(&[&["sessions", "import", "-"], more].concat(), &text);
     let imported = import(&[]);
-    assert!(imported.err.contains("not taken from the file: policy auto, workspace /, folder /etc"), "{imported:?}");
+    assert!(imported.err.contains("Ignored from the file: policy auto, workspace /, folder /etc"), "{imported:?}");
     let there = imported.out.trim();
     let created = |id: &str| test_directory.json_lines(&["sessions", "export", id])[1]["event"].clone();
     let scratch = test_directory.data().join("scratch").join(there);

@@ -171,7 +171,7 @@ fn a_server_that_is_joined_opens_tls_if_it_was_asked_for() {
     );
     serve.terminate();
     let ended = serve.wait();
-    assert!(ended.err.contains("added this address to the server that already runs"), "{ended:?}");
+    assert!(ended.err.contains("added this address to the running server"), "{ended:?}");
     test_directory.stop_server();
 }
 

@@ -199,7 +199,7 @@ async fn an_extension_of_goose_that_is_not_here_is_named_with_what_to_use_instea
     let recipe = test_server.recipe("steers.json", more)?;
     let (ok, out, err) = test_server.run(&test_server.demo(), &["run", "--recipe", &recipe]).await?;
     ensure!(ok && out.contains("done"), "{out} {err}");
-    ensure!(err.contains("goes on without it") && err.contains("developer runs commands"), "{err}");
+    ensure!(err.contains("continuing without it") && err.contains("developer runs commands"), "{err}");
     ensure!(err.contains("computercontroller") && !err.contains("use an MCP server: todo"), "{err}");
     Ok(())
 }
@@ -261,7 +261,7 @@ async fn a_person_is_asked_for_what_the_recipe_wants_to_hear_from_them() -> anyh
     let recipe = test_server.recipe("go.json", json!({"prompt": prompt, "parameters": parameters}))?;
     let (ok, _, err) =
         test_server.run(&test_server.demo(), &["run", "--recipe", &recipe, "--param", "by=rail"]).await?;
-    ensure!(!ok && err.contains("the recipe asks a person for place") && err.contains("--param place="), "{err}");
+    ensure!(!ok && err.contains("the recipe asks for place") && err.contains("--param place="), "{err}");
     let given = ["run", "--recipe", &recipe, "--param", "by=rail", "--param", "place=Bern"];
     ensure!(
         test_server.run(&test_server.demo(), &given).await?.1.contains("to Bern by rail"),
@@ -381,7 +381,7 @@ async fn an_app_is_made_changed_and_carried_away() -> anyhow::Result<()> {
     let out = launch.stdout(&["run", &script(&steps[..1])]).await?;
     ensure!(out.contains("no such tool here"), "the assistant makes no apps: {out}");
     let out = launch.stdout(&["run", "--mode", "app_maker", &script(&steps)]).await?;
-    ensure!(out.contains("there is an app of this name: Clock") && out.contains("no such app: None"), "{out}");
+    ensure!(out.contains("an app with this name already exists: Clock") && out.contains("no such app: None"), "{out}");
     ensure!(out.contains("- Clock (version 1): tells the time"), "{out}");
     let listed: Value = serde_json::from_str(launch.stdout(&["apps", "list", "--json"]).await?.trim())?;
     ensure!(listed["name"] == "Clock" && listed["version"] == 1, "{listed}");

@@ -51,7 +51,7 @@ pub enum ConfigError {
         key: &'static str,
     },
     /// Keys in a file that others can read.
-    #[error("settings file holds keys but others can read it (chmod 600 it): {0}")]
+    #[error("settings file holds keys but other users can read it, run chmod 600 on it: {0}")]
     KeysExposed(PathBuf),
     /// No place for data.
     #[error(transparent)]

@@ -46,10 +46,10 @@ pub enum AttachError {
         tail: String,
     },
     /// It was asked to end and did not.
-    #[error("the server does not end; what ends it at once: {0}")]
+    #[error("the server does not stop; to kill it: {0}")]
     StillRuns(String),
     /// It answers, but not what was wanted.
-    #[error("the server refuses: {0}")]
+    #[error("the server refused: {0}")]
     Refused(String),
     /// The handshake failed.
     #[error("no handshake with the server: {0}")]

@@ -60,18 +60,18 @@ pub enum End {
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// There is one already.
-    #[error("a server already runs on this data directory, stop it with `gander server stop`: {0}")]
+    #[error("a server is already running on this data directory, stop it with `gander server stop`: {0}")]
     Taken(PathBuf),
     /// The address.
     #[error("cannot listen, {reason}: {address}")]
     Listen { address: SocketAddr, reason: io::Error },
     /// Doors without a token are for this machine alone.
-    #[error("doors that need no token (server.open) go with loopback addresses only: {0}")]
+    #[error("interfaces without a token (server.open) are allowed on loopback addresses only: {0}")]
     Open(SocketAddr),
     /// Everything would be readable on the way.
     #[error(
-        "refusing to listen without TLS on an address that others reach: they could read the token and everything else \
-         on the way; say --tls-self-signed, or put a proxy with TLS in front of a loopback address, or say \
+        "refusing to listen without TLS on an address that other machines can reach: they could read the token and \
+         everything else; use --tls-self-signed, or put a TLS proxy in front of a loopback address, or use \
          --insecure-plain: {0}"
     )]
     Plain(SocketAddr),

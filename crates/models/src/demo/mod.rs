@@ -95,9 +95,9 @@ fn scene_calls(asked: &str) -> Vec<ScriptedCall> {
 fn demo_introduction(known: String) -> String {
     format!(
         "Hello! I am gander's scripted demo, not a language model: I cannot understand you, but I can show what \
-         this server does. Send one of these words:\n\n{known}- `help`: this list\n\nTo talk to a real model, set a \
-         key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or start a local server such as Ollama, and start gander \
-         again.\n"
+         this server does. Send one of these words:\n\n{known}- `help`: this list\n\nTo talk to a real model: `gander \
+         setup`. Or set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY where you run gander, or start a local server such \
+         as Ollama.\n"
     )
 }
 

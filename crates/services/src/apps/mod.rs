@@ -44,13 +44,13 @@ pub enum AppError {
     #[error("an app's name has 1 to {MAX_NAME_CHARS} letters, digits, blanks, dots, _ and -: {0:?}")]
     BadName(String),
     /// The page.
-    #[error("not a page that can be kept, {0}")]
+    #[error("not a valid page, {0}")]
     BadPage(String),
     /// There is none.
     #[error("no such app: {0}")]
     Missing(String),
     /// There is one.
-    #[error("there is an app of this name: {0}")]
+    #[error("an app with this name already exists: {0}")]
     Taken(String),
     /// The store says no.
     #[error(transparent)]

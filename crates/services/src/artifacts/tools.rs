@@ -48,13 +48,13 @@ enum ArtifactCall {
 #[derive(Debug, thiserror::Error)]
 enum Unable {
     /// The part of the name before the colon belongs to others.
-    #[error("names that begin with user: are for what people keep, take another: {0}")]
+    #[error("names that begin with user: are reserved, choose another: {0}")]
     Theirs(String),
     /// No such artifact, or no such version of it.
     #[error("no such artifact: {0}")]
     Missing(String),
     /// It is a picture or the like.
-    #[error("this artifact is no text: {0}")]
+    #[error("this artifact is not a text: {0}")]
     NoText(String),
     /// Nothing is left of it there.
     #[error("this artifact has fewer lines than that: {0}")]

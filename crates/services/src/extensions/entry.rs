@@ -95,7 +95,7 @@ impl ExtensionEntry {
             }
             (Some(_), None) => Ok(self),
             (None, Some(url)) if is_address(url) => Ok(self),
-            (None, Some(_)) => Err(format!("an extension's url begins with http:// or https://: {name}")),
+            (None, Some(url)) => Err(format!("a url begins with http:// or https://: {url}")),
             (Some(_), Some(_)) | (None, None) => Err(format!("an extension has either a command or a url: {name}")),
         }
     }

@@ -12,7 +12,7 @@ pub enum ScheduleTimeError {
     #[error("not a cron pattern of five or six fields, {0}")]
     Pattern(String),
     /// It never comes.
-    #[error("this time never comes: {0}")]
+    #[error("this time never occurs: {0}")]
     Never(String),
     /// The time zone.
     #[error("no such time zone (such as Europe/Berlin or UTC): {0}")]

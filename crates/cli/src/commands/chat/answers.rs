@@ -28,7 +28,7 @@ impl Conversation {
             (Call::Steer(_), Ok(_)) if self.work == Work::Idle => self.wait_for_run(),
             (Call::Steer(_), Ok(_)) => {}
             (Call::Steer(text), Err(error)) => {
-                self.transcript.line(Tone::Warn, &format!("  the message was not taken: {}", error.message));
+                self.transcript.line(Tone::Warn, &format!("  the message was not accepted: {}", error.message));
                 self.push_reply(Reply::Unsent(text));
             }
             (Call::Wait, answer) => self.handle_run_ended(answer),
@@ -221,9 +221,10 @@ impl Conversation {
         let ids: Vec<&str> = found["sessions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         match ids.as_slice() {
             [id] => self.open_session(id),
-            [] => self.transcript.line(Tone::Bad, "  no session begins with this id, see /sessions"),
+            [] => self.transcript.line(Tone::Bad, "  no session has an ID that begins like this, see /sessions"),
             several => {
-                self.transcript.line(Tone::Bad, &format!("  several sessions begin so: {}", several.join(", ")));
+                self.transcript
+                    .line(Tone::Bad, &format!("  several sessions begin with this id: {}", several.join(", ")));
             }
         }
     }

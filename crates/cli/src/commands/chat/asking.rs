@@ -121,7 +121,7 @@ impl Conversation {
         let no = asked.and_then(|asked| reject_once(&asked.options)).map(|option| option.option_id.0.to_string());
         match no {
             Some(option) => self.choose(&option, Some(reason.to_owned())),
-            None => Answered::Hint("This question has no plain no: choose a number.".to_owned()),
+            None => Answered::Hint("This question cannot be answered with no: choose a number.".to_owned()),
         }
     }
 

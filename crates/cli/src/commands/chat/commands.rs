@@ -23,11 +23,11 @@ pub(super) enum ChatCommand {
 /// The commands and what they do, for completion and `/help`.
 const COMMANDS: [(&str, &str); 6] = [
     ("help", "Keys and commands"),
-    ("new", "Begin a new session"),
+    ("new", "Start a new session"),
     ("sessions", "Go to another session"),
     ("queue", "Run a prompt when the turn has ended"),
     ("cancel", "Cancel the turn"),
-    ("quit", "Leave; a running turn goes on"),
+    ("quit", "Leave; a running turn continues"),
 ];
 
 /// The keys, for `/help`.
@@ -36,12 +36,12 @@ const KEYS: [(&str, &str); 11] = [
     ("alt-enter", "new line (also ctrl-j, or \\ at the end of a line)"),
     ("tab", "complete a /command or an @file"),
     ("up, down", "earlier inputs, or the line above and below"),
-    ("ctrl-a/e/w/u/k/y", "start, end, delete word, to start, to end, put back"),
+    ("ctrl-a/e/w/u/k/y", "go to start, end; delete word, to start, to end; paste back"),
     ("y n a 1-9", "answer a question; v shows all of it"),
     ("r", "reject with a reason, which the model is told"),
     ("esc", "close a list; else cancel the turn"),
     ("ctrl-c", "cancel the turn; again: leave"),
-    ("ctrl-d", "leave; a running turn goes on"),
+    ("ctrl-d", "leave; a running turn continues"),
     ("ctrl-z", "suspend; fg comes back"),
 ];
 

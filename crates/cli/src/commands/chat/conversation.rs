@@ -188,7 +188,7 @@ impl Conversation {
     pub(super) fn leave(&mut self) {
         self.transcript.close();
         if let Some(session) = &self.session.clone() {
-            let goes_on = if self.is_running() { "The turn goes on. " } else { "" };
+            let goes_on = if self.is_running() { "The turn continues. " } else { "" };
             self.transcript.line(Tone::Dim, &format!("{goes_on}Come back: gander chat --session {session}"));
         }
         self.effects.push_back(Effect::Leave { exit: Exit::Done });

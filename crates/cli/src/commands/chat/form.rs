@@ -70,7 +70,7 @@ impl Form {
             (Some(url), _) => lines.extend([format!("  {url}"), "  enter: I have opened it, esc: no".to_owned()]),
             (None, Some(field)) => {
                 let place = format!("  {} of {}: {}", self.current + 1, self.fields.len(), field.label);
-                lines.push(if field.required { place } else { format!("{place} (may be empty)") });
+                lines.push(if field.required { place } else { format!("{place} (optional)") });
                 lines.extend((!field.description.is_empty()).then(|| format!("  {}", field.description)));
                 lines.extend(field.hint());
             }
@@ -110,7 +110,7 @@ impl Field {
             FieldKind::Number { .. } => "a number".to_owned(),
             FieldKind::Boolean => "y or n".to_owned(),
             FieldKind::Choice(choices) => format!("one of: {}", choices.join(", ")),
-            FieldKind::Choices(choices) => format!("some of, with commas between them: {}", choices.join(", ")),
+            FieldKind::Choices(choices) => format!("one or more, separated by commas: {}", choices.join(", ")),
         };
         let text = format!("{text}{}", default.unwrap_or_default());
         (!text.is_empty()).then(|| format!("  {text}"))
@@ -120,13 +120,13 @@ impl Field {
         if line.is_empty() {
             return match (&self.default, self.required) {
                 (Some(default), _) => Ok(Some(default.clone())),
-                (None, true) => Err(format!("{} is needed", self.label)),
+                (None, true) => Err(format!("{} is required", self.label)),
                 (None, false) => Ok(None),
             };
         }
         let known = |choices: &[String], value: &str| match choices.iter().any(|choice| choice == value) {
             true => Ok(json!(value)),
-            false => Err(format!("not one of them: {}", clean(value))),
+            false => Err(format!("not one of the choices: {}", clean(value))),
         };
         let value = match &self.kind {
             FieldKind::Text => json!(line),

@@ -77,7 +77,7 @@ impl Turn<'_> {
             self.screen.line(Tone::Bad, &format!("the last turn failed: {message}"))?;
             return Ok(Exit::Failed);
         }
-        let hint = format!("No turn is running. To go on: gander run --session {} \"…\"", self.session);
+        let hint = format!("No turn is running. To continue: gander run --session {} \"…\"", self.session);
         self.screen.line(Tone::Dim, &hint)?;
         Ok(Exit::Done)
     }

@@ -37,7 +37,8 @@ pub(super) async fn run(context: Context, options: RunOptions) -> anyhow::Result
     let prompt = Prompt::read(&options, context.output)?;
     let attaches = options.session.is_some() || options.continue_last;
     if prompt.is_empty() && options.recipe.is_none() && !attaches {
-        let message = "say what to do: gander run \"…\", --recipe FILE, or --session ID to follow a session";
+        let message =
+            "nothing to do: give a prompt (gander run \"…\"), --recipe FILE, or --session ID to follow a session";
         return Err(UsageError(message.to_owned()).into());
     }
     let follows = prompt.is_empty() && options.recipe.is_none();

@@ -47,7 +47,7 @@ impl Prompt {
             _ if from_dash => Some(read_stdin()?),
             _ if !has_input_on_stdin() => None,
             true if !is_stdin_ready(STDIN_TIMEOUT) => {
-                output.note("No input on stdin within 3 s: going on without it (--stdin waits for it).");
+                output.note("No input on stdin within 3 s: continuing without it (--stdin waits for it).");
                 None
             }
             true | false => Some(read_stdin()?),
@@ -100,14 +100,14 @@ fn is_stdin_ready(timeout: Duration) -> bool {
 fn read_stdin() -> anyhow::Result<String> {
     let mut text = String::new();
     io::stdin().take(MAX_TEXT + 1).read_to_string(&mut text).context("cannot read the prompt from stdin")?;
-    ensure!(text.len() as u64 <= MAX_TEXT, "stdin holds more than a prompt can: {} MiB at most", MAX_TEXT >> 20);
+    ensure!(text.len() as u64 <= MAX_TEXT, "stdin is too long for a prompt, at most {} MiB", MAX_TEXT >> 20);
     Ok(text)
 }
 
 fn file_block(path: &Path) -> anyhow::Result<ContentBlock> {
     let bytes = read_file(path, MAX_TEXT)?;
     let Ok(text) = String::from_utf8(bytes) else {
-        bail!("not a text file, use --image for pictures: {}", path.display());
+        bail!("not a text file, use --image for images: {}", path.display());
     };
     let uri = format!("file://{}", path.canonicalize()?.display());
     let contents = TextResourceContents::new(text, uri);
@@ -117,7 +117,7 @@ fn file_block(path: &Path) -> anyhow::Result<ContentBlock> {
 fn image_block(path: &Path) -> anyhow::Result<ContentBlock> {
     let bytes = read_file(path, MAX_IMAGE)?;
     let Some(mime) = image_type(&bytes) else {
-        bail!("not a picture of a known kind (png, jpeg, gif, webp): {}", path.display());
+        bail!("not an image (png, jpeg, gif or webp): {}", path.display());
     };
     Ok(ContentBlock::Image(ImageContent::new(STANDARD.encode(bytes), mime)))
 }

@@ -89,7 +89,7 @@ pub(crate) fn follow_hint(session: &str) -> String {
 
 /// What is said to somebody who stops following.
 pub(crate) fn left_hint(session: &str) -> String {
-    format!("The turn goes on. Follow it: gander run --session {session} · stop it: gander cancel {session}")
+    format!("The turn continues. Follow it: gander run --session {session} · stop it: gander cancel {session}")
 }
 
 /// Why a prompt was not taken, and what a script can do about it.

@@ -209,7 +209,7 @@ impl Turn<'_> {
             (Some(IfBusy::Wait), _) => self.wait_for_run(Then::SendPrompt),
             // Whoever is here answers what it waits for; then it is their turn.
             (None, Some(_)) if state == "awaiting" => {
-                self.screen.line(Tone::Dim, "  this session waits for your answer first")?;
+                self.screen.line(Tone::Dim, "  this session is waiting for your answer")?;
                 self.wait_for_run(Then::SendPrompt);
             }
             (None, Some(_)) => {

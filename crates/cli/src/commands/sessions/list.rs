@@ -40,7 +40,7 @@ pub(super) async fn list(
         return Ok(sessions.iter().try_for_each(|session| context.output.line(&session.to_string()))?);
     }
     if sessions.is_empty() {
-        context.output.note("No sessions yet. Begin one: gander run \"…\"");
+        context.output.note("No sessions yet. Start one: gander run \"…\"");
         return Ok(());
     }
     let rows = table_rows(&sessions, selection.all);

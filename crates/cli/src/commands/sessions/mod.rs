@@ -169,10 +169,10 @@ async fn import(
     let answer = connection.call_method("_gander/session/import", &params).await?;
     let reset: Vec<&str> = answer["reset"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if !reset.is_empty() {
-        context.output.note(&format!("not taken from the file: {}", clean(&reset.join(", "))));
+        context.output.note(&format!("Ignored from the file: {}", clean(&reset.join(", "))));
     }
     let folder = clean(answer["workspace"].as_str().unwrap_or_default());
-    context.output.note(&format!("the session works in {folder} (--cwd chooses another folder)"));
+    context.output.note(&format!("The session works in {folder} (choose another folder with --cwd)."));
     context.output.line(answer["sessionId"].as_str().unwrap_or_default())?;
     Ok(())
 }

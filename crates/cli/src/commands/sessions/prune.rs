@@ -18,7 +18,7 @@ pub(super) async fn prune(
     age: Duration,
     dry_run: bool,
 ) -> anyhow::Result<()> {
-    let before = Timestamp::now().checked_sub(age).context("that is before all time")?;
+    let before = Timestamp::now().checked_sub(age).context("that is too long ago")?;
     let params = json!({ "before": before.as_microsecond(), "dryRun": dry_run });
     let answer = connection.call_method("_gander/sessions/prune", &params).await?;
     let sessions = answer["sessions"].as_array().map(Vec::as_slice).unwrap_or_default();

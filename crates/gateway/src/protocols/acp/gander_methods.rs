@@ -235,7 +235,15 @@ async fn try_extension(services: &Services, peer: &ClientPeer, params: Value) ->
 
 async fn show_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     let Extension { session_id, name, .. } = read_params(params)?;
-    let (spec, home) = changes::show_extension(services, &peer.caller, session_id, &name).await?;
+    let (spec, home) = match changes::show_extension(services, &peer.caller, session_id, &name).await {
+        Ok(shown) => shown,
+        // The caller may know which servers there are, and there is none of this name.
+        Err(error @ ServiceError::BadParams(_)) => {
+            let built_in = BuiltIn::from_name(&name).ok_or(error)?;
+            return Ok(json!({ "name": built_in.name(), "place": format!("built in: {}", built_in.description()) }));
+        }
+        Err(error) => return Err(error),
+    };
     let sandbox = match spec.confinement {
         Confinement::Free => "none: its program runs with your rights and uses your home",
         Confinement::Networked => "in the sandbox, with the network",
