@@ -1,10 +1,11 @@
 //! Somebody's sessions as they are now, and again as soon as they changed.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 
-use gander_domain::{Principal, SessionId};
-use gander_store::{SessionQuery, SessionStatus, SessionSummary, StoreError};
+use gander_domain::{Principal, Seq, SessionId};
+use gander_store::{DeltaForm, SessionQuery, SessionStatus, SessionSummary, StoreError};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::Services;
@@ -30,8 +31,8 @@ pub struct WatchQuery {
 /// The sessions at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedSessions {
-    /// Last changed first, each with how many clients are attached to it.
-    pub sessions: Vec<(SessionSummary, usize)>,
+    /// Last changed first, each with the names of the clients that are attached to it.
+    pub sessions: Vec<(SessionSummary, Vec<Arc<str>>)>,
     /// There are more than were asked for.
     pub more: bool,
     /// Whichever wait for their person, shown here or not.
@@ -68,11 +69,12 @@ pub async fn watch_sessions(
     query: &WatchQuery,
     after: Option<&str>,
 ) -> Result<WatchedSessions, StoreError> {
-    let mut changes = services.hub.store().changes();
+    let (mut changes, mut clients) = (services.hub.store().changes(), services.clients.changes());
     let deadline = Instant::now() + MAX_WAIT;
     loop {
         // Before the list is read: what changes meanwhile is seen in the next round.
         changes.mark_unchanged();
+        clients.mark_unchanged();
         let now = read_sessions(services, principal, query).await?;
         if after != Some(now.next_cursor().as_str()) {
             return Ok(now);
@@ -80,9 +82,27 @@ pub async fn watch_sessions(
         tokio::select! {
             // The sender lives in the store, which lives as long as the services do.
             _ = changes.changed() => sleep(SETTLE_TIME).await,
+            _ = clients.changed() => sleep(SETTLE_TIME).await,
             () = sleep_until(deadline) => return Ok(now),
         }
     }
+}
+
+/// The place of a log's last entry, as soon as that is not this one or an older one. Safe to drop at any time.
+pub async fn watch_log(services: &Services, session: SessionId, after: Seq) -> Result<Seq, StoreError> {
+    let head = services.hub.store().head(session).await?;
+    if head > after {
+        return Ok(head);
+    }
+    let mut follower = services.hub.follow_session(session, head, DeltaForm::Joined);
+    tokio::select! {
+        batch = follower.next_batch() => {
+            batch?;
+            sleep(SETTLE_TIME).await;
+        }
+        () = sleep(MAX_WAIT) => {}
+    }
+    services.hub.store().head(session).await
 }
 
 async fn read_sessions(
@@ -109,7 +129,7 @@ async fn read_sessions(
     };
     let (page, awaiting) = futures::try_join!(store.sessions(asked), store.sessions(awaiting))?;
     let clients = |summary: SessionSummary| {
-        let attached = services.clients.attached_count(summary.session);
+        let attached = services.clients.attached_names(summary.session);
         (summary, attached)
     };
     Ok(WatchedSessions {

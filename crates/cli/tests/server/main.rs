@@ -47,6 +47,7 @@ mod second_prompt;
 mod semantics;
 mod served;
 mod server_command;
+mod session_history;
 mod tls;
 mod unanswered;
 mod upgrade;

@@ -8,7 +8,9 @@ use gander_domain::{
     Accepted, Context, Effect, Entry, Event, Order, OrderTiming, RunId, Seq, Session, SessionId, SessionView,
 };
 use gander_store::{Alias, Append, BusyTimeout, Committed, Durability, Epoch, Snapshot, Store, StoreError};
+use tokio::time::Instant;
 
+use super::commit_log::{CommitLog, CommitRecord};
 use super::session_task::Reply;
 use super::{Ack, HubError};
 
@@ -92,7 +94,7 @@ impl CommitQueue {
     }
 
     /// Begins to store what waits, unless something is on its way already.
-    pub(super) fn start_append(&mut self, store: &Arc<dyn Store>, view: &SessionView) {
+    pub(super) fn start_append(&mut self, store: &Arc<dyn Store>, commits: &Arc<CommitLog>, view: &SessionView) {
         if self.in_flight.is_some() || self.next.is_empty() {
             return;
         }
@@ -102,12 +104,18 @@ impl CommitQueue {
         if after.acks.is_empty() {
             append.busy_timeout = BusyTimeout::Long;
         }
-        let (store, unsaved) = (Arc::clone(store), self.unsaved.take());
+        let (store, commits, session) = (Arc::clone(store), Arc::clone(commits), self.session);
+        let (unsaved, range) = (self.unsaved.take(), entry_range(&append.entries));
         let append = async move {
-            match unsaved {
+            let began = Instant::now();
+            let committed = match unsaved {
                 Some(aliases) => store.create(append, aliases).await,
                 None => store.append(append).await,
+            };
+            if let (Ok(_), Some((first, last))) = (&committed, range) {
+                commits.push(session, CommitRecord { first, last, sync, took: began.elapsed() });
             }
+            committed
         };
         self.in_flight = Some(InFlight { append: Box::pin(append), after });
     }
@@ -165,6 +173,10 @@ impl CommitQueue {
         let body = serde_json::to_vec(view).ok()?;
         Some(Snapshot { version: SessionView::VERSION, seq: last, body })
     }
+}
+
+fn entry_range(entries: &[Entry]) -> Option<(Seq, Seq)> {
+    Some((entries.first()?.seq, entries.last()?.seq))
 }
 
 impl NextAppend {

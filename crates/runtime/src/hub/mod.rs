@@ -1,6 +1,7 @@
 //! The hub: finds or starts the one task of a session, and lets readers follow its log.
 
 mod active_backend;
+mod commit_log;
 mod commit_queue;
 mod error;
 mod follower;
@@ -8,6 +9,7 @@ mod idle_cache;
 mod maintenance;
 mod rebuild;
 mod session_task;
+mod view_cache;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,17 +24,20 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use commit_log::CommitRecord;
 pub use error::HubError;
 pub use follower::{Batch, Follower};
 pub use idle_cache::CacheStats;
 
 use crate::backend::{Backend, ClientResources};
+use commit_log::CommitLog;
 use gander_domain::authorize;
 use gander_domain::caller::Caller;
 use gander_store::clock;
 use gander_store::{Alias, Append, DeltaForm, Durability, Epoch, Store, StoreError};
 use idle_cache::IdleCache;
 use session_task::{LiveSession, SessionRequest, SessionTask, UnsavedSession};
+use view_cache::ViewCache;
 
 /// Commands that may wait for one session's task.
 const INBOX_CAPACITY: usize = 64;
@@ -69,12 +74,15 @@ struct Inner {
     tasks: Mutex<Tasks>,
     /// Sessions without a task, kept so that their next turn need not read the log.
     idle_cache: Mutex<IdleCache>,
+    /// Views of others, read from the log.
+    view_cache: Mutex<ViewCache>,
     /// What clients lend to runs that have not ended.
     client_resources: Mutex<HashMap<RunId, ClientResources>>,
     tracker: TaskTracker,
     draining: AtomicBool,
     stop: CancellationToken,
     on_deleted: OnDeleted,
+    commits: Arc<CommitLog>,
     /// Something was deleted: the maintenance that removes it from the disk need not wait for its time.
     deleted: Notify,
 }
@@ -125,11 +133,13 @@ impl Hub {
             default_policy: Arc::new(|| Policy::Ask),
             tasks: Mutex::default(),
             idle_cache: Mutex::new(IdleCache::new(cache_bytes)),
+            view_cache: Mutex::default(),
             client_resources: Mutex::default(),
             tracker: TaskTracker::new(),
             draining: AtomicBool::new(false),
             stop: CancellationToken::new(),
             on_deleted: Arc::new(|_| Box::pin(std::future::ready(()))),
+            commits: Arc::default(),
             deleted: Notify::new(),
         };
         Self { inner: Arc::new(inner) }
@@ -292,7 +302,7 @@ impl Hub {
             return Ok(view);
         }
         if !lock_mutex(&self.inner.tasks).contains_key(&session) {
-            return Ok(rebuild::rebuild_view(&*self.inner.store, session, Seq(u64::MAX)).await?);
+            return Ok(self.inner.view_at_rest(session).await?);
         }
         let (reply, answer) = oneshot::channel();
         self.inner.deliver_request(session, SessionRequest::View(reply)).await;
@@ -325,6 +335,11 @@ impl Hub {
     /// Follows a session's log after a place.
     pub fn follow_session(&self, session: SessionId, after: Seq, form: DeltaForm) -> Follower {
         Follower::new(Arc::clone(&self.inner.store), session, after, form)
+    }
+
+    /// The commits that hold entries of this range, as far as this process made and remembers them.
+    pub fn commits(&self, session: SessionId, first: Seq, last: Seq) -> Vec<CommitRecord> {
+        self.inner.commits.of_session(session, first, last)
     }
 
     /// Follows what is added to a session's log after a place that its view has reached. Nothing is read before
@@ -376,6 +391,17 @@ impl Hub {
 impl Inner {
     fn check_not_draining(&self) -> Result<(), HubError> {
         if self.draining.load(Ordering::Acquire) { Err(HubError::Draining) } else { Ok(()) }
+    }
+
+    /// The view of a session without a task, as its log says.
+    async fn view_at_rest(&self, session: SessionId) -> Result<SessionView, StoreError> {
+        let head = self.store.head(session).await?;
+        if let Some(view) = lock_mutex(&self.view_cache).find(session, head) {
+            return Ok(view);
+        }
+        let view = rebuild::rebuild_view(&*self.store, session, Seq(u64::MAX)).await?;
+        lock_mutex(&self.view_cache).put(view.clone());
+        Ok(view)
     }
 
     /// Hands something to the session's task, which is started if there is none.

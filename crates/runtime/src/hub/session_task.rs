@@ -166,7 +166,7 @@ impl LiveSession {
         if begun && !self.commit_queue.is_in_flight() {
             self.take_ready_reports().await?;
         }
-        self.commit_queue.start_append(&self.hub.store, self.machine.view());
+        self.commit_queue.start_append(&self.hub.store, &self.hub.commits, self.machine.view());
         Ok(())
     }
 

@@ -10,6 +10,7 @@ mod document;
 mod error;
 mod find;
 mod fork;
+mod history;
 mod import;
 
 use std::fmt;
@@ -25,6 +26,7 @@ pub use document::ImportedDocument;
 pub use error::SessionError;
 pub use find::SessionFilter;
 pub use fork::Fork;
+pub use history::{HistoryEnd, HistoryPage};
 pub use import::ImportedSession;
 
 use crate::workspaces::Workspaces;

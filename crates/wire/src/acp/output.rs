@@ -273,10 +273,21 @@ fn wire_plan_entry(item: &PlanItem) -> schema::PlanEntry {
 fn usage_update(view: &SessionView, usage: &Usage) -> Option<SessionUpdateOut<'static>> {
     // What a sub-agent's call cost is added; how full the window is says only a call of the session's own.
     let last = if usage.child.is_none() { usage } else { view.last_usage.as_ref()? };
-    let spent = view.spent.cost + usage.cost.unwrap_or(0);
+    window_update(last, view.spent.cost + usage.cost.unwrap_or(0))
+}
+
+fn window_update(last: &Usage, spent: u64) -> Option<SessionUpdateOut<'static>> {
     let cost = (spent > 0).then(|| schema::Cost::new(dollars(spent), "USD"));
     let update = schema::UsageUpdate::new(last.input + last.output, last.window?).cost(cost);
     Some(schema_update(SessionUpdate::UsageUpdate(update)))
+}
+
+/// The title, the plan and the usage of a session as they are now: what a client is told that was not there before.
+pub(super) fn present_updates(view: &SessionView) -> Vec<SessionUpdateOut<'static>> {
+    let title = view.title.as_deref().map(title_update);
+    let plan = (!view.plan.items.is_empty()).then(|| schema_update(SessionUpdate::Plan(wire_plan(&view.plan))));
+    let usage = view.last_usage.as_ref().and_then(|last| window_update(last, view.spent.cost));
+    title.into_iter().chain(plan).chain(usage).collect()
 }
 
 /// Millionths of a dollar as dollars: exact enough for any bill below nine billion.

@@ -24,15 +24,17 @@ const MORE: [(&str, &str); 6] = [
 ];
 
 /// Methods of our own that every client may call.
-const FOR_EVERYBODY: [&str; 10] = [
+const FOR_EVERYBODY: [&str; 12] = [
     "_gander/agents/list",
     "_gander/artifacts/list",
     "_gander/artifacts/read",
     "_gander/extensions/login",
     "_gander/extensions/login/wait",
     "_gander/extensions/status",
+    "_gander/session/history",
     "_gander/session/inspect",
     "_gander/session/wait",
+    "_gander/session/watch",
     "_gander/sessions/watch",
     "_gander/workspace/files",
 ];

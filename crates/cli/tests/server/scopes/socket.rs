@@ -21,6 +21,17 @@ pub struct Socket {
 impl TestServer {
     /// A client that has introduced itself, or the status of the refusal.
     pub async fn socket(&self, token: &str) -> Result<Socket, u16> {
+        self.introduced_socket(token, json!({ "protocolVersion": 1, "clientCapabilities": {} })).await
+    }
+
+    /// The same with a name.
+    pub async fn named_socket(&self, token: &str, title: &str) -> Result<Socket, u16> {
+        let info = json!({ "name": "test", "title": title, "version": "1" });
+        let params = json!({ "protocolVersion": 1, "clientInfo": info, "clientCapabilities": {} });
+        self.introduced_socket(token, params).await
+    }
+
+    async fn introduced_socket(&self, token: &str, initialize: Value) -> Result<Socket, u16> {
         let request = http::Request::builder()
             .uri(format!("ws://{}/acp", self.address))
             .header("Host", self.address.to_string())
@@ -35,7 +46,7 @@ impl TestServer {
         match client_async(request, stream).await {
             Ok((stream, _)) => {
                 let mut socket = Socket { stream, next: 0, heard: Vec::new() };
-                socket.call("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} })).await;
+                socket.call("initialize", initialize).await;
                 Ok(socket)
             }
             Err(tungstenite::Error::Http(response)) => Err(response.status().as_u16()),

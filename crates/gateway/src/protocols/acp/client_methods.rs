@@ -1,15 +1,19 @@
 //! Methods of our own (`_gander/…`) for every client: what pages need and the protocol lacks.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use gander_domain::{Seq, ServiceError, SessionId};
+use gander_runtime::hub::CommitRecord;
 use gander_services::Services;
 use gander_services::errors::{service_error_from_hub, service_error_from_store};
 use gander_services::extension_changes as changes;
-use gander_services::session_watch::{WatchQuery, WatchedSessions, status_word, watch_sessions};
-use gander_store::{DeltaForm, Limit, SessionSummary};
+use gander_services::session_watch::{WatchQuery, WatchedSessions, status_word, watch_log, watch_sessions};
+use gander_services::sessions::HistoryEnd;
+use gander_store::{DeltaForm, Durability, Limit, SessionSummary};
 use gander_tools::BuiltIn;
 use gander_tools::files::complete::complete_paths;
+use gander_wire::acp::{conversation_updates, state_updates};
 use gander_wire::goose::session::time_text;
 use gander_wire::inspect::Inspection;
 use serde::Deserialize;
@@ -24,6 +28,10 @@ const MAX_SESSIONS: u32 = 500;
 const DEFAULT_SESSIONS: u32 = 50;
 /// Paths in one answer.
 const MAX_PATHS: usize = 20;
+/// Messages in one part of a conversation at most, and unless the client says how many. The last part may have more: a
+/// message is never cut.
+const MAX_MESSAGES: usize = 500;
+const DEFAULT_MESSAGES: usize = 40;
 /// Entries in one answer at most, and unless the client says how many.
 const MAX_ENTRIES: usize = 500;
 const DEFAULT_ENTRIES: usize = 200;
@@ -46,6 +54,8 @@ pub(super) async fn handle_client_method(
         "_gander/agents/list" => list_agents(services, peer, params.clone()).await,
         "_gander/artifacts/list" => list_artifacts(services, peer, params.clone()).await,
         "_gander/artifacts/read" => read_artifact(services, peer, params.clone()).await,
+        "_gander/session/history" => read_history(services, peer, params.clone()).await,
+        "_gander/session/watch" => watch_entries(services, peer, params.clone()).await,
         "_gander/session/inspect" => inspect_session(services, peer, params.clone()).await,
         _ => return None,
     })
@@ -70,11 +80,11 @@ async fn watch(services: &Services, peer: &ClientPeer, params: Value) -> Result<
 
 fn watched_sessions(now: &WatchedSessions) -> Value {
     let sessions: Vec<Value> =
-        now.sessions.iter().map(|(summary, clients)| watched_session(summary, *clients)).collect();
+        now.sessions.iter().map(|(summary, clients)| watched_session(summary, clients)).collect();
     json!({ "cursor": now.next_cursor(), "sessions": sessions, "more": now.more, "waiting": now.waiting })
 }
 
-fn watched_session(summary: &SessionSummary, clients: usize) -> Value {
+fn watched_session(summary: &SessionSummary, clients: &[Arc<str>]) -> Value {
     json!({
         "sessionId": summary.session,
         "cwd": summary.workspace,
@@ -86,7 +96,8 @@ fn watched_session(summary: &SessionSummary, clients: usize) -> Value {
         "archived": summary.archived,
         "messages": summary.messages,
         "parent": summary.parent,
-        "clients": clients,
+        "clients": clients.len(),
+        "clientNames": clients,
     })
 }
 
@@ -192,6 +203,52 @@ async fn list_agents(services: &Services, peer: &ClientPeer, params: Value) -> R
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
+struct History {
+    session_id: SessionId,
+    #[serde(default)]
+    last: Option<Value>,
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+/// A part of a conversation as updates, read from its end; beside it the title, the plan and the usage as they are now.
+async fn read_history(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let History { session_id, last, limit } = read_params(params)?;
+    let limit = limit.unwrap_or(DEFAULT_MESSAGES).clamp(1, MAX_MESSAGES);
+    let view = services.sessions.view(&peer.caller, session_id).await?;
+    let last = last.as_ref().map(history_end).transpose()?;
+    let page = services.sessions.history_page(session_id, last, limit).await?;
+    let catalog = (services.catalog)(&view.workspace);
+    let updates = conversation_updates(&view, &catalog, &page.entries);
+    Ok(
+        json!({ "updates": updates, "earlier": page.earlier.map(|end| end.to_string()), "state": state_updates(&view, &catalog) }),
+    )
+}
+
+/// The number of an entry, or what an earlier answer said.
+fn history_end(last: &Value) -> Result<HistoryEnd, ServiceError> {
+    let text = last.as_str().map_or_else(|| last.to_string(), str::to_owned);
+    text.parse()
+        .map_err(|_| ServiceError::BadParams(format!("last is neither an entry's number nor an earlier: {text}")))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WatchEntries {
+    session_id: SessionId,
+    #[serde(default)]
+    after: u64,
+}
+
+async fn watch_entries(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let WatchEntries { session_id, after } = read_params(params)?;
+    services.sessions.view(&peer.caller, session_id).await?;
+    let head = watch_log(services, session_id, Seq(after)).await;
+    head.map(|head| json!({ "head": head })).map_err(|error| service_error_from_hub(session_id, &error.into()))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Inspect {
     session_id: SessionId,
     #[serde(default)]
@@ -221,5 +278,19 @@ async fn inspect_session(services: &Services, peer: &ClientPeer, params: Value) 
         }
     }
     let head = store.head(session_id).await.map_err(|error| service_error_from_hub(session_id, &error.into()))?;
-    Ok(json!({ "entries": shown, "head": head, "clients": services.clients.attached_count(session_id) }))
+    let last = shown.last().and_then(|last| last["entry"]["seq"].as_u64()).unwrap_or_default();
+    let commits = services.hub.commits(session_id, Seq(after).next(), Seq(last));
+    let names = services.clients.attached_names(session_id);
+    Ok(json!({
+        "entries": shown,
+        "head": head,
+        "commits": commits.iter().map(shown_commit).collect::<Vec<_>>(),
+        "clients": names.len(),
+        "clientNames": names,
+    }))
+}
+
+fn shown_commit(commit: &CommitRecord) -> Value {
+    let CommitRecord { first, last, sync, took } = commit;
+    json!({ "first": first, "last": last, "synced": *sync == Durability::Barrier, "micros": u64::try_from(took.as_micros()).unwrap_or(u64::MAX) })
 }

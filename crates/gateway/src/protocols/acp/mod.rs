@@ -227,6 +227,9 @@ impl AcpClient {
     }
 
     fn attach_session(&mut self, session: SessionId, after: gander_domain::Seq) {
+        if let Some(name) = self.connection.client_name() {
+            self.follows.set_name(name);
+        }
         self.follows.subscribe(session, self.services.hub.follow_session(session, after, self.form));
     }
 }

@@ -11,6 +11,9 @@ use gander_runtime::hub::{Batch, Follower};
 use gander_services::clients::{AttachedClients, ClientPresence};
 use gander_store::StoreError;
 
+/// A client that does not say what it is called.
+const UNNAMED: &str = "ACP client";
+
 type PendingEvent = Abortable<BoxFuture<'static, SessionEvent>>;
 
 /// What a watched session has to tell.
@@ -23,6 +26,8 @@ pub(super) struct SessionEvent {
 /// The sessions that a client watches.
 pub(super) struct Subscriptions {
     clients: Arc<AttachedClients>,
+    /// What the client calls itself.
+    name: Arc<str>,
     watches: FuturesUnordered<PendingEvent>,
     present: HashMap<SessionId, (AbortHandle, Option<ClientPresence>)>,
 }
@@ -37,14 +42,21 @@ pub(super) enum Attendance {
 
 impl Subscriptions {
     pub(super) fn new(clients: Arc<AttachedClients>) -> Self {
-        Self { clients, watches: FuturesUnordered::new(), present: HashMap::new() }
+        Self { clients, name: UNNAMED.into(), watches: FuturesUnordered::new(), present: HashMap::new() }
+    }
+
+    /// The client says what it calls itself.
+    pub(super) fn set_name(&mut self, name: &str) {
+        if *self.name != *name {
+            self.name = name.into();
+        }
     }
 
     /// Watches a session from where the follower stands, in place of an older watch.
     pub(super) fn subscribe(&mut self, session: SessionId, follower: Follower) {
         self.unsubscribe(session);
         let handle = self.spawn_watch(session, follower);
-        let presence = self.clients.attach(session);
+        let presence = self.clients.attach(session, &self.name);
         self.present.insert(session, (handle, Some(presence)));
     }
 
@@ -53,7 +65,7 @@ impl Subscriptions {
         let Some((_, presence)) = self.present.get_mut(&session) else { return };
         match attendance {
             Attendance::Here => {
-                presence.get_or_insert_with(|| self.clients.attach(session));
+                presence.get_or_insert_with(|| self.clients.attach(session, &self.name));
             }
             Attendance::Away => *presence = None,
         }
@@ -118,7 +130,7 @@ mod tests {
         follows.set_attendance(session, Attendance::Here);
         assert_eq!(clients.attached_count(session), 0, "nobody watches");
         let (handle, _) = AbortHandle::new_pair();
-        follows.present.insert(session, (handle, Some(clients.attach(session))));
+        follows.present.insert(session, (handle, Some(clients.attach(session, &UNNAMED.into()))));
         let counts = [Attendance::Here, Attendance::Away, Attendance::Away, Attendance::Here].map(|attendance| {
             follows.set_attendance(session, attendance);
             clients.attached_count(session)

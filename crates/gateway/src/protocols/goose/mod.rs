@@ -15,6 +15,9 @@ pub mod sessions;
 mod state;
 mod stream;
 
+/// What the clients of goose's REST are called: they do not say it themselves.
+const CLIENT_NAME: &str = "goose client";
+
 pub use config::apply_saved_settings;
 pub use extension_methods::{built_in_commands, handle_goose_method};
 pub use state::GooseProtocol;

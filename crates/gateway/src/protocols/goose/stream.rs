@@ -48,7 +48,7 @@ impl ReplyStream {
             reply: ReplyProjection::new(view, run),
             stop,
             cancel_on_drop: CancelReplyOnDrop {
-                presence: Some(services.clients.attach(session)),
+                presence: Some(services.clients.attach(session, &super::CLIENT_NAME.into())),
                 services: Arc::clone(services),
                 peer: peer.clone(),
                 session,

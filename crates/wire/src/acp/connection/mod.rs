@@ -51,6 +51,8 @@ pub struct Connection {
     peer: Peer<ClientQuestion>,
     /// The name under which its prompts are found again in the log.
     name: Option<String>,
+    /// What the client calls itself.
+    client_name: Option<String>,
     /// What the client can do; absent until it has introduced itself.
     abilities: Option<ClientAbilities>,
     logged_in: bool,
@@ -119,6 +121,7 @@ impl Connection {
             origin: RunOrigin { by: principal, door: PROTOCOL_NAME.to_owned() },
             peer: Peer::default(),
             name: None,
+            client_name: None,
             abilities: None,
             logged_in: true,
             sessions: HashMap::new(),
@@ -250,6 +253,11 @@ impl Connection {
     /// What the client can do for us; `None` until it has introduced itself.
     pub fn abilities(&self) -> Option<ClientAbilities> {
         self.abilities
+    }
+
+    /// What the client calls itself, for people.
+    pub fn client_name(&self) -> Option<&str> {
+        self.client_name.as_deref()
     }
 
     /// True if a prompt waits for the end of its run.

@@ -157,6 +157,7 @@ impl Connection {
     fn handle_initialize(&mut self, hello: InitializeParams, responder: Responder) {
         let v2 = self.speech.dialect() == Dialect::V2;
         let ClientAbilities { notices, compaction, .. } = hello.abilities;
+        self.client_name = hello.name;
         self.abilities =
             Some(ClientAbilities { v2, notices: notices || v2, compaction: compaction || v2, ..hello.abilities });
         if v2 {

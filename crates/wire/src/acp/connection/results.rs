@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gander_domain::{
-    Accepted, Outcome, RunId, ServiceError, SessionCatalog, SessionId, SessionView, SettingsPatch, SlashCommand,
+    Accepted, Outcome, RunId, Seq, ServiceError, SessionCatalog, SessionId, SessionView, SettingsPatch, SlashCommand,
     Timestamp,
 };
 use serde_json::{Map, Value, json};
@@ -22,6 +22,9 @@ use crate::acp::schema::{
 use crate::acp::types::{AgentProfile, IntentTicket, ListedSession, Presence, SessionParams};
 use crate::acp::{error, question, slash_commands, v2};
 use crate::jsonrpc::{Error, MessageOrigin, RequestId, Responder};
+
+/// In the `_meta` of the answer to `session/resume`: the place of the last entry that is not told as an update.
+const HEAD_META: &str = "gander/head";
 
 /// What an intent's ticket stands for.
 #[derive(Debug)]
@@ -102,6 +105,11 @@ pub(super) enum ConfigureReply {
     Options,
 }
 
+/// Where in the log a client's updates begin: what it reads as history ends there.
+fn head_meta(head: Seq) -> Meta {
+    Meta::from_iter([(HEAD_META.to_owned(), json!(head))])
+}
+
 impl Connection {
     /// A session was made or found. `view` is what it is now; for `Intent::LoadSession` feed its entries from the
     /// first, for all others from the one after `view.head`, or after the head of [`Connection::view`] if that is
@@ -130,9 +138,11 @@ impl Connection {
                 self.send_introduction(session, opened.unstarted);
             }
             Some(PendingRequest::Resume { responder, opened, .. }) => {
+                let told = self.view(session).map_or(view.head, |told| told.head);
                 let response = ResumeSessionResponse::new()
                     .modes(mode_state(&catalog, &view.settings))
-                    .config_options(config_options(&catalog, &view.settings));
+                    .config_options(config_options(&catalog, &view.settings))
+                    .meta(head_meta(told));
                 self.peer.respond_result(responder, &response);
                 self.continue_attached(view, catalog);
                 self.send_introduction(session, opened.unstarted);

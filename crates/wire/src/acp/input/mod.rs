@@ -20,6 +20,9 @@ use crate::jsonrpc::Error;
 /// The longest path in bytes.
 const MAX_PATH: usize = 4096;
 /// Where in `_meta` of a prompt stands what it does if a run is under way.
+/// A client's name does not grow longer than so many letters.
+const MAX_CLIENT_NAME: usize = 64;
+
 const IF_BUSY_META: [&str; 2] = ["ifBusy", "gander/ifBusy"];
 
 /// Methods of ours and of goose that the server handles itself.
@@ -95,6 +98,8 @@ pub enum WhenIdle {
 pub struct InitializeParams {
     /// The newest version it speaks, as it said it; null if it did not.
     pub version: Value,
+    /// What it calls itself, for people.
+    pub name: Option<String>,
     /// What it can do for us.
     pub abilities: ClientAbilities,
 }
@@ -146,7 +151,7 @@ pub fn cancelled_session(params: Value) -> Result<SessionId, Error> {
 }
 
 fn read_initialize(params: Value) -> Result<InitializeParams, Error> {
-    let Initialize { protocol_version, client_capabilities } = read_params(params)?;
+    let Initialize { protocol_version, client_info, client_capabilities } = read_params(params)?;
     let number = protocol_version.as_u64().is_some_and(|version| version <= 0xFFFF);
     let known = number || protocol_version.is_string() || protocol_version.is_null();
     if !known {
@@ -155,8 +160,16 @@ fn read_initialize(params: Value) -> Result<InitializeParams, Error> {
     let capabilities = client_capabilities.and_then(|value| serde_json::from_value::<ClientCapabilities>(value).ok());
     Ok(InitializeParams {
         version: protocol_version,
+        name: client_info.as_ref().and_then(client_name),
         abilities: capabilities.as_ref().map(Into::into).unwrap_or_default(),
     })
+}
+
+/// What a client calls itself: its title, else its name, on one line and not too long.
+fn client_name(info: &Value) -> Option<String> {
+    let said = ["title", "name"].iter().filter_map(|field| info.get(field)?.as_str());
+    let short = |text: &str| text.chars().filter(|one| !one.is_control()).take(MAX_CLIENT_NAME).collect::<String>();
+    said.map(|text| short(text.trim())).find(|text| !text.is_empty())
 }
 
 fn read_session_id(params: Value) -> Result<SessionId, Error> {

@@ -23,6 +23,9 @@ pub(super) fn read_params<T: DeserializeOwned>(params: Value) -> Result<T, Error
 pub(super) struct Initialize {
     #[serde(default)]
     pub(super) protocol_version: Value,
+    /// Version 2 has another name for it.
+    #[serde(alias = "info")]
+    pub(super) client_info: Option<Value>,
     pub(super) client_capabilities: Option<Value>,
 }
 

@@ -124,7 +124,7 @@ pub(crate) async fn session_events(
         incarnation: store.incarnation(),
         stop: permit.stop_token(),
     };
-    let presence = services.clients.attach(session);
+    let presence = services.clients.attach(session, &crate::protocols::goose::CLIENT_NAME.into());
     let events = futures::StreamExt::inspect(follow.into_events(), move |_| {
         let _here = &presence;
     });
