@@ -121,12 +121,14 @@ ctrl-c leaves; it does not stop a turn.")]
 Examples:
   gander inspect 0199c2f4                    the whole log as a timeline
   gander inspect --follow 0199c2f4           and what is added to it, as it happens
+  gander inspect --replay 4x 0199c2f4        as it happened, four times as fast
   gander inspect --protocol acp,a2a 0199c2f4
   gander inspect --full --after 12 0199c2f4  whole messages, from entry 13 on
   gander inspect --json 0199c2f4 | jq -c .entry
 
 Each entry has a number, the time since the first entry, and the time since the one before.
-Below it is what clients of each protocol receive because of it, if anything.")]
+Below it is what clients of each protocol receive because of it, if anything, and the commits
+that the running server made of it.")]
     Inspect(InspectOptions),
     /// Set up a model provider: choose one, paste its key, test it
     Setup(SetupOptions),

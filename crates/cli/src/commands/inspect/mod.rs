@@ -15,13 +15,13 @@ use super::client;
 use super::session_id::resolve_session;
 use super::shell_completion;
 use crate::commands::{Context, Exit};
-use crate::output::Tone;
+use crate::output::{Output, Tone, clean};
 
 /// How many entries are read at a time.
 const PAGE: u64 = 200;
 
-/// How often the log is looked at for more.
-const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
+/// Nobody watches a log to see nothing happen: a pause of a replay is not longer than this.
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// Options of `gander inspect`.
 #[derive(Debug, Args)]
@@ -32,6 +32,9 @@ pub(super) struct InspectOptions {
     /// Keep printing new entries, until ctrl-c
     #[arg(long, short)]
     follow: bool,
+    /// Replay the log with its pauses, this many times as fast: 0.5x, 2x, 100x
+    #[arg(long, value_name = "SPEED", value_parser = read_speed, conflicts_with = "follow")]
+    replay: Option<f64>,
     /// Only these protocols
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = PossibleValuesParser::new(PROTOCOLS))]
     protocol: Vec<String>,
@@ -49,53 +52,131 @@ pub(super) struct InspectOptions {
     json: bool,
 }
 
+/// `2x`, `2`, `0.5x`.
+fn read_speed(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix(['x', '×']).unwrap_or(text).parse::<f64>().ok();
+    number
+        .filter(|speed| (0.01..=10_000.0).contains(speed))
+        .ok_or_else(|| "a speed is between 0.01x and 10000x".to_owned())
+}
+
 pub(super) async fn run(context: Context, options: InspectOptions) -> anyhow::Result<Exit> {
     let here = std::env::current_dir()?;
     let mut connection = client::connect(&context.config, &here).await?;
     let session = resolve_session(&mut connection, &options.session).await?;
-    let output = context.output;
-    let columns = if output.style().is_terminal() { output.columns() } else { usize::MAX };
-    let all = || PROTOCOLS.iter().map(|name| (*name).to_owned()).collect();
-    let protocols = if options.protocol.is_empty() { all() } else { options.protocol.clone() };
-    let (full, deltas, style) = (options.full, options.deltas, output.style());
-    let mut timeline = Timeline::new(TimelineOptions { protocols, full, deltas, style, columns });
-    let (mut after, mut first) = (options.after, true);
-    // One listener for the whole time: a signal between two looks is not lost.
+    let mut shown = LogPrinter::new(context.output, &options);
+    // One listener for the whole time: a signal between two entries is not lost.
     let mut interrupts = signal(SignalKind::interrupt())?;
-    loop {
-        let page = read_page(&mut connection, &session, after).await?;
-        if std::mem::take(&mut first) && !options.json {
-            let clients = page["clients"].as_u64().unwrap_or_default();
-            let about = format!("session {session} · {} entries · {clients} clients attached", page["head"]);
-            output.note(&output.error_style().paint(Tone::Dim, &about));
+    tokio::select! {
+        _ = interrupts.recv() => {
+            shown.output.note("");
+            Ok(Exit::Done)
         }
-        let entries: Vec<Value> = page["entries"].as_array().cloned().unwrap_or_default();
-        after = entries.last().and_then(|last| last["entry"]["seq"].as_u64()).unwrap_or(after);
-        let at_end = after >= page["head"].as_u64().unwrap_or_default();
-        for entry in entries {
-            match options.json {
-                true => output.line(&entry.to_string())?,
-                false => timeline.push(entry).iter().try_for_each(|line| output.line(line))?,
+        printed = shown.print_log(&mut connection, &session, &options) => printed.map(|()| Exit::Done),
+    }
+}
+
+/// Prints a log as it is read.
+struct LogPrinter {
+    output: Output,
+    timeline: Timeline,
+    /// How fast it is replayed.
+    speed: Option<f64>,
+    json: bool,
+    /// When the last entry was written.
+    last: Option<i64>,
+}
+
+impl LogPrinter {
+    fn new(output: Output, options: &InspectOptions) -> Self {
+        let columns = if output.style().is_terminal() { output.columns() } else { usize::MAX };
+        let all = || PROTOCOLS.iter().map(|name| (*name).to_owned()).collect();
+        let protocols = if options.protocol.is_empty() { all() } else { options.protocol.clone() };
+        let (full, deltas, style) = (options.full, options.deltas, output.style());
+        let timeline = Timeline::new(TimelineOptions { protocols, full, deltas, style, columns });
+        Self { output, timeline, speed: options.replay, json: options.json, last: None }
+    }
+
+    async fn print_log(
+        &mut self,
+        connection: &mut AgentConnection,
+        session: &str,
+        options: &InspectOptions,
+    ) -> anyhow::Result<()> {
+        let (mut after, mut first) = (options.after, true);
+        loop {
+            let page = read_page(connection, session, after).await?;
+            if std::mem::take(&mut first) && !self.json {
+                self.print_head(session, &page);
             }
-        }
-        if !at_end {
-            continue;
-        }
-        timeline.flush().iter().try_for_each(|line| output.line(line))?;
-        if !options.follow {
-            return Ok(Exit::Done);
-        }
-        tokio::select! {
-            _ = interrupts.recv() => {
-                output.note("");
-                return Ok(Exit::Done);
+            let head = page["head"].as_u64().unwrap_or_default();
+            self.timeline.note_commits(&page["commits"]);
+            for entry in page["entries"].as_array().cloned().unwrap_or_default() {
+                after = entry["entry"]["seq"].as_u64().unwrap_or(after);
+                self.print_entry(entry).await?;
             }
-            () = tokio::time::sleep(FOLLOW_INTERVAL) => {}
+            if after < head {
+                continue;
+            }
+            self.timeline.flush().iter().try_for_each(|line| self.output.line(line))?;
+            if !options.follow {
+                return Ok(());
+            }
+            wait_for_more(connection, session, after).await?;
         }
     }
+
+    fn print_head(&self, session: &str, page: &Value) {
+        let names: Vec<&str> = page["clientNames"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let who =
+            if names.is_empty() { "nobody attached".to_owned() } else { format!("attached: {}", names.join(", ")) };
+        let about = format!("session {session} · {} entries · {}", page["head"], clean(&who));
+        self.output.note(&self.output.error_style().paint(Tone::Dim, &about));
+    }
+
+    async fn print_entry(&mut self, entry: Value) -> anyhow::Result<()> {
+        let at = entry["entry"]["at"].as_i64().unwrap_or_default();
+        if let (Some(speed), Some(last)) = (self.speed, self.last.replace(at)) {
+            tokio::time::sleep(pause(at - last, speed)).await;
+        }
+        match self.json {
+            true => self.output.line(&entry.to_string())?,
+            false => self.timeline.push(entry).iter().try_for_each(|line| self.output.line(line))?,
+        }
+        Ok(())
+    }
+}
+
+/// How long a replay waits between two entries that are so many microseconds apart.
+fn pause(micros: i64, speed: f64) -> Duration {
+    let whole = Duration::from_micros(u64::try_from(micros).unwrap_or_default());
+    Duration::try_from_secs_f64(whole.as_secs_f64() / speed).map_or(MAX_PAUSE, |pause| pause.min(MAX_PAUSE))
 }
 
 async fn read_page(connection: &mut AgentConnection, session: &str, after: u64) -> anyhow::Result<Value> {
     let params = json!({ "sessionId": session, "after": after, "limit": PAGE });
     Ok(connection.call_method("_gander/session/inspect", &params).await?)
+}
+
+/// Until the log goes on after this entry: the server answers as soon as it does, and now and then in between.
+async fn wait_for_more(connection: &mut AgentConnection, session: &str, after: u64) -> anyhow::Result<()> {
+    let params = json!({ "sessionId": session, "after": after });
+    while connection.call_method("_gander/session/watch", &params).await?["head"].as_u64() <= Some(after) {}
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replay_waits_as_long_as_it_took_and_never_long() {
+        assert_eq!(read_speed("2x"), Ok(2.0));
+        assert_eq!(read_speed("0.5"), Ok(0.5));
+        assert!(["0x", "fast", "-1x", "NaN"].iter().all(|text| read_speed(text).is_err()));
+        assert_eq!(pause(500_000, 2.0), Duration::from_millis(250));
+        assert_eq!(pause(500_000, 0.5), Duration::from_secs(1));
+        assert_eq!(pause(3_600_000_000, 1.0), MAX_PAUSE);
+        assert_eq!(pause(-1, 1.0), Duration::ZERO);
+    }
 }

@@ -1,5 +1,7 @@
 //! Entries of a log as lines, and below each what every protocol says of it.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::output::{Style, Tone, clean};
@@ -33,11 +35,30 @@ pub(super) struct Timeline {
     last: i64,
     /// Pieces of a text that wait for what comes next.
     pieces: Vec<Value>,
+    /// Commits that are not shown yet, by the last entry of each.
+    commits: BTreeMap<u64, Commit>,
+}
+
+/// Entries that were stored together.
+#[derive(Clone, Copy, Debug)]
+struct Commit {
+    first: u64,
+    synced: bool,
+    micros: u64,
 }
 
 impl Timeline {
     pub(super) fn new(options: TimelineOptions) -> Self {
-        Self { options, first: None, last: 0, pieces: Vec::new() }
+        Self { options, first: None, last: 0, pieces: Vec::new(), commits: BTreeMap::new() }
+    }
+
+    /// Remembers how the entries that follow were stored.
+    pub(super) fn note_commits(&mut self, commits: &Value) {
+        for commit in commits.as_array().into_iter().flatten() {
+            let number = |name: &str| commit[name].as_u64().unwrap_or_default();
+            let known = Commit { first: number("first"), synced: commit["synced"] == true, micros: number("micros") };
+            self.commits.insert(number("last"), known);
+        }
     }
 
     /// Lines of the next entry.
@@ -87,7 +108,26 @@ impl Timeline {
         for protocol in PROTOCOLS.iter().filter(|name| self.options.protocols.iter().any(|wanted| wanted == *name)) {
             lines.extend(self.protocol_lines(protocol, entries));
         }
+        lines.extend(self.commit_line(last["entry"]["seq"].as_u64().unwrap_or_default()));
         lines
+    }
+
+    /// How the entries up to this one were stored, as far as the server remembers.
+    fn commit_line(&mut self, upto: u64) -> Option<String> {
+        let later = self.commits.split_off(&(upto + 1));
+        let done = std::mem::replace(&mut self.commits, later);
+        let slowest = done.values().map(|commit| commit.micros).max()?;
+        let synced = done.values().filter(|commit| commit.synced).count();
+        let (end, commit) = done.last_key_value()?;
+        let text = match done.len() {
+            1 => {
+                let how = if commit.synced { "synced" } else { "committed" };
+                let with = if commit.first < *end { format!("{}–{end} ", commit.first) } else { String::new() };
+                format!("{with}{how} in {}", millis(slowest))
+            }
+            several => format!("×{several}, {synced} synced, slowest {}", millis(slowest)),
+        };
+        Some(self.options.style.paint(Tone::Dim, &truncate(&format!("{:>27} {text}", "commit"), self.options.columns)))
     }
 
     fn protocol_lines(&self, protocol: &str, entries: &[Value]) -> Vec<String> {
@@ -154,6 +194,10 @@ fn one_line(text: &str) -> String {
     clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+fn millis(micros: u64) -> String {
+    format!("{}.{} ms", micros / 1000, micros % 1000 / 100)
+}
+
 /// Microseconds as seconds, short.
 fn seconds(micros: i64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
@@ -202,6 +246,22 @@ mod tests {
         ];
         assert_eq!(lines, expected);
         assert!(timeline.flush().is_empty());
+    }
+
+    #[test]
+    fn a_commit_stands_below_its_last_entry() {
+        let mut timeline = Timeline::new(TimelineOptions { protocols: Vec::new(), ..options() });
+        timeline.note_commits(&json!([
+            { "first": 1, "last": 1, "synced": false, "micros": 250 },
+            { "first": 2, "last": 2, "synced": false, "micros": 1250 },
+            { "first": 3, "last": 4, "synced": true, "micros": 820 },
+        ]));
+        assert!(timeline.push(delta(1, "a")).is_empty() && timeline.push(delta(2, "b")).is_empty());
+        let commit =
+            |lines: Vec<String>| lines.into_iter().filter(|line| line.contains(" commit ")).collect::<Vec<_>>();
+        let several = "                     commit ×2, 0 synced, slowest 1.2 ms";
+        assert_eq!(commit(timeline.push(done(3))), [several]);
+        assert_eq!(commit(timeline.push(done(4))), ["                     commit 3–4 synced in 0.8 ms"]);
     }
 
     #[test]
