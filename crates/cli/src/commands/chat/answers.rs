@@ -162,7 +162,7 @@ impl Conversation {
     }
 
     fn send_again(&mut self, text: &str) {
-        let params = json!({ "sessionId": self.session, "prompt": [{ "type": "text", "text": text }] });
+        let params = json!({ "sessionId": self.session, "prompt": self.blocks(text) });
         (self.prompting, self.work) = (true, Work::Running);
         self.call(Call::Prompt, "session/prompt", params);
     }

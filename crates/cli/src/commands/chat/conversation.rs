@@ -365,7 +365,7 @@ impl Conversation {
     }
 
     /// A prompt as the protocol sends it, with a link for each file that it mentions.
-    fn blocks(&self, text: &str) -> Vec<ContentBlock> {
+    pub(super) fn blocks(&self, text: &str) -> Vec<ContentBlock> {
         let workspace = self.info.workspace.as_deref().unwrap_or(&self.folder);
         let link = |path: String| {
             let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or(&path).to_owned();

@@ -3,6 +3,7 @@
 use gander_wire::jsonrpc::Responder;
 use serde_json::{Map, Value, json};
 
+use super::form_limits::Limits;
 use crate::output::{clean, reveal};
 
 /// A form that waits for a person.
@@ -35,6 +36,7 @@ struct Field {
     description: String,
     required: bool,
     default: Option<Value>,
+    limits: Limits,
     kind: FieldKind,
 }
 
@@ -105,12 +107,18 @@ impl Form {
 impl Field {
     fn hint(&self) -> Option<String> {
         let default = self.default.as_ref().map(|default| format!(" [{}]", clean(&default.to_string())));
+        let limits = |unit: &str| self.limits.hint(unit);
         let text = match &self.kind {
-            FieldKind::Text => String::new(),
-            FieldKind::Number { .. } => "a number".to_owned(),
+            FieldKind::Text => limits("characters").unwrap_or_default(),
+            FieldKind::Number { .. } => {
+                limits("").map_or_else(|| "a number".to_owned(), |range| format!("a number, {range}"))
+            }
             FieldKind::Boolean => "y or n".to_owned(),
             FieldKind::Choice(choices) => format!("one of: {}", choices.join(", ")),
-            FieldKind::Choices(choices) => format!("one or more, separated by commas: {}", choices.join(", ")),
+            FieldKind::Choices(choices) => {
+                let some = limits("values").unwrap_or_else(|| "one or more".to_owned());
+                format!("{some}, separated by commas: {}", choices.join(", "))
+            }
         };
         let text = format!("{text}{}", default.unwrap_or_default());
         (!text.is_empty()).then(|| format!("  {text}"))
@@ -129,9 +137,11 @@ impl Field {
             false => Err(format!("not one of the choices: {}", clean(value))),
         };
         let value = match &self.kind {
-            FieldKind::Text => json!(line),
-            FieldKind::Number { whole: true } => json!(line.parse::<i64>().map_err(|_| "not a whole number")?),
-            FieldKind::Number { whole: false } => json!(line.parse::<f64>().map_err(|_| "not a number")?),
+            FieldKind::Text => {
+                self.limits.check_text(line)?;
+                json!(line)
+            }
+            FieldKind::Number { whole } => self.read_number(line, *whole)?,
             FieldKind::Boolean => match line.to_lowercase().as_str() {
                 "y" | "yes" | "true" => json!(true),
                 "n" | "no" | "false" => json!(false),
@@ -139,11 +149,22 @@ impl Field {
             },
             FieldKind::Choice(choices) => known(choices, line)?,
             FieldKind::Choices(choices) => {
-                let chosen = line.split(',').map(|one| known(choices, one.trim()));
-                Value::Array(chosen.collect::<Result<_, _>>()?)
+                let chosen: Vec<Value> =
+                    line.split(',').map(|one| known(choices, one.trim())).collect::<Result<_, _>>()?;
+                self.limits.check_count(chosen.len(), "values")?;
+                Value::Array(chosen)
             }
         };
         Ok(Some(value))
+    }
+
+    fn read_number(&self, line: &str, whole: bool) -> Result<Value, String> {
+        let number = line.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or("not a number")?;
+        let value = match whole {
+            true => json!(line.parse::<i64>().map_err(|_| "not a whole number")?),
+            false => json!(number),
+        };
+        self.limits.check_number(number).map(|()| value)
     }
 }
 
@@ -159,7 +180,8 @@ fn read_field(name: &str, property: &Value, required: bool) -> Field {
     };
     let label = Some(text("title")).filter(|title| !title.is_empty()).unwrap_or_else(|| reveal(name));
     let default = property.get("default").filter(|default| !default.is_null()).cloned();
-    Field { name: name.to_owned(), label, description: text("description"), required, default, kind }
+    let (description, limits) = (text("description"), Limits::new(property));
+    Field { name: name.to_owned(), label, description, required, default, limits, kind }
 }
 
 fn choices(property: &Value) -> Vec<String> {

@@ -10,6 +10,7 @@ mod driver;
 mod editor;
 mod effects;
 mod form;
+mod form_limits;
 mod history;
 mod host;
 mod interactive;
