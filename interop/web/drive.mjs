@@ -5,6 +5,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import { Browser } from './browser.mjs';
+import { clients } from './clients.mjs';
 import { looks } from './looks.mjs';
 import { scenarios } from './scenarios.mjs';
 import { Server } from './server.mjs';
@@ -50,7 +51,7 @@ async function check(name, run) {
 
 try {
   mkdirSync(pictures, { recursive: true });
-  for (const [name, run] of Object.entries({ ...scenarios, ...views, ...looks, ...speed })) await check(name, run);
+  for (const [name, run] of Object.entries({ ...scenarios, ...clients, ...views, ...looks, ...speed })) await check(name, run);
 } finally {
   await browser.stop();
   await server.stop();

@@ -112,6 +112,21 @@ export const scenarios = {
     await page.locator('article.user img').waitFor();
   },
 
+  'a picture is dropped': async ({ device }) => {
+    const page = await device();
+    await page.getByRole('combobox', { name: 'Message' }).evaluate((box, data) => {
+      const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
+      const dataTransfer = new DataTransfer();
+      dataTransfer.items.add(new File([bytes], 'dot.png', { type: 'image/png' }));
+      for (const type of ['dragover', 'drop']) box.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
+    }, PICTURE);
+    await page.getByRole('img', { name: 'Attachment 1' }).waitFor();
+    await page.getByRole('button', { name: 'Remove attachment 1' }).waitFor();
+    await send(page, 'text');
+    await idle(page);
+    await page.locator('article.user img').waitFor();
+  },
+
   'a plan is ticked off': async ({ device }) => {
     const page = await device();
     await send(page, 'plan');

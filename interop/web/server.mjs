@@ -1,7 +1,7 @@
 // The real server with the demo model and default settings, in a home of its own.
 
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,11 +33,23 @@ export class Server {
     throw new Error('the server did not start');
   }
 
+  /** Milliseconds of processor time that it took so far. */
+  get processorTime() {
+    const [user, system] = readFileSync(`/proc/${this.process.pid}/stat`, 'utf8').split(' ').slice(13, 15);
+    return (Number(user) + Number(system)) * 10;
+  }
+
   /** As a crash or the kernel would end it. */
   async kill() {
     const gone = new Promise((resolve) => this.process.once('exit', resolve));
     this.process.kill('SIGKILL');
     await gone;
+  }
+
+  /** With the settings as they are now. */
+  async restart() {
+    await this.kill();
+    await this.run();
   }
 
   /** A link that logs a browser in once. */

@@ -2,11 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 import { idle, send } from './browser.mjs';
 import { axe } from './looks.mjs';
 import { LoginServer } from './login-server.mjs';
+import { ModelServer } from './model-server.mjs';
 
 const script = (calls) => `[[script:${JSON.stringify(calls)}]]`;
 const go = (page, hash) => page.goto(`${page.url().split('#')[0]}${hash}`);
@@ -37,6 +39,35 @@ export const views = {
     await page.reload();
     await page.waitForFunction(() => document.querySelector('select[aria-label="Agent"]')?.value === 'coding');
     assert.equal(await mode.inputValue(), 'architect');
+  },
+
+  'model, effort and policy are chosen, usage and cost are shown': async ({ device, server, pictures }) => {
+    const model = await ModelServer.start();
+    const file = join(server.home, '.config', 'gander', 'gander.toml');
+    try {
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, model.settings, { mode: 0o600 });
+      await server.restart();
+      const page = await device();
+      const choose = (name, value) => page.getByRole('combobox', { name, exact: true }).selectOption(value);
+      await choose('Model', 'meadow/goose');
+      await choose('Thinking', 'high');
+      await choose('Permissions', 'read_only');
+      await send(page, 'What do geese cost?');
+      await page.locator('article.agent').getByText('Geese cost money').waitFor();
+      await idle(page);
+      await page.getByRole('img', { name: '1,200 of 128,000 tokens used' }).waitFor();
+      await page.getByText(/\$1\.40/).waitFor();
+      await look(page, pictures, 'usage');
+      assert.equal(model.calls.at(-1).reasoning_effort, 'high');
+      await page.reload();
+      await page.getByText(/\$1\.40/).waitFor();
+      assert.equal(await page.getByRole('combobox', { name: 'Thinking', exact: true }).inputValue(), 'high');
+    } finally {
+      rmSync(file);
+      await model.stop();
+      await server.restart();
+    }
   },
 
   'a command is a terminal: live output, colours, exit code': async ({ device, server, make, pictures }) => {

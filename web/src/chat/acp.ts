@@ -110,7 +110,7 @@ export interface FormProperty {
 export interface FormSchema { type?: string; properties?: Record<string, FormProperty>; required?: string[] }
 
 /** What a session says about itself when it is made or opened. */
-export interface SessionOpened { modes?: ModeState | null; configOptions?: ConfigOption[] | null }
+export interface SessionOpened { modes?: ModeState | null; configOptions?: ConfigOption[] | null; _meta?: Record<string, unknown> | null }
 export interface SessionInfo {
   sessionId: string;
   cwd: string;

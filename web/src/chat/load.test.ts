@@ -5,13 +5,12 @@ import { expect, it } from 'vitest';
 import { ChatSession } from './session';
 
 it('closes the last message if the server said before the history that no turn runs', async () => {
-  let answer: (value: object) => void = () => {};
-  const request = <T>() => new Promise<T>((resolve) => (answer = resolve as (value: object) => void));
+  const update = { sessionUpdate: 'agent_message_chunk', messageId: 'm', content: { type: 'text', text: 'all' } };
+  const answers: Record<string, unknown> = { 'session/resume': {}, '_gander/session/history': { updates: [update], state: [], earlier: null } };
+  const request = <T>(method: string) => Promise.resolve(answers[method] as T);
   const session = new ChatSession('s', '/w', { request, notify: () => {} });
   const loading = session.load();
   session.handleRunning(false);
-  session.handleUpdate({ sessionUpdate: 'agent_message_chunk', messageId: 'm', content: { type: 'text', text: 'all' } });
-  answer({});
   await loading;
   expect(session.state).toMatchObject({ running: false, items: [{ open: false }] });
 });

@@ -1,7 +1,7 @@
 // The chat's reducer: what happened in a session in, what is shown out. Pure, and the same live and replayed.
 
 import type { Agent, ContentBlock, SessionOpened, SessionUpdate, StopReason, ToolCallFields } from './acp';
-import type { ChatState, Item, MessageItem, OpenRequest, ToolItem } from './state';
+import { type ChatState, emptyChat, type Item, type MessageItem, type OpenRequest, type ToolItem } from './state';
 
 export type Action =
   | { type: 'update'; update: SessionUpdate }
@@ -14,7 +14,9 @@ export type Action =
   | { type: 'failed'; title: string; description: string | null }
   | { type: 'asked'; request: OpenRequest }
   /** Answered here, answered elsewhere, or withdrawn. */
-  | { type: 'settled'; id: string };
+  | { type: 'settled'; id: string }
+  /** A part of the conversation that comes before all items, and where the one before it ends. */
+  | { type: 'earlier'; updates: readonly SessionUpdate[]; earlier: string | null };
 
 /** Takes everything that happened since the last frame at once, so that the list is copied once. */
 export function reduce(state: ChatState, actions: readonly Action[]): ChatState {
@@ -66,7 +68,20 @@ function apply(draft: Draft, action: Action): void {
     case 'settled':
       draft.requests = draft.requests.filter((open) => open.id !== action.id);
       return;
+    case 'earlier':
+      draft.items.unshift(...earlierItems(draft.items, action.updates));
+      draft.earlier = action.earlier;
+      return;
   }
+}
+
+/** Their names count backwards, so that those of the other items stay. */
+function earlierItems(items: readonly Item[], updates: readonly SessionUpdate[]): Item[] {
+  const part: Draft = { ...emptyChat(), items: [] };
+  for (const update of updates) applyUpdate(part, update);
+  closeLast(part);
+  const first = Number(items[0]?.id.slice(1) ?? 0);
+  return part.items.map((item, at) => ({ ...item, id: `i${first - part.items.length + at}` }));
 }
 
 function applyUpdate(draft: Draft, update: SessionUpdate): void {

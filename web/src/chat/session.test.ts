@@ -18,6 +18,13 @@ const chunk = (kind: 'user_message_chunk' | 'agent_message_chunk', text: string)
   ({ sessionUpdate: kind, messageId: kind, content: { type: 'text', text } }) as const;
 const texts = (session: ChatSession) =>
   session.state.items.map((item) => (item.type === 'message' ? item.blocks.map((block) => (block as { text: string }).text).join('') : item.type));
+/** Answers both requests of a load: the session is attached to, then its end is read. */
+async function tell(line: ReturnType<typeof connect>, updates: unknown[] = [], between: () => void = () => {}, earlier: string | null = null) {
+  line.answer({ configOptions: [], _meta: { 'gander/head': 7 } });
+  await settle();
+  between();
+  line.answer({ updates, state: [], earlier });
+}
 const settle = () => new Promise((resolve) => setTimeout(resolve, 30));
 
 describe('ChatSession', () => {
@@ -32,19 +39,38 @@ describe('ChatSession', () => {
     session.handleUpdate(chunk('agent_message_chunk', 'before'));
     await settle();
     const loading = session.load();
+    // What is told before the answer is part of the history, and what is told after it is not.
     session.handleUpdate(chunk('agent_message_chunk', 'bef'));
     expect(texts(session)).toEqual(['before']);
-    session.handleUpdate(chunk('agent_message_chunk', 'ore and after'));
-    line.answer({ configOptions: [] });
+    await tell(line, [chunk('agent_message_chunk', 'before')], () => session.handleUpdate(chunk('agent_message_chunk', ' and after')));
     await loading;
     expect(texts(session)).toEqual(['before and after']);
+    expect(line.sent.map(({ method, params }) => [method, params])).toEqual([
+      ['session/resume', { sessionId: 's1', cwd: '/w', mcpServers: [] }],
+      ['_gander/session/history', { sessionId: 's1', last: 7, limit: 40 }],
+    ]);
+  });
+
+  it('reads what comes before the first item once, and keeps the names of the others', async () => {
+    const loading = session.load();
+    await tell(line, [chunk('user_message_chunk', 'third')], () => {}, '4:2');
+    await loading;
+    const names = session.state.items.map(({ id }) => id);
+    const [reading, again] = [session.readEarlier(), session.readEarlier()];
+    expect(line.sent.at(-1)).toMatchObject({ method: '_gander/session/history', params: { last: '4:2' } });
+    expect(line.sent.length).toBe(3);
+    line.answer({ updates: [chunk('user_message_chunk', 'first'), chunk('agent_message_chunk', 'second')], state: [], earlier: null });
+    await Promise.all([reading, again]);
+    expect(texts(session)).toEqual(['first', 'second', 'third']);
+    expect(session.state.items.map(({ id }) => id)).toEqual(['i-2', 'i-1', ...names]);
+    await session.readEarlier();
+    expect(line.sent.length).toBe(3);
   });
 
   it('keeps the last message open when the server says that the turn runs', async () => {
     const loading = session.load();
-    session.handleUpdate(chunk('agent_message_chunk', 'half'));
     session.handleRunning(true);
-    line.answer({});
+    await tell(line, [chunk('agent_message_chunk', 'half')]);
     await loading;
     expect(session.state).toMatchObject({ running: true, items: [{ open: true }] });
   });
@@ -57,7 +83,7 @@ describe('ChatSession', () => {
     await prompt;
     const second = connect();
     const loading = session.load(second.peer);
-    second.answer({});
+    await tell(second);
     await loading;
     expect(unsent).toHaveBeenCalledWith(hello);
     expect(texts(session)).toEqual([]);
@@ -71,8 +97,7 @@ describe('ChatSession', () => {
     await prompt;
     const second = connect();
     const loading = session.load(second.peer);
-    session.handleUpdate(chunk('user_message_chunk', 'hello'));
-    second.answer({});
+    await tell(second, [chunk('user_message_chunk', 'hello')]);
     await loading;
     expect(unsent).not.toHaveBeenCalled();
     expect(texts(session)).toEqual(['hello']);

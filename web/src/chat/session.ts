@@ -16,6 +16,12 @@ export interface Caller {
 
 type Listener = (state: ChatState) => void;
 
+/** So many messages are read first, and with each further part. */
+const PART = 40;
+/** No part has more, whatever is asked for. */
+const MAX_PART = 500;
+interface HistoryPart { updates: SessionUpdate[]; earlier: string | null; state: SessionUpdate[] }
+
 /** What the components need of a session. `ChatSession` has it over ACP; a webview's bridge has it over its own messages. */
 export interface ChatStore {
   readonly cwd: string;
@@ -29,6 +35,8 @@ export interface ChatStore {
   answerElicitation(id: string, answer: { action: 'accept' | 'decline' | 'cancel'; content?: unknown }): void;
   onunsent: (blocks: ContentBlock[]) => void;
   onqueue: (queue: readonly ContentBlock[][]) => void;
+  /** Reads what comes before all that is shown. Without it everything is there. */
+  readEarlier?(): Promise<void>;
 }
 
 export class ChatSession implements ChatStore {
@@ -40,6 +48,7 @@ export class ChatSession implements ChatStore {
   #answers = new Map<string, Respond>();
   #queue: ContentBlock[][] = [];
   #prompting = false;
+  #readingEarlier = false;
   /** A prompt whose answer was lost with the connection. */
   #unconfirmed: ContentBlock[] | null = null;
   /** Called with a prompt that did not reach the server, so that nothing typed is lost. */
@@ -68,15 +77,13 @@ export class ChatSession implements ChatStore {
     this.#push({ type: 'opened', opened });
   }
 
-  /** Reads the whole session, on a new connection if one is given. Until it is read the old state stays. */
+  /** Reads the end of the session, on a new connection if one is given. Until it is read the old state stays. */
   async load(caller: Caller = this.caller): Promise<void> {
     this.#frames.flushNow();
     this.#loading = [];
     this.caller = caller;
     try {
-      const opened = await caller.request<SessionOpened>('session/load', {
-        sessionId: this.id, cwd: this.cwd, mcpServers: [],
-      });
+      const { opened, part } = await this.#readEnd(caller);
       const told = this.#loading ?? [];
       // The history does not say whether a turn runs. A server that tells has told by now; else none is known of.
       // It counts after the history, whenever it came: what was said last may still grow.
@@ -86,10 +93,43 @@ export class ChatSession implements ChatStore {
       // A question that this connection has asked already is not asked again.
       const asked = this.#state.requests.filter((open) => this.#answers.has(open.id));
       const still = asked.map((request): Action => ({ type: 'asked', request }));
-      this.#set(reduce(emptyChat(), [...still, ...told.filter((action) => !isState(action)), state, { type: 'opened', opened }]));
+      const history = [...part.updates, ...part.state].map((update): Action => ({ type: 'update', update }));
+      const end: Action = { type: 'earlier', updates: [], earlier: part.earlier };
+      this.#set(reduce(emptyChat(), [...still, ...history, ...told.filter((action) => !isState(action)), state, end, { type: 'opened', opened }]));
       this.#returnUnsent();
     } finally {
       this.#loading = null;
+    }
+  }
+
+  /** Attaches to the session, and reads what was said before that: what is told from then on follows it without a seam. */
+  async #readEnd(caller: Caller): Promise<{ opened: SessionOpened; part: HistoryPart }> {
+    const opened = await caller.request<SessionOpened>('session/resume', {
+      sessionId: this.id, ...(this.cwd ? { cwd: this.cwd } : {}), mcpServers: [],
+    });
+    // Whatever was told before this answer is part of the history.
+    this.#loading = (this.#loading ?? []).filter((action) => action.type !== 'update');
+    const last = opened._meta?.['gander/head'];
+    const limit = Math.min(MAX_PART, Math.max(PART, this.#state.items.length));
+    const part = await caller.request<HistoryPart>('_gander/session/history', { sessionId: this.id, last, limit });
+    return { opened, part };
+  }
+
+  /** Reads the part of the conversation before the first item, if there is one and it is not being read. */
+  async readEarlier(): Promise<void> {
+    const { earlier } = this.#state;
+    if (earlier === null || this.#readingEarlier) return;
+    this.#readingEarlier = true;
+    try {
+      const part = await this.caller.request<HistoryPart>('_gander/session/history', { sessionId: this.id, last: earlier, limit: PART * 2 });
+      // The session may have been read anew meanwhile.
+      if (this.#state.earlier !== earlier || this.#loading) return;
+      this.#push({ type: 'earlier', updates: part.updates, earlier: part.earlier });
+      this.#frames.flushNow();
+    } catch (error) {
+      if (!(error instanceof Disconnected)) throw error;
+    } finally {
+      this.#readingEarlier = false;
     }
   }
 

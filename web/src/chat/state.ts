@@ -48,11 +48,13 @@ export interface ChatState {
   stopReason: StopReason | null;
   /** How many items were ever made: the next one's name. */
   made: number;
+  /** Where the part of the conversation ends that comes before these items; null: there is none, or nobody said. */
+  earlier: string | null;
 }
 
 export function emptyChat(): ChatState {
   return {
     items: [], plan: [], commands: [], modes: null, agents: [], configOptions: [], title: null, usage: null, requests: [],
-    running: false, stopReason: null, made: 0,
+    running: false, stopReason: null, made: 0, earlier: null,
   };
 }

@@ -39,6 +39,7 @@ export const ENGLISH_WORDS = {
   planCount: '{0} of {1}',
   question: 'Question: {0}',
   queuedMessages: 'Queued messages',
+  readsEarlier: 'Reading earlier messages…',
   removeAttachment: 'Remove attachment {0}',
   removeFromQueue: 'Take out of the queue',
   removeStep: 'Remove step {0}',

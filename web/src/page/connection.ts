@@ -15,6 +15,8 @@ export interface AgentInfo {
   agentCapabilities?: { promptCapabilities?: { image?: boolean } };
 }
 
+/** What this page calls itself. */
+export const CLIENT_TITLE = 'gander web page';
 const FIRST_WAIT = 250;
 const MAX_WAIT = 8_000;
 
@@ -64,7 +66,7 @@ export class ServerConnection {
   async #greet(peer: RpcPeer): Promise<void> {
     const agent = await peer.request<AgentInfo>('initialize', {
       protocolVersion: 1,
-      clientInfo: { name: 'gander-web', title: 'gander web page', version: '1' },
+      clientInfo: { name: 'gander-web', title: CLIENT_TITLE, version: '1' },
       clientCapabilities: {
         elicitation: { form: {}, url: {} },
         session: { configOptions: { boolean: {} }, notices: {}, compaction: {} },

@@ -4,7 +4,7 @@ import {
   type Agent, ChatSession, type ElicitationParams, messageOf, type OpenRequest, type PermissionParams, type RpcPeer, RpcError,
   type SessionOpened, type SessionUpdate,
 } from '../chat';
-import { type AgentInfo, type ConnectionState, acpAddress, ServerConnection } from './connection';
+import { type AgentInfo, CLIENT_TITLE, type ConnectionState, acpAddress, ServerConnection } from './connection';
 
 export interface WatchedSession {
   sessionId: string;
@@ -17,7 +17,7 @@ export interface WatchedSession {
   archived: boolean;
   messages: number;
   parent: string | null;
-  clients: number;
+  clientNames: string[];
 }
 interface Watched { cursor: string; sessions: WatchedSession[]; more: boolean; waiting: string[] }
 export interface InboxEntry { chat: ChatSession; request: OpenRequest }
@@ -120,6 +120,16 @@ export class Server {
       void this.attempt(this.#load(chat));
     }
     return chat;
+  }
+
+  /** Which other clients are attached to a session, in words. */
+  others(session: WatchedSession | undefined): string {
+    const names = session?.clientNames.slice() ?? [];
+    // One of them is this page, if the session is open in it.
+    const own = session && this.#open.has(session.sessionId) ? names.indexOf(CLIENT_TITLE) : -1;
+    if (own >= 0) names.splice(own, 1);
+    const counted = [...new Set(names)].map((name) => [name, names.filter((one) => one === name).length] as const);
+    return counted.map(([name, count]) => (count > 1 ? `${name} ×${count}` : name)).join(', ');
   }
 
   forget(id: string): void {
