@@ -159,9 +159,10 @@ impl Field {
     }
 
     fn read_number(&self, line: &str, whole: bool) -> Result<Value, String> {
-        let number = line.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or("not a number")?;
+        let wrong = if whole { "not a whole number" } else { "not a number" };
+        let number = line.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or(wrong)?;
         let value = match whole {
-            true => json!(line.parse::<i64>().map_err(|_| "not a whole number")?),
+            true => json!(line.parse::<i64>().map_err(|_| wrong)?),
             false => json!(number),
         };
         self.limits.check_number(number).map(|()| value)

@@ -54,6 +54,17 @@ impl Bench {
         }
     }
 
+    /// The blocks of the prompts that were sent, and nothing else.
+    fn prompts(&mut self) -> Vec<String> {
+        let mut prompts = Vec::new();
+        while let Some(effect) = self.app.conversation.poll_effect() {
+            if let Effect::Call { method: "session/prompt", params, .. } = effect {
+                prompts.push(params["prompt"].to_string());
+            }
+        }
+        prompts
+    }
+
     fn press(&mut self, key: Key) {
         self.now += Duration::from_secs(2);
         self.app.handle_key(self.now, key);
@@ -196,7 +207,7 @@ fn a_form_is_filled_in_field_by_field() {
     bench.calls();
     let properties = json!({
         "a": { "type": "string", "title": "Your name" },
-        "b": { "type": "integer" },
+        "b": { "type": "integer", "maximum": 8 },
         "c": { "type": "string", "enum": ["red", "blue"] },
     });
     let schema = json!({ "type": "object", "properties": properties, "required": ["a", "b"] });
@@ -212,6 +223,9 @@ fn a_form_is_filled_in_field_by_field() {
     bench.type_text("Ada\rmany\r");
     assert!(bench.screen(60, 20).join("\n").contains("not a whole number\n› many"));
     bench.press(Key::KillToStart);
+    bench.type_text("30\r");
+    assert!(bench.screen(60, 20).join("\n").contains("must be at most 8\n› 30"), "{:?}", bench.screen(60, 20));
+    bench.press(Key::KillToStart);
     bench.type_text("3\r\r");
     assert_eq!(bench.calls(), [r#"accept {"a":"Ada","b":3}"#]);
     bench.tell(&request);
@@ -220,6 +234,19 @@ fn a_form_is_filled_in_field_by_field() {
     bench.tell(&request);
     bench.tell(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": "f1" } }));
     assert_eq!((bench.app.is_asked(), bench.calls()), (false, vec!["cancel null".to_owned()]));
+}
+
+#[test]
+fn a_message_that_did_not_arrive_is_sent_again_with_its_links() {
+    let mut bench = Bench::new();
+    bench.type_text("read @notes.md \r");
+    let sent = bench.prompts();
+    assert!(sent[0].contains("file:///work/notes.md"), "{sent:?}");
+    bench.app.conversation.handle_lost();
+    bench.app.conversation.handle_connected();
+    bench.answer(Call::Load, json!({}));
+    assert_eq!(bench.prompts(), sent);
+    assert!(bench.printed().contains("it is sent again"));
 }
 
 #[test]
