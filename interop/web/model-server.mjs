@@ -16,7 +16,7 @@ export class ModelServer {
 
   /** As a settings file names it. */
   get settings() {
-    return `[model]\ndefault = "meadow/goose"\n\n[providers.meadow]\nengine = "openai_chat"\ntitle = "Meadow"\nbase_url = "${this.base}"\nkey_variables = []\ndefault_model = "goose"\n\n[providers.meadow.models]\ngoose = { effort = "word", window = 128000, max_output = 4096, input = 1000.0, output = 2000.0 }\n`;
+    return `[model]\ndefault = "meadow/goose"\n\n[providers.meadow]\nengine = "openai_chat"\ntitle = "Meadow"\nbase_url = "${this.base}"\nkey_variables = []\ndefault_model = "goose"\n\n[providers.meadow.models]\ngoose = { thinking = true, effort = "word", window = 128000, max_output = 4096, input = 1000.0, output = 2000.0 }\n`;
   }
 
   async stop() {

@@ -24,6 +24,15 @@ export const scenarios = {
     await page.locator('nav [aria-current="page"]').waitFor();
   },
 
+  'code is copied': async ({ device }) => {
+    const page = await device({ permissions: ['clipboard-read', 'clipboard-write'] });
+    await send(page, 'text');
+    await idle(page);
+    await page.getByRole('button', { name: 'Copy code' }).click();
+    await page.getByText('Copied').first().waitFor();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'fn main() { println!("honk"); }\n');
+  },
+
   'tool calls': async ({ device }) => {
     const page = await device();
     await send(page, 'tools');
@@ -281,8 +290,26 @@ export const scenarios = {
     const saved = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Save as a test vector' }).click();
     assert.equal(await (await saved).suggestedFilename(), 'log.jsonl');
+    await page.getByRole('combobox', { name: 'Speed' }).selectOption('100');
     await page.getByRole('button', { name: 'Play' }).click();
-    await page.getByRole('button', { name: 'Stop' }).waitFor();
+    await page.getByRole('button', { name: 'Play' }).waitFor();
+    assert.equal(await entries.getByText('run_ended').count(), 1);
+  },
+
+  'the inspector goes on as the log does, with commits and latencies': async ({ device, pictures }) => {
+    const [page, other] = [await device(), await device()];
+    await send(other, 'text');
+    await idle(other);
+    await page.goto(`${page.url().split('#')[0]}#/inspector/${sessionId(other)}`);
+    const ended = page.getByRole('list', { name: 'Entries of the log' }).getByText('run_ended');
+    await ended.waitFor();
+    await send(other, 'tools');
+    await page.waitForFunction(() => [...document.querySelectorAll('ol .kind')].filter(({ textContent }) => textContent === 'run_ended').length === 2);
+    for (const what of ['run', 'first response of the model', 'tool']) await page.getByRole('cell', { name: what, exact: true }).first().waitFor();
+    await page.getByText(/\d+ commits seen, \d+ of them synced/).waitFor();
+    await page.screenshot({ path: join(pictures, 'inspector-latencies.png') });
+    await ended.last().click();
+    await page.getByText(/^synced in \d+\.\d ms/).waitFor();
   },
 
   'an edit is shown as a difference': async ({ device }) => {

@@ -64,6 +64,7 @@ export const views = {
       await page.reload();
       await page.getByText(/\$1\.40/).waitFor();
       assert.equal(await page.getByRole('combobox', { name: 'Thinking', exact: true }).inputValue(), 'high');
+      page.mayBeCutOff = true;
     } finally {
       rmSync(file);
       await model.stop();

@@ -27,9 +27,11 @@ export function latencies(entries: readonly Entry[]): { what: string; seconds: n
   for (const { entry: { at, event } } of entries) {
     const id = (name: string) => `${name} ${String(event[name])}`;
     switch (event.kind) {
-      case 'run_started': began.set('run', at).set('text', at); break;
-      case 'part_delta': end('text', 'first text', at); break;
-      case 'message_started': began.set('message', at); break;
+      case 'run_started': began.set('run', at).set('response', at); break;
+      case 'message_started':
+        end('response', 'first response of the model', at);
+        began.set('message', at);
+        break;
       case 'message_done': end('message', 'message', at); break;
       case 'tool_started': began.set(id('call'), at); break;
       case 'tool_done': end(id('call'), 'tool', at); break;

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 
 import { fileOf, previewOf } from './artifacts';
 import { accessOf, linkPages, routesOf } from './docs';
+import { commitText, type Entry, latencies } from './inspect';
 import { parseRoute } from './route.svelte';
 import { createParams, describeTime, jobProblem, type NewJob } from './schedules';
 
@@ -62,5 +63,23 @@ describe('the documentation', () => {
     const api = { tags: [], paths: { '/x': { get: { tags: ['gander'] } }, '/y': { post: operation } } };
     expect(routesOf(api, 'a2a')).toEqual([{ method: 'POST', path: '/y', operation }]);
     expect([accessOf(operation), accessOf({ tags: [] }), accessOf({ security: [{ token: [] }], 'x-scope': 'read' })]).toEqual(['prompt, or open', 'public', 'read']);
+  });
+});
+
+describe('a log', () => {
+  const entry = (at: number, kind: string, fields: object = {}) => ({ entry: { seq: at, at: at * 1000, event: { kind, ...fields } }, projections: {} }) as unknown as Entry;
+  it('tells how long model, tools and people took', () => {
+    const log = [
+      entry(0, 'run_started'), entry(100, 'message_started'), entry(300, 'message_done'), entry(300, 'question_asked', { question: { id: 'q' } }),
+      entry(1300, 'question_answered', { question: 'q' }), entry(1300, 'tool_started', { call: 't' }), entry(1350, 'tool_done', { call: 't' }),
+      entry(1400, 'message_started'), entry(1500, 'message_done'), entry(1500, 'run_ended'),
+    ];
+    expect(latencies(log).map(({ what, seconds }) => [what, seconds])).toEqual([
+      ['first response of the model', 0.1], ['message', 0.2], ['answer of a person', 1], ['tool', 0.05], ['message', 0.1], ['run', 1.5],
+    ]);
+  });
+  it('says how its entries were stored', () => {
+    expect(commitText({ first: 1, last: 2, synced: true, micros: 1234 })).toBe('synced in 1.2 ms');
+    expect(commitText({ first: 1, last: 1, synced: false, micros: 90 })).toBe('committed in 0.1 ms');
   });
 });
