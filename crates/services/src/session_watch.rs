@@ -69,7 +69,7 @@ pub async fn watch_sessions(
     query: &WatchQuery,
     after: Option<&str>,
 ) -> Result<WatchedSessions, StoreError> {
-    let (mut changes, mut clients) = (services.hub.store().changes(), services.clients.changes());
+    let (mut changes, mut clients) = (services.hub.store().changes(principal), services.clients.changes());
     let deadline = Instant::now() + MAX_WAIT;
     loop {
         // Before the list is read: what changes meanwhile is seen in the next round.

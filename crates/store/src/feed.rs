@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gander_domain::{Entry, Event, Seq, SessionId};
+use gander_domain::{Entry, Event, Principal, Seq, SessionId};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -93,8 +93,8 @@ impl Drop for Tail {
 pub(super) struct Feeds {
     map: Mutex<HashMap<SessionId, Arc<Feed>>>,
     settled: Mutex<Option<Instant>>,
-    /// How often facts of any session were published.
-    changes: watch::Sender<u64>,
+    /// How often facts of somebody's sessions were published, for each principal whose sessions are watched.
+    changes: Mutex<HashMap<Principal, watch::Sender<u64>>>,
 }
 
 impl Feeds {
@@ -103,11 +103,11 @@ impl Feeds {
         Tail { feeds: Arc::clone(self), feed, session }
     }
 
-    /// Shows a committed batch to whoever follows; `bytes` is about its size.
-    pub(super) fn publish(&self, session: SessionId, entries: Vec<Entry>, bytes: usize) {
+    /// Shows a committed batch of somebody's session to whoever follows; `bytes` is about its size.
+    pub(super) fn publish(&self, session: SessionId, owner: Option<&Principal>, entries: Vec<Entry>, bytes: usize) {
         // Deltas change nothing that a list shows: a stream must not wake everybody who watches one.
         if entries.iter().any(|entry| !matches!(entry.event, Event::PartDelta { .. })) {
-            self.count_change();
+            self.count_change(owner.or_else(|| creation_owner(&entries)));
         }
         let feed = lock_mutex(&self.map).get(&session).cloned();
         let Some((feed, head)) = feed.zip(entries.last().map(|entry| entry.seq)) else { return };
@@ -116,18 +116,25 @@ impl Feeds {
         feed.wake.notify_waiters();
     }
 
-    /// Told whenever facts of any session were published.
-    pub(super) fn change_counter(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+    /// Told whenever facts of this principal's sessions were published.
+    pub(super) fn change_counter(&self, principal: &Principal) -> watch::Receiver<u64> {
+        let mut changes = lock_mutex(&self.changes);
+        changes.retain(|watched, sender| watched == principal || sender.receiver_count() > 0);
+        changes.entry(principal.clone()).or_default().subscribe()
     }
 
-    fn count_change(&self) {
-        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    fn count_change(&self, owner: Option<&Principal>) {
+        let count = |sender: &watch::Sender<u64>| sender.send_modify(|count| *count = count.wrapping_add(1));
+        let changes = lock_mutex(&self.changes);
+        match owner {
+            Some(owner) => changes.get(owner).into_iter().for_each(count),
+            None => changes.values().for_each(count),
+        }
     }
 
     /// The session is no more.
-    pub(super) fn end_session(&self, session: SessionId) {
-        self.count_change();
+    pub(super) fn end_session(&self, session: SessionId, owner: Option<&Principal>) {
+        self.count_change(owner);
         if let Some(feed) = lock_mutex(&self.map).get(&session) {
             feed.end_feed();
         }
@@ -212,6 +219,14 @@ impl Ring {
             self.bytes = 0;
         }
         self.quiet = true;
+    }
+}
+
+/// Who begins a session with these entries, if they do.
+fn creation_owner(entries: &[Entry]) -> Option<&Principal> {
+    match entries.first().map(|entry| &entry.event) {
+        Some(Event::SessionCreated { owner, .. }) => Some(owner),
+        Some(_) | None => None,
     }
 }
 

@@ -86,8 +86,8 @@ pub trait Store: Send + Sync + 'static {
     /// A live tail. Subscribe first, read the log until it is dry, then wait on the tail.
     fn subscribe(&self, session: SessionId) -> Tail;
 
-    /// Wakes when facts of any session were committed or a session was deleted. Deltas do not count.
-    fn changes(&self) -> watch::Receiver<u64>;
+    /// Wakes when facts of this principal's sessions were committed or one was deleted. Deltas do not count.
+    fn changes(&self, principal: &Principal) -> watch::Receiver<u64>;
 
     /// The newest snapshot of this version that is not beyond a place.
     async fn snapshot(&self, session: SessionId, version: u32, upto: Seq) -> Result<Option<Snapshot>, StoreError>;

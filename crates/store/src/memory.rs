@@ -49,13 +49,13 @@ impl MemoryStore {
     fn commit_append(&self, append: Append, aliases: Option<Vec<Alias>>) -> Result<Committed, StoreError> {
         let mut state = self.lock_open()?;
         let Append { session, .. } = append;
-        let entries = append.entries.clone();
+        let (owner, entries) = (append.owner.clone(), append.entries.clone());
         let head = match aliases {
             Some(aliases) => state.create_session(append, aliases)?,
             None => state.append_entries(append)?,
         };
         let bytes = entries.iter().map(|entry| format!("{entry:?}").len()).sum();
-        self.feeds.publish(session, entries, bytes);
+        self.feeds.publish(session, owner.as_ref(), entries, bytes);
         Ok(Committed { head })
     }
 }
@@ -96,8 +96,8 @@ impl Store for MemoryStore {
         self.feeds.subscribe(session)
     }
 
-    fn changes(&self) -> watch::Receiver<u64> {
-        self.feeds.change_counter()
+    fn changes(&self, principal: &Principal) -> watch::Receiver<u64> {
+        self.feeds.change_counter(principal)
     }
 
     async fn snapshot(&self, session: SessionId, version: u32, upto: Seq) -> Result<Option<Snapshot>, StoreError> {
@@ -171,7 +171,8 @@ impl Store for MemoryStore {
 
     async fn delete(&self, session: SessionId, _at: Timestamp) -> Result<(), StoreError> {
         self.lock_open()?.delete_session(session)?;
-        self.feeds.end_session(session);
+        let owner = self.deleted_owner(session).await?;
+        self.feeds.end_session(session, owner.as_ref());
         Ok(())
     }
 

@@ -54,6 +54,8 @@ pub struct Append {
     pub snapshot: Option<Snapshot>,
     /// Whether somebody waits for an answer and is told soon that the store is busy, or it is tried for longer.
     pub busy_timeout: BusyTimeout,
+    /// Whose session it is: who watches this principal's sessions is told. Without one everybody who watches is.
+    pub owner: Option<Principal>,
 }
 
 /// How long a busy store is waited for.
@@ -69,7 +71,16 @@ pub enum BusyTimeout {
 impl Append {
     /// Entries and nothing else.
     pub fn new(session: SessionId, epoch: Epoch, entries: Vec<Entry>, sync: Durability) -> Self {
-        Self { session, epoch, entries, sync, scopes: Vec::new(), snapshot: None, busy_timeout: BusyTimeout::Short }
+        Self {
+            session,
+            epoch,
+            entries,
+            sync,
+            scopes: Vec::new(),
+            snapshot: None,
+            busy_timeout: BusyTimeout::Short,
+            owner: None,
+        }
     }
 }
 

@@ -148,3 +148,29 @@ async fn a_login_at_a_server_that_nobody_configured_is_refused_by_name() {
     let answer = page.call("_gander/extensions/login", json!({ "name": "nowhere" })).await;
     assert!(answer["error"]["message"].as_str().unwrap().contains("nowhere"), "{answer}");
 }
+
+#[tokio::test]
+async fn several_watches_wait_beside_each_other_and_too_many_are_refused() {
+    let server = TestServer::open().await;
+    let mut page = server.socket(&server.token).await.ok().unwrap();
+    let before = page.call("_gander/sessions/watch", json!({})).await["result"]["cursor"].clone();
+    for id in 100..109 {
+        let params = json!({ "after": before });
+        let watch = json!({ "jsonrpc": "2.0", "id": id, "method": "_gander/sessions/watch", "params": params });
+        page.send(&watch).await;
+    }
+    // The ninth is told at once; the others are answered when something happens.
+    let refused = page.message().await.unwrap();
+    assert_eq!(refused["id"], 108, "{refused}");
+    let reason = refused["error"].to_string();
+    assert!(reason.contains("_gander/sessions/watch first, so many wait: 8"), "{refused}");
+    let session = new_session(&mut page, None).await;
+    let mut told: Vec<Value> = page.heard.drain(..).filter(|message| message["id"].is_u64()).collect();
+    while told.len() < 8 {
+        told.push(page.message().await.unwrap());
+        told.retain(|message| message["id"].is_u64());
+    }
+    for answer in told {
+        assert_eq!(answer["result"]["sessions"][0]["sessionId"], session, "{answer}");
+    }
+}

@@ -100,6 +100,7 @@ impl CommitQueue {
         }
         let NextAppend { entries, sync, after } = std::mem::take(&mut self.next);
         let mut append = Append::new(self.session, self.epoch, entries, sync);
+        append.owner = Some(view.owner.clone());
         append.snapshot = self.snapshot_if_due(view, &append.entries);
         if after.acks.is_empty() {
             append.busy_timeout = BusyTimeout::Long;

@@ -62,7 +62,7 @@ impl MemoryState {
     }
 
     pub(super) fn append_entries(&mut self, append: Append) -> Result<Seq, StoreError> {
-        let Append { session, epoch, entries, sync, scopes, snapshot, busy_timeout: _ } = append;
+        let Append { session, epoch, entries, sync, scopes, snapshot, busy_timeout: _, owner: _ } = append;
         let log = self.session_log(session)?;
         if log.epoch != epoch {
             return Err(StoreError::Fenced { current: log.epoch });

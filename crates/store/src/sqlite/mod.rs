@@ -182,8 +182,8 @@ impl Store for SqliteStore {
         self.shared.feeds.subscribe(session)
     }
 
-    fn changes(&self) -> watch::Receiver<u64> {
-        self.shared.feeds.change_counter()
+    fn changes(&self, principal: &Principal) -> watch::Receiver<u64> {
+        self.shared.feeds.change_counter(principal)
     }
 
     async fn snapshot(&self, session: SessionId, version: u32, upto: Seq) -> Result<Option<Snapshot>, StoreError> {
@@ -268,7 +268,9 @@ impl Store for SqliteStore {
         )
         .await?;
         self.shared.reclaim_due.store(true, Ordering::Relaxed);
-        self.shared.feeds.end_session(session);
+        // Read anew: the owner is in what a deleted session leaves behind.
+        let owner = list::deleted_owner(&self.readers, session).await.ok().flatten();
+        self.shared.feeds.end_session(session, owner.as_ref());
         Ok(())
     }
 

@@ -140,7 +140,8 @@ impl StoreShared {
     }
 
     pub(super) fn publish_committed(&self, append: Append, size: usize) {
-        self.feeds.publish(append.session, with_seeded_bug(append.entries), size);
+        let Append { session, owner, entries, .. } = append;
+        self.feeds.publish(session, owner.as_ref(), with_seeded_bug(entries), size);
     }
 }
 

@@ -351,3 +351,26 @@ async fn http_2_without_tls_works_too() -> anyhow::Result<()> {
     ensure!(chunk.starts_with(b"id: 1\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":"), "{chunk:?}");
     Ok(())
 }
+
+/// Requests that in a row would outlast the longest watch, if each of them waited two seconds for it.
+const REQUESTS_DURING_A_WATCH: usize = 14;
+
+#[tokio::test]
+async fn a_watch_that_waits_holds_up_no_other_request() -> anyhow::Result<()> {
+    let server = TestServer::asking().await?;
+    let mut client = StreamClient::enter(&server.http_client).await?;
+    let now = client.call("_gander/sessions/watch", json!({})).await?["result"].clone();
+    let watch = client.post("_gander/sessions/watch", json!({"after": now["cursor"]})).await?;
+    let mut last = 0;
+    for _ in 0..REQUESTS_DURING_A_WATCH {
+        last = client.post("session/list", json!({})).await?;
+    }
+    let seen = until(&mut client.own, |message| message["id"] == last).await?;
+    let told: Vec<_> = seen.iter().filter_map(|message| message["id"].as_u64()).collect();
+    assert!(!told.contains(&watch), "the watch ended before requests that came after it: {told:?}");
+    assert_eq!(told.len(), REQUESTS_DURING_A_WATCH, "{seen:?}");
+    // It is answered when there is something to tell.
+    client.post("session/new", json!({"cwd": server.folder})).await?;
+    until(&mut client.own, |message| message["id"] == watch).await?;
+    Ok(())
+}

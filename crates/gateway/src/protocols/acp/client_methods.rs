@@ -61,6 +61,11 @@ pub(super) async fn handle_client_method(
     })
 }
 
+/// True if the answer comes when something happens that others do.
+pub(super) fn waits_for_others(method: &str) -> bool {
+    matches!(method, "_gander/sessions/watch" | "_gander/session/watch" | "_gander/extensions/login/wait")
+}
+
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Watch {

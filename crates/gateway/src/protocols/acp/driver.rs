@@ -174,7 +174,7 @@ impl AcpClient {
             sending.load_outbox(framing, self.connection.outbox())?;
             sending.write_all(writer, FINAL_RESPONSES_TIMEOUT).await?;
             self.start_whole_session();
-            if self.work.is_empty() || framing.is_closed() {
+            if self.work.only_waits() || framing.is_closed() {
                 return writer.shutdown().await;
             }
             match tokio::time::timeout_at(deadline, self.work.join_next()).await {

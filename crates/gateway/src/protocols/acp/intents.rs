@@ -18,6 +18,7 @@ use tokio::task::JoinError;
 
 use super::session_list::list_sessions;
 use super::sessions::{FollowFrom, create_session, find_own_session, fork_session, initial_session, open_session};
+use super::tasks::MAX_WAITS;
 use super::whole_sessions::{WholeSessionRequest, is_whole_session_method};
 use super::{AcpClient, client_methods, gander_methods, linked_files, mcp_servers};
 use crate::ClientPeer;
@@ -93,6 +94,9 @@ impl AcpClient {
             Intent::Extension { ticket, method, params } if is_whole_session_method(&method) => {
                 self.queue_whole_session(WholeSessionRequest { ticket, peer, method, params });
             }
+            Intent::Extension { ticket, method, params } if client_methods::waits_for_others(&method) => {
+                self.spawn_wait(ticket, method, params);
+            }
             Intent::Extension { ticket, method, params } => {
                 self.work.spawn(async move {
                     let result = call_extension_method(services, peer, method, params).await;
@@ -115,6 +119,20 @@ impl AcpClient {
         F: Future<Output = Result<(), ServiceError>> + Send + 'static,
     {
         self.work.spawn(async move { FinishedIntent::Left { ticket, result: leave.await } });
+    }
+
+    /// Beside everything else: nothing waits for its end, and no more than a few are let in.
+    fn spawn_wait(&mut self, ticket: IntentTicket, method: String, params: Value) {
+        if !self.work.has_room_for_wait() {
+            let why = format!("wait for the answers to earlier calls of {method} first, so many wait: {MAX_WAITS}");
+            self.connection.handle_refusal(ticket, &ServiceError::Unavailable(why));
+            return;
+        }
+        let (services, peer) = (Arc::clone(&self.services), self.peer.clone());
+        self.work.spawn_wait(async move {
+            let result = call_extension_method(services, peer, method, params).await;
+            FinishedIntent::Extended { ticket, result, permit: None }
+        });
     }
 
     /// Handed over before the next message is read: a cancel never overtakes its prompt.

@@ -17,6 +17,7 @@ mod sessions;
 mod state;
 mod streamable_http;
 mod subscriptions;
+mod tasks;
 mod whole_sessions;
 
 use std::sync::Arc;
@@ -30,11 +31,9 @@ use gander_wire::check;
 use gander_wire::jsonrpc::Lines;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 
 pub use self::driver::ShutdownSignals;
 use self::host_calls::{HostCalls, HostRequest};
-use self::intents::FinishedIntent;
 use self::reminders::Reminders;
 pub use self::state::{AcpProtocol, AcpState};
 pub use self::streamable_http::{
@@ -42,6 +41,7 @@ pub use self::streamable_http::{
     PostedMessage, ResumeFrom, SsePipeReader,
 };
 use self::subscriptions::{SessionEvent, Subscriptions};
+use self::tasks::IntentTasks;
 use self::whole_sessions::WholeSessionRequests;
 use crate::ClientPeer;
 use gander_domain::authorize::Denied;
@@ -101,7 +101,7 @@ struct AcpClient {
     peer: ClientPeer,
     connection: Connection,
     follows: Subscriptions,
-    work: JoinSet<FinishedIntent>,
+    work: IntentTasks,
     large_responses: Arc<LargeResponses>,
     /// Requests whose answers hold a whole session.
     whole_sessions: WholeSessionRequests,
@@ -141,7 +141,7 @@ impl AcpClient {
             services,
             peer,
             connection,
-            work: JoinSet::new(),
+            work: IntentTasks::default(),
             large_responses,
             whole_sessions: WholeSessionRequests::default(),
             asks: HostCalls::default(),

@@ -102,6 +102,7 @@ macro_rules! every_case {
                 what_is_big_is_read_from_the_log,
                 a_tail_ends_with_its_session,
                 a_tail_ends_with_its_store,
+                a_change_wakes_only_those_who_watch_its_owner,
             },
             side::{
                 snapshots_are_found_by_place_and_version,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Entry, Seq, SessionId};
-use gander_store::{DeltaForm, Durability, Limit, Store, StoreError, Tail, TailEvent, read_all};
+use gander_domain::{Entry, Principal, Seq, SessionId, Timestamp};
+use gander_store::{Append, DeltaForm, Durability, Limit, Store, StoreError, Tail, TailEvent, read_all};
 
 use crate::conformance::Harness;
 use crate::story::Story;
@@ -134,4 +134,28 @@ pub async fn a_tail_ends_with_its_store(harness: &impl Harness) {
     let tail = store.subscribe(story.session);
     store.close().await.unwrap();
     assert!(matches!(tail.next(Seq(1)).await, TailEvent::Ended));
+}
+
+pub async fn a_change_wakes_only_those_who_watch_its_owner(harness: &impl Harness) {
+    let store = harness.open().await;
+    let [owner, guest] = [Principal::owner(), Principal::named("guest")];
+    let mut watches = [store.changes(&owner), store.changes(&guest)];
+    let mut woken = || {
+        watches.each_mut().map(|watch| {
+            let changed = watch.has_changed().unwrap();
+            watch.mark_unchanged();
+            changed
+        })
+    };
+    let mut story = Story::owned(1, guest.clone(), "/work");
+    story.create(&store).await;
+    assert_eq!(woken(), [false, true], "a session was created");
+    story.turn();
+    let entries = story.entries[1..].to_vec();
+    let mut append = Append::new(story.session, story.epoch, entries, Durability::Relaxed);
+    append.owner = Some(guest);
+    store.append(append).await.unwrap();
+    assert_eq!(woken(), [false, true], "a turn was stored");
+    store.delete(story.session, Timestamp::from_micros(0)).await.unwrap();
+    assert_eq!(woken(), [false, true], "it was deleted");
 }

@@ -1,6 +1,6 @@
 //! One connection over HTTP: the same client as over any other transport, its messages handed to streams.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +50,12 @@ pub(super) enum InitializeOutcome {
     Malformed,
 }
 
+/// A message that is answered when the tasks that it began, by their numbers, are done.
+struct PendingPost {
+    tasks: Range<u64>,
+    reply: oneshot::Sender<PostOutcome>,
+}
+
 /// One connection.
 pub(super) struct ConnectionActor {
     pub(super) client: AcpClient,
@@ -58,7 +64,7 @@ pub(super) struct ConnectionActor {
     /// Something was read, or will never be.
     pub(super) read: Arc<Notify>,
     /// Messages that are answered when what they began is done.
-    posts: Vec<oneshot::Sender<PostOutcome>>,
+    posts: Vec<PendingPost>,
     used: Instant,
     /// The id of a session that the client may begin: the same as the connection's.
     reserved: SessionId,
@@ -184,10 +190,11 @@ impl ConnectionActor {
         }
     }
 
-    /// What a message began is done: it is stored that it came.
+    /// What a message itself began is done: it is stored that it came. Others' tasks may take as long as they like.
     fn accept_posts(&mut self) {
-        if self.client.work.is_empty() {
-            self.posts.drain(..).for_each(|post| drop(post.send(PostOutcome::Accepted)));
+        let work = &self.client.work;
+        for post in self.posts.extract_if(.., |post| work.are_done(&post.tasks)) {
+            drop(post.reply.send(PostOutcome::Accepted));
         }
     }
 
@@ -291,16 +298,19 @@ impl ConnectionActor {
             self.client.connection.set_current_session(session);
         }
         let malformed = self.client.connection.counters().malformed;
+        // What earlier events asked for is no part of what this message begins.
+        self.client.carry_out_intents().await;
+        let first_task = self.client.work.next_number();
         self.client.connection.handle_message(&message, &mut SystemIds);
         if self.client.connection.counters().malformed > malformed {
             drop(reply.send(PostOutcome::Malformed(drain_outbox(&mut self.client))));
             return;
         }
         self.record_dialect().await;
+        self.client.denied = None;
+        self.client.carry_out_intents().await;
         if request.is_none() {
             // An answer has no answer of its own: only its response can say that it does not count.
-            self.client.denied = None;
-            self.client.carry_out_intents().await;
             if let Some(denied) = self.client.denied.take() {
                 drop(reply.send(PostOutcome::Denied(denied)));
                 return;
@@ -312,7 +322,7 @@ impl ConnectionActor {
             }
             request => {
                 self.lanes.asked.extend(request.zip(session));
-                self.posts.push(reply);
+                self.posts.push(PendingPost { tasks: first_task..self.client.work.next_number(), reply });
             }
         }
     }
