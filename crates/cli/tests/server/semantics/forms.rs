@@ -91,13 +91,15 @@ async fn a_finished_invocation_is_not_run_again() {
     let events = server.post("/run", &body).await.ok();
     let invocation = text(&events[0]["invocationId"]);
     let before = server.get("/apps/gander/users/u1/sessions/s").await.ok()["events"].clone();
-    for verb in ["/run", "/run_sse"] {
-        let refused = server.post(verb, &adk(None, &invocation)).await;
-        assert_eq!(refused.status, 400, "{verb}: {}", refused.text);
+    let other = json!({ "role": "user", "parts": [{ "text": "something else" }] });
+    let messages = [None, Some(said), Some(other)];
+    for (verb, message) in ["/run", "/run_sse"].iter().flat_map(|verb| messages.iter().map(move |said| (verb, said))) {
+        let refused = server.post(verb, &adk(message.clone(), &invocation)).await;
+        assert_eq!(refused.status, 400, "{verb} {message:?}: {}", refused.text);
         assert!(text(&refused.json()["detail"]).contains("finished"), "{}", refused.text);
     }
-    for unknown in ["e-0198c0de-0000-7000-8000-000000000009", "x"] {
-        let refused = server.post("/run", &adk(None, unknown)).await;
+    for (unknown, message) in ["e-0198c0de-0000-7000-8000-000000000009", "x"].iter().zip(messages) {
+        let refused = server.post("/run", &adk(message, unknown)).await;
         assert_eq!(refused.status, 404, "{unknown}: {}", refused.text);
     }
     assert_eq!(server.get("/apps/gander/users/u1/sessions/s").await.ok()["events"], before, "nothing was begun");

@@ -82,14 +82,14 @@ impl Adk {
     }
 
     /// A client that names an invocation means that one: an answer must be to what it asks, and one that is over is not
-    /// run again. With words beside it the name is not heeded, as an app without resumability does.
+    /// run again, be it with other words. Words for one that is not over are a prompt like any other.
     async fn check_invocation(
         &self,
         caller: &Caller,
         located: &LocatedSession,
         request: &AdkRunRequest,
     ) -> Result<(), AdkRefusal> {
-        let Some(name) = request.invocation.as_deref().filter(|_| !matches!(request.said, RunInput::Parts(_))) else {
+        let Some(name) = request.invocation.as_deref().filter(|name| !name.is_empty()) else {
             return Ok(());
         };
         let unknown = || AdkRefusal::new(404, format!("Invocation not found: {name}"));
@@ -98,11 +98,18 @@ impl Adk {
         let row = row.filter(|row| row.session == located.session).ok_or_else(unknown)?;
         match (&request.said, row.state) {
             (RunInput::Responses(responses), _) => self.check_same_invocation(located, responses, run).await,
-            (_, RunState::Ended(..)) => {
+            (RunInput::Parts(_), RunState::Ended(..)) => {
+                let message = format!("Invocation is finished, leave invocationId out to begin another: {name}");
+                Err(AdkRefusal::new(400, message))
+            }
+            (RunInput::Parts(_), RunState::Awaiting | RunState::Queued | RunState::Running) => Ok(()),
+            (RunInput::Nothing, RunState::Ended(..)) => {
                 Err(AdkRefusal::new(400, format!("Invocation is finished and has nothing to resume: {name}")))
             }
-            (_, RunState::Awaiting) => Err(AdkRefusal::new(409, format!("Invocation waits for an answer: {name}"))),
-            (_, RunState::Queued | RunState::Running) => {
+            (RunInput::Nothing, RunState::Awaiting) => {
+                Err(AdkRefusal::new(409, format!("Invocation waits for an answer: {name}")))
+            }
+            (RunInput::Nothing, RunState::Queued | RunState::Running) => {
                 Err(AdkRefusal::new(409, format!("Invocation is under way: {name}")))
             }
         }
