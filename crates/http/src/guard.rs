@@ -46,6 +46,11 @@ pub async fn check_request(State(state): State<Arc<HttpState>>, request: Request
         };
         return error::with_connection_close(problem(StatusCode::BAD_REQUEST, code, message));
     }
+    if has_unknown_transfer_coding(&request) {
+        let message = "the only Transfer-Encoding that is taken: chunked";
+        let refusal = problem(StatusCode::NOT_IMPLEMENTED, "unsupported_transfer_encoding", message);
+        return error::with_connection_close(refusal);
+    }
     let local = ConnectionAddresses::of_request(&request).local.ip();
     let origin = match state.names.check(request.uri(), request.headers(), local) {
         Ok(origin) => origin,
@@ -90,6 +95,13 @@ pub async fn check_route(state: Arc<HttpState>, route: RouteRule, mut request: R
         Ok(request) => end_when_revoked(next.run(request).await, revoked),
         Err(refusal) => *refusal,
     }
+}
+
+/// A body in another coding than chunks would be taken for what it is not.
+fn has_unknown_transfer_coding(request: &Request) -> bool {
+    let mut codings = request.headers().get_all(header::TRANSFER_ENCODING).iter();
+    codings.next().is_some_and(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
+        || codings.next().is_some()
 }
 
 fn host_refusal(rejected: HostRejected) -> Response {

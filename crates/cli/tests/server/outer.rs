@@ -197,6 +197,11 @@ async fn a_request_that_can_be_read_in_two_ways_is_refused_at_once() {
     let endless = format!("{head}Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n{{");
     let (status, answer) = raw(&server, &endless).await;
     assert!(status == 400 && answer.contains("\"invalid_input\""), "{answer}");
+    for coding in ["gzip, chunked", "identity, chunked", "chunked, chunked"] {
+        let coded = format!("{head}Transfer-Encoding: {coding}\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n");
+        let (status, answer) = raw(&server, &coded).await;
+        assert!([400, 501].contains(&status), "{coding}: {answer}");
+    }
     for host in ["127.0.0.1:1@evil.example", "localhost@evil.example", "localhost:1:2"] {
         let (status, _) =
             raw(&server, &format!("GET /ping HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await;

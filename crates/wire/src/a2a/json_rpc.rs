@@ -112,6 +112,10 @@ fn take_head(object: &mut Map<String, Value>) -> Result<(Value, String), Box<(Va
         Some(Value::String(version)) if version == "2.0" => {}
         Some(_) => return Err(Box::new((id, invalid_request("only JSON-RPC 2.0 is spoken")))),
     }
+    // It could be a request or a response: whoever reads it as the other would do something else.
+    if object.contains_key("result") || object.contains_key("error") {
+        return Err(Box::new((id, invalid_request("a request has neither result nor error"))));
+    }
     match object.remove("method") {
         Some(Value::String(method)) => Ok((id, method)),
         Some(_) | None => Err(Box::new((id, invalid_request("a request names a method")))),

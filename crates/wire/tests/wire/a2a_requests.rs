@@ -94,6 +94,16 @@ fn every_wrong_field_is_told_at_once() {
 
 /// In every binding: REST and gRPC read their parameters in the same place.
 #[test]
+fn a_request_that_is_a_response_too_is_neither() {
+    for extra in ["result", "error"] {
+        let mut body = json!({ "jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": { "id": "x" } });
+        body[extra] = json!({});
+        let refusal = open(&body, "1.0").unwrap_err();
+        assert_eq!((refusal.response()["error"]["code"].clone(), refusal.id), (json!(-32600), json!(1)), "{extra}");
+    }
+}
+
+#[test]
 fn ids_have_an_end() {
     let long = "x".repeat(7_000);
     let message = |field: &str, id: &str| {
