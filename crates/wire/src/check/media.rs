@@ -70,6 +70,9 @@ pub fn check_media_for(part: &Part, takes: &[String]) -> Result<(), BadMedia> {
             Err(BadMedia::Unsupported(mime.clone()))
         }
         Part::Audio { mime, .. } if !accepts_family(takes, "audio") => Err(BadMedia::Unsupported(mime.clone())),
+        Part::Resource { mime: Some(mime), blob: Some(_), .. } if is_refused_medium(mime, takes) => {
+            Err(BadMedia::Unsupported(mime.clone()))
+        }
         Part::Image { .. }
         | Part::Audio { .. }
         | Part::Text { .. }
@@ -80,6 +83,11 @@ pub fn check_media_for(part: &Part, takes: &[String]) -> Result<(), BadMedia> {
         | Part::ToolResult { .. }
         | Part::Unknown(_) => check_media(part),
     }
+}
+
+/// True if a file is a picture, a sound or a film, and the agent takes none of these.
+fn is_refused_medium(mime: &str, takes: &[String]) -> bool {
+    ["image", "audio", "video"].iter().any(|family| is_in_family(mime, family) && !accepts_family(takes, family))
 }
 
 /// True if an agent that takes these types takes any of this family, such as `audio`.

@@ -23,15 +23,18 @@ enum Content {
     Nothing,
     /// No model of this agent hears.
     Sound,
+    /// Nor does any see films.
+    Film,
 }
 
-const CONTENTS: [Content; 6] =
-    [Content::Large, Content::Bomb, Content::Zip, Content::SpeltZip, Content::Nothing, Content::Sound];
+const CONTENTS: [Content; 7] =
+    [Content::Large, Content::Bomb, Content::Zip, Content::SpeltZip, Content::Nothing, Content::Sound, Content::Film];
 
 impl Content {
     fn mime(self) -> &'static str {
         match self {
             Self::Sound => "audio/wav",
+            Self::Film => "video/mp4",
             Self::SpeltZip => "Image/PNG",
             Self::Large | Self::Bomb | Self::Zip | Self::Nothing => "image/png",
         }
@@ -47,6 +50,7 @@ impl Content {
             Self::Bomb => STANDARD.encode(png(50_000, 50_000)),
             Self::Nothing => STANDARD.encode(png(0, 5)),
             Self::Zip | Self::SpeltZip => "UEsDBBQAAAAIAA==".to_owned(),
+            Self::Film => STANDARD.encode(b"\0\0\0\x18ftypmp42"),
             Self::Sound => STANDARD.encode(b"RIFF\x24\0\0\0WAVEfmt "),
         }
     }
@@ -120,13 +124,13 @@ async fn acp(test_session: &TestSession, block: Value) -> anyhow::Result<(u16, V
 
 /// What is refused, in each protocol's own form.
 fn expected(protocol: &str, content: Content) -> (u16, Value) {
-    let wrong_type = matches!(content, Content::Zip | Content::SpeltZip | Content::Sound);
+    let wrong_type = matches!(content, Content::Zip | Content::SpeltZip | Content::Sound | Content::Film);
     match protocol {
         "acp" => (400, json!(-32602)),
         "acp_rest" => (422, json!("invalid_input")),
         "goose" => (422, Value::Null),
-        // An artifact is for people too: they hear.
-        "adk artifact" if content == Content::Sound => (200, Value::Null),
+        // An artifact is for people too: they hear and see.
+        "adk artifact" if matches!(content, Content::Sound | Content::Film) => (200, Value::Null),
         "adk /run" | "adk /run_sse" | "adk artifact" => (422, json!("value_error")),
         "a2a REST" if wrong_type => (400, json!("CONTENT_TYPE_NOT_SUPPORTED")),
         "a2a REST" => (400, json!("INVALID_PARAMS")),
