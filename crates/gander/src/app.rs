@@ -269,6 +269,7 @@ impl App {
         self.clock.cancel();
         self.services.hub.drain_sessions(self.live.started().grace).await;
         self.push.stop();
+        self.services.protected.note_server_end().await;
         if let Err(error) = self.store.close().await {
             tracing::error!(%error, "the log did not close");
         }

@@ -90,10 +90,10 @@ pub(super) async fn run_program(
 /// stays until somebody says no. Gives the result of a call that must not run.
 async fn check_changes_between_calls(tools: &SessionTools, running: RunningCall<'_>) -> Option<ToolResult> {
     let first = !tools.has_compared.swap(true, Ordering::Relaxed);
-    if !tools.servers.has_programs() {
+    let (protected, folders) = (tools.toolbox.protected_files(), tools.toolbox.writable_paths(&tools.workspace));
+    if !tools.servers.has_programs() && !protected.has_old_note(&folders).await {
         return None;
     }
-    let (protected, folders) = (tools.toolbox.protected_files(), tools.toolbox.writable_paths(&tools.workspace));
     let on_change = match (tools.is_auto(), first) {
         (true, _) => OnChange::Tell,
         (false, true) => OnChange::Ask,

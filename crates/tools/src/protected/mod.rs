@@ -102,6 +102,24 @@ impl ProtectedFiles {
         self.compare_roots(watched_roots, move |watched_root| watched_root.compare_with_last_known(on_change)).await
     }
 
+    /// True if an earlier server left a note of what was there while its programs ran, and nobody has compared yet.
+    pub async fn has_old_note(&self, folders: &[PathBuf]) -> bool {
+        let watched_roots = self.watched_roots(folders);
+        run_blocking(move || Ok(watched_roots.iter().any(|root| root.has_old_note()))).await.unwrap_or(true)
+    }
+
+    /// The server ends in order: the next one asks about what its programs did up to now, not about what comes later.
+    pub async fn note_server_end(&self) {
+        let watched_roots: Vec<_> = self.lock_roots().values().cloned().collect();
+        let noted = run_blocking(move || {
+            watched_roots.iter().for_each(|root| root.note_server_end());
+            Ok(())
+        });
+        if let Err(error) = noted.await {
+            tracing::warn!(%error, "the end of the server is not noted");
+        }
+    }
+
     /// A command begins in these folders. Waits while somebody is asked about them.
     pub async fn watch_command(&self, folders: &[PathBuf]) -> io::Result<WatchedCommand> {
         let (watched_roots, afterwards) = (Vec::new(), Afterwards::Nothing);

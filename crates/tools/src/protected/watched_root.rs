@@ -15,6 +15,9 @@ use super::scan::{Entry, ScanDepth, ScanResult, scan_protected_paths};
 /// Bytes of a note that is read back.
 const MAX_BASELINE_BYTES: u64 = 256 << 20;
 
+/// Programs of a server that ended live no longer than this after it said so, in seconds.
+const LAST_WRITES: i64 = 10;
+
 /// One folder that commands work in.
 pub(super) struct WatchedRoot {
     root: PathBuf,
@@ -31,6 +34,10 @@ struct WatchState {
     baseline: Option<Baseline>,
     /// What was there when the last command ended, where programs go on running after it.
     last_known: Option<Baseline>,
+    /// What was there before commands of an earlier server that ended before it could look.
+    interrupted: Option<Baseline>,
+    /// What is last known comes from an earlier server, and nobody has compared with it yet.
+    has_old_note: bool,
     /// The note of an earlier server was looked for.
     checked: bool,
 }
@@ -42,6 +49,21 @@ struct Baseline {
     /// Seconds since 1970.
     since: i64,
     found: ScanResult,
+    #[serde(default)]
+    moment: BaselineMoment,
+    /// When the server ended in order, in seconds since 1970: what changed later, its programs did not do.
+    #[serde(default)]
+    ended: Option<i64>,
+}
+
+/// When a baseline was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum BaselineMoment {
+    /// Before commands that run.
+    #[default]
+    BeforeCommands,
+    /// When the last of them had ended, and programs went on running.
+    AfterCommands,
 }
 
 /// What a look at the folder gave.
@@ -83,12 +105,30 @@ impl WatchedRoot {
 
     pub(super) fn is_idle(&self) -> bool {
         let watch = self.lock_state();
-        watch.running == 0 && watch.last_known.is_none()
+        watch.running == 0 && watch.last_known.is_none() && watch.interrupted.is_none()
     }
 
     /// Nothing is compared any more before the next command.
     pub(super) fn forget_last_known(&self) {
-        self.lock_state().last_known = None;
+        let mut watch = self.lock_state();
+        watch.last_known = None;
+        self.save_state(&watch);
+    }
+
+    /// An earlier server left a note of what was here while its programs ran, and nobody has compared with it yet.
+    pub(super) fn has_old_note(&self) -> bool {
+        let mut watch = self.lock_state();
+        self.look_for_note(&mut watch);
+        watch.has_old_note
+    }
+
+    /// The server ends in order: what changes from now on, its programs do not do.
+    pub(super) fn note_server_end(&self) {
+        let mut watch = self.lock_state();
+        if let Some(last_known) = &mut watch.last_known {
+            last_known.ended = Some(seconds_since_1970());
+        }
+        self.save_state(&watch);
     }
 
     pub(super) fn has_last_known(&self) -> bool {
@@ -98,22 +138,35 @@ impl WatchedRoot {
     /// What changed since the last command ended. While another one runs, its end is when that is looked for.
     pub(super) fn compare_with_last_known(&self, on_change: OnChange) -> io::Result<Comparison> {
         let mut watch = self.lock_state();
+        self.look_for_note(&mut watch);
         let idle = watch.running == 0;
-        match watch.last_known.as_mut().filter(|_| idle) {
-            Some(last_known) => compare_and_undo(last_known, on_change),
-            None => Ok(Comparison::default()),
+        let Some(last_known) = watch.last_known.as_mut().filter(|_| idle) else { return Ok(Comparison::default()) };
+        let outcome = compare_and_undo(last_known, on_change)?;
+        // While somebody is asked the note stays what it is.
+        if outcome.changes.is_empty() || on_change != OnChange::Ask {
+            last_known.ended = None;
+            watch.has_old_note = false;
+            self.save_state(&watch);
         }
+        Ok(outcome)
     }
 
     /// A command begins. Commands at the same time share what was there before the first of them.
     pub(super) fn begin_command(&self) -> io::Result<()> {
         let mut watch = self.lock_state();
+        self.look_for_note(&mut watch);
         if watch.running == 0 {
-            let baseline = self.take_baseline()?;
-            self.save_baseline(&baseline);
+            // What an earlier server could not look at is looked at when this command ends.
+            let baseline = match watch.interrupted.take() {
+                Some(interrupted) => interrupted,
+                None => self.take_baseline()?,
+            };
             watch.baseline = Some(baseline);
         }
         watch.running += 1;
+        if watch.running == 1 {
+            self.save_state(&watch);
+        }
         Ok(())
     }
 
@@ -129,7 +182,7 @@ impl WatchedRoot {
             let baseline = watch.baseline.take();
             let compares = afterwards == Afterwards::Programs || watch.last_known.is_some();
             watch.last_known = baseline.filter(|_| compares);
-            self.remove_baseline_file();
+            self.save_state(&watch);
         }
         outcome
     }
@@ -137,13 +190,25 @@ impl WatchedRoot {
     /// What commands of an earlier server did here, if that ended before it could look.
     pub(super) fn recover_interrupted(&self) -> io::Result<Comparison> {
         let mut watch = self.lock_state();
-        if std::mem::replace(&mut watch.checked, true) || watch.running > 0 {
-            return Ok(Comparison::default());
-        }
-        let Some(mut baseline) = self.load_baseline() else { return Ok(Comparison::default()) };
+        self.look_for_note(&mut watch);
+        let Some(mut baseline) = watch.interrupted.take() else { return Ok(Comparison::default()) };
         let outcome = compare_and_undo(&mut baseline, OnChange::SetAside);
-        self.remove_baseline_file();
+        self.save_state(&watch);
         outcome
+    }
+
+    /// Reads what an earlier server left, once.
+    fn look_for_note(&self, watch: &mut WatchState) {
+        if std::mem::replace(&mut watch.checked, true) {
+            return;
+        }
+        let Some(baseline) = self.load_baseline() else { return };
+        match baseline.moment {
+            BaselineMoment::BeforeCommands => watch.interrupted = Some(baseline),
+            BaselineMoment::AfterCommands => {
+                (watch.last_known, watch.has_old_note) = (Some(baseline), true);
+            }
+        }
     }
 
     /// Somebody said yes: this is how it is to be from now on.
@@ -163,6 +228,8 @@ impl WatchedRoot {
         for baseline in watch.all_baselines() {
             changes.iter().for_each(|change| baseline.update_entry(&change.path, change.after.clone()));
         }
+        watch.has_old_note = false;
+        self.save_state(&watch);
     }
 
     /// Somebody said no to what is there already. Returns what could not be undone.
@@ -171,7 +238,9 @@ impl WatchedRoot {
             Ok(folder) => folder,
             Err(error) => return vec![error.to_string()],
         };
-        match self.lock_state().all_baselines().next() {
+        let mut watch = self.lock_state();
+        watch.has_old_note = false;
+        match watch.all_baselines().next() {
             Some(baseline) => change::undo_changes(&folder, &baseline.found, changes),
             None => change::undo_changes(&folder, &ScanResult::default(), changes),
         }
@@ -185,12 +254,30 @@ impl WatchedRoot {
             OpenFolder::open(&self.root).and_then(|folder| folder.read_state(relative, &mut ByteBudget(u64::MAX)));
         let entry = state.ok().flatten().map(|state| Entry { relevant: change::relevant_part_of(relative), state });
         watch.all_baselines().for_each(|baseline| baseline.update_entry(relative, entry.clone()));
+        self.save_state(&watch);
     }
 
     fn take_baseline(&self) -> io::Result<Baseline> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let found = scan_protected_paths(&OpenFolder::open(&self.root)?, ScanDepth::Contents)?;
-        Ok(Baseline { root: self.root.clone(), since: since.cast_signed(), found })
+        let (root, since) = (self.root.clone(), seconds_since_1970());
+        Ok(Baseline { root, since, found, moment: BaselineMoment::BeforeCommands, ended: None })
+    }
+
+    /// Notes what the next server has to compare with, if this one ends now.
+    fn save_state(&self, watch: &WatchState) {
+        let noted = match (&watch.baseline, &watch.interrupted, &watch.last_known) {
+            (Some(baseline), _, _) | (None, Some(baseline), _) => {
+                Some(Baseline { moment: BaselineMoment::BeforeCommands, ..baseline.clone() })
+            }
+            (None, None, Some(baseline)) => {
+                Some(Baseline { moment: BaselineMoment::AfterCommands, ..baseline.clone() })
+            }
+            (None, None, None) => None,
+        };
+        match noted {
+            Some(baseline) => self.save_baseline(&baseline),
+            None => self.remove_baseline_file(),
+        }
     }
 
     /// Not synced: it is for a server that was killed, not for a machine that was.
@@ -257,7 +344,13 @@ fn compare_and_undo(baseline: &mut Baseline, on_change: OnChange) -> io::Result<
             after = scan_protected_paths(&folder, ScanDepth::Contents)?;
         }
     }
-    let changes = change::compare_scans(&folder, &baseline.found, &after, baseline.since);
+    let mut changes = change::compare_scans(&folder, &baseline.found, &after, baseline.since);
+    let root = baseline.root.clone();
+    if let Some(ended) = baseline.ended {
+        for own in changes.extract_if(.., |change| !is_older(&root.join(&change.path), ended + LAST_WRITES)) {
+            baseline.update_entry(&own.path, own.after);
+        }
+    }
     if !after.complete && baseline.found.complete {
         problems.push("there are too many files to look through all of them for what could run".to_owned());
     }
@@ -267,6 +360,16 @@ fn compare_and_undo(baseline: &mut Baseline, on_change: OnChange) -> io::Result<
         OnChange::Ask => {}
     }
     Ok(Comparison { changes, problems })
+}
+
+/// True if this was there by then as it is now. Nobody sets the time of a change but the system's clock.
+fn is_older(path: &Path, seconds: i64) -> bool {
+    path.symlink_metadata().is_ok_and(|there| std::os::unix::fs::MetadataExt::ctime(&there) <= seconds)
+}
+
+fn seconds_since_1970() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    since.cast_signed()
 }
 
 /// Writes a file that nobody else reads.

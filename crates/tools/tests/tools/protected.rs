@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gander_tools::protected::{OnChange, ProtectedFiles, SetAsideChanges};
+use gander_tools::protected::{Afterwards, OnChange, ProtectedFiles, SetAsideChanges};
 
 /// A workspace with a repository, an editor's settings and a package.
 struct Workspace {
@@ -246,6 +246,65 @@ async fn what_a_command_did_before_the_server_died_is_found_by_the_next_one() {
     drop(aside);
     assert!(next.recover_interrupted(&workspace.folders()).await.unwrap().is_none());
     assert_eq!(workspace.get(".envrc"), None);
+}
+
+/// What a program leaves behind after its call, when the server ends right then.
+async fn planted_after_a_call(workspace: &Workspace) -> ProtectedFiles {
+    let watched = workspace.protected.watch_command(&workspace.folders()).await.unwrap();
+    let watched = watched.followed_by(Afterwards::Programs);
+    assert!(watched.finish_command(OnChange::SetAside).await.unwrap().is_none());
+    workspace.put(".envrc", "evil");
+    ProtectedFiles::with_store(workspace.folder.path().join("store"))
+}
+
+#[tokio::test]
+async fn what_a_program_did_before_the_server_died_is_asked_about_by_the_next_one() {
+    let workspace = Workspace::new();
+    let (next, folders) = (planted_after_a_call(&workspace).await, workspace.folders());
+    assert!(next.has_old_note(&folders).await);
+    for _ in 0..2 {
+        // Without an answer it is asked again.
+        let changed = next.changes_since_last(&folders, OnChange::Ask).await.unwrap().unwrap();
+        assert_eq!((changed.path_names().as_str(), workspace.get(".envrc").as_deref()), (".envrc", Some("evil")));
+    }
+    let changed = next.changes_since_last(&folders, OnChange::Ask).await.unwrap().unwrap();
+    assert!(changed.undo().await.unwrap().is_empty());
+    workspace.is_as_it_was();
+    assert!(!next.has_old_note(&folders).await, "it was asked");
+    // Nor does the server after that ask again.
+    let later = ProtectedFiles::with_store(workspace.folder.path().join("store"));
+    assert!(later.changes_since_last(&folders, OnChange::Ask).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn what_a_person_does_while_no_server_runs_is_their_own() {
+    let workspace = Workspace::new();
+    let (next, folders) = (planted_after_a_call(&workspace).await, workspace.folders());
+    workspace.protected.note_server_end().await;
+    // Right before the end it may have been a program; long after it, nobody but the person.
+    assert!(next.changes_since_last(&folders, OnChange::Ask).await.unwrap().is_some());
+    let store = workspace.folder.path().join("store");
+    let note = std::fs::read_dir(&store).unwrap().next().unwrap().unwrap().path();
+    let mut noted: serde_json::Value = serde_json::from_slice(&std::fs::read(&note).unwrap()).unwrap();
+    assert!(noted["ended"].is_i64(), "{noted}");
+    noted["ended"] = 1.into();
+    std::fs::write(&note, noted.to_string()).unwrap();
+    let later = ProtectedFiles::with_store(store);
+    assert!(later.changes_since_last(&folders, OnChange::Ask).await.unwrap().is_none());
+    assert_eq!(workspace.get(".envrc").as_deref(), Some("evil"));
+}
+
+#[tokio::test]
+async fn who_does_not_look_for_an_interrupted_command_still_finds_what_it_did() {
+    let workspace = Workspace::new();
+    let watched = workspace.protected.watch_command(&workspace.folders()).await.unwrap();
+    workspace.put(".envrc", "evil");
+    std::mem::forget(watched); // killed
+    let next = ProtectedFiles::with_store(workspace.folder.path().join("store"));
+    let watched = next.watch_command(&workspace.folders()).await.unwrap();
+    let aside = watched.finish_command(OnChange::SetAside).await.unwrap().unwrap();
+    assert_eq!(aside.path_names(), ".envrc");
+    workspace.is_as_it_was();
 }
 
 #[tokio::test]
