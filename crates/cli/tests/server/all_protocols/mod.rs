@@ -4,6 +4,7 @@
 
 mod deltas;
 pub mod events;
+mod floods;
 mod media;
 mod protocols;
 mod titles;

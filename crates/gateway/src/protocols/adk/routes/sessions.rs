@@ -69,6 +69,8 @@ pub(crate) async fn list_sessions(
 ) -> HandlerResult {
     let query = query.map(|Query(query)| query);
     let range = query.map_err(|error| AdkRefusal::new(400, error.body_text()))?.list_range()?;
+    // Each session of the list is read from its log for its values.
+    let _whole = state.whole_response_permit().await.map_err(unavailable)?;
     Ok(Json(state.adk.list_sessions(&caller, &AppUser { app, user }, range).await?).into_response())
 }
 
