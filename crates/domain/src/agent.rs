@@ -119,6 +119,9 @@ pub struct Settings {
     pub model: Option<String>,
     /// What may run unasked.
     pub policy: Policy,
+    /// Somebody chose the policy for this session: a stricter one of the server's settings does not count for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub policy_chosen: bool,
     /// How hard the model thinks; absent: the model's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
@@ -159,6 +162,28 @@ pub enum Policy {
     AutoEdit,
     /// Everything runs, except what a rule denies or asks for.
     Auto,
+}
+
+/// What a session lets run unasked, and whether somebody chose that for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionPolicy {
+    /// The policy that it has.
+    pub policy: Policy,
+    /// Somebody who may said so; else it is what the server's settings were when the session began.
+    pub chosen: bool,
+}
+
+impl SessionPolicy {
+    /// One that somebody chose.
+    pub fn chosen(policy: Policy) -> Self {
+        Self { policy, chosen: true }
+    }
+
+    /// What counts while the server's settings say this. Settings that became stricter count at once for every session
+    /// that has no choice of its own; looser ones count for sessions to come.
+    pub fn under_setting(self, setting: Policy) -> Policy {
+        if self.chosen { self.policy } else { self.policy.min(setting) }
+    }
 }
 
 /// How hard a model thinks.
@@ -222,12 +247,18 @@ impl Settings {
             mode: mode.into(),
             model: None,
             policy: Policy::Ask,
+            policy_chosen: false,
             effort: None,
             temperature: None,
             max_turns: None,
             budget: Budget::default(),
             routing: Routing::Off,
         }
+    }
+
+    /// The policy, and whether somebody chose it.
+    pub fn session_policy(&self) -> SessionPolicy {
+        SessionPolicy { policy: self.policy, chosen: self.policy_chosen }
     }
 
     /// Applies what the patch names. A mode that somebody chose is not routed away.
@@ -246,7 +277,7 @@ impl Settings {
             self.model.clone_from(model);
         }
         if let Some(policy) = policy {
-            self.policy = *policy;
+            (self.policy, self.policy_chosen) = (*policy, true);
         }
         if effort.is_some() {
             self.effort = *effort;

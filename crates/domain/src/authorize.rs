@@ -86,7 +86,8 @@ impl Caller {
 
     /// The settings of an older session for a new one of this caller's.
     pub fn inherited_settings(&self, default: Policy, old: Settings) -> Settings {
-        Settings { policy: self.allowed_policy(default, old.policy), ..old }
+        let policy = self.allowed_policy(default, old.policy);
+        Settings { policy, policy_chosen: old.policy_chosen && policy == old.policy, ..old }
     }
 
     fn may_change_server(&self, action: &'static str) -> Result<(), Denied> {
@@ -113,16 +114,23 @@ pub fn authorize_any_command(caller: &Caller, command: &Command) -> Result<(), D
     }
 }
 
-/// The same for this session.
+/// The same for this session, where the server's settings have this policy.
 ///
 /// A mode only narrows what the session's policy allows, so choosing one never loosens it.
-pub fn authorize_command(caller: &Caller, view: &SessionView, command: &Command) -> Result<(), Denied> {
+pub fn authorize_command(
+    caller: &Caller,
+    view: &SessionView,
+    setting: Policy,
+    command: &Command,
+) -> Result<(), Denied> {
     authorize_any_command(caller, command)?;
     match command {
         Command::Configure { patch } => {
             let mut after: Settings = view.settings.clone();
             after.apply_patch(patch);
-            caller.may_loosen_policy(view.settings.policy, after.policy)
+            // What counts now: what a session was begun with may be looser than the settings are by now.
+            let counts = |settings: &Settings| settings.session_policy().under_setting(setting);
+            caller.may_loosen_policy(counts(&view.settings), counts(&after))
         }
         Command::Answer { .. }
         | Command::Prompt { .. }
@@ -179,5 +187,38 @@ mod tests {
         assert_eq!(other.may_trust(), Err(Denied::OwnerOnly("trusting a folder")));
         let visitor = Caller::local_owner().without_scopes();
         assert_eq!(visitor.may_trust(), Err(Denied::Scope { action: "trusting a folder", scope: Scope::Admin }));
+    }
+
+    #[test]
+    fn what_a_session_was_begun_with_is_no_licence_once_the_settings_are_stricter() {
+        let prompts = caller(&[Scope::Prompt], Transport::Network);
+        let approves = caller(&[Scope::Prompt, Scope::Approve], Transport::Network);
+        let mut view = SessionView::from_created(&crate::Entry {
+            seq: crate::Seq(1),
+            at: crate::Timestamp::from_micros(0),
+            run: None,
+            event: crate::Event::SessionCreated {
+                session: crate::SessionId::new(uuid::Uuid::nil()),
+                owner: Principal::owner(),
+                workspace: "/".to_owned(),
+                folders: vec![],
+                settings: Settings { policy: Policy::Auto, ..Settings::new("gander", "assistant") },
+                parent: None,
+            },
+            meta: None,
+        })
+        .unwrap();
+        let choose = |policy| Command::Configure {
+            patch: crate::SettingsPatch { policy: Some(policy), ..crate::SettingsPatch::default() },
+        };
+        let may = |caller: &Caller, view: &SessionView, setting, policy| {
+            authorize_command(caller, view, setting, &choose(policy)).is_ok()
+        };
+        assert!(may(&prompts, &view, Policy::Auto, Policy::Auto));
+        assert!(!may(&prompts, &view, Policy::Ask, Policy::Auto), "it counts as ask by now");
+        assert!(may(&prompts, &view, Policy::Ask, Policy::ReadOnly));
+        assert!(may(&approves, &view, Policy::Ask, Policy::Auto));
+        view.settings.policy_chosen = true;
+        assert!(may(&prompts, &view, Policy::Ask, Policy::Auto), "somebody who may chose it");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Effort, Roster};
+use crate::{Effort, Policy, Roster, Settings};
 
 /// What a session can be set to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,6 +15,15 @@ pub struct SessionCatalog {
     pub default_model: Option<String>,
     /// How hard the model can be told to think; empty: it cannot.
     pub efforts: Vec<Effort>,
+    /// The policy of the server's settings; a session without a choice of its own has no looser one.
+    pub policy: Option<Policy>,
+}
+
+impl SessionCatalog {
+    /// What runs unasked in a session that is set like this.
+    pub fn effective_policy(&self, settings: &Settings) -> Policy {
+        settings.session_policy().under_setting(self.policy.unwrap_or(Policy::Auto))
+    }
 }
 
 /// A model that can be chosen.

@@ -165,7 +165,7 @@ pub enum Activity {
 
 impl SessionView {
     /// The form of this type in stored snapshots: a changed form needs a new number.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
 
     /// The view after a session's first entry, or `None` if that is no `SessionCreated`.
     pub fn from_created(entry: &Entry) -> Option<Self> {

@@ -15,7 +15,7 @@ use gander_services::models::Models;
 use gander_services::recipes::Recipes;
 use gander_services::trust::Trust;
 use gander_services::workspaces::Workspaces;
-use gander_tools::permission::LiveRules;
+use gander_tools::permission::{LivePolicy, LiveRules};
 use gander_tools::{FileAccess, Limits, Toolbox};
 
 /// The native agent.
@@ -57,4 +57,6 @@ pub struct RunSettings {
     pub toolbox: Arc<Toolbox>,
     /// What the owner decided beforehand.
     pub rules: LiveRules,
+    /// What runs unasked in sessions that chose nothing.
+    pub policy: LivePolicy,
 }

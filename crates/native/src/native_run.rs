@@ -128,7 +128,7 @@ impl NativeRun<'_> {
         sub_recipes: Vec<SubRecipeSource>,
     ) -> SessionTools {
         let Native { apps, artifacts, memories, .. } = self.native;
-        let RunSettings { limits, toolbox, rules, .. } = (self.native.run_settings)();
+        let RunSettings { limits, toolbox, rules, policy, .. } = (self.native.run_settings)();
         let plan = Arc::new(Mutex::new(self.view.plan.clone()));
         let subagents = self.subagent_runner();
         let delegate = subagents.clone().map(|runner| delegate_tool(runner, self.servers.clone(), Arc::clone(&plan)));
@@ -152,7 +152,8 @@ impl NativeRun<'_> {
             grants: self.native.grants.for_principal(&self.view.owner),
             tools: tools.collect(),
             plan,
-            policy: Mutex::new(self.context.settings.policy),
+            policy: Mutex::new(self.context.settings.session_policy()),
+            setting: policy,
             approved: Mutex::default(),
             has_compared: AtomicBool::default(),
         }

@@ -153,6 +153,11 @@ impl Agents {
         self.changed.subscribe()
     }
 
+    /// Tells whoever shows choices that they are others now.
+    pub fn announce_choices(&self) {
+        self.changed.send_replace(());
+    }
+
     /// Looks at the files of agents while anybody is there who would be told of a change.
     pub async fn watch_files(self: Arc<Self>, stop: CancellationToken) {
         let mut looks = tokio::time::interval(SCAN_INTERVAL);

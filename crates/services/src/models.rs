@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use gander_domain::{Effort, ModelChoice, Roster, SessionCatalog};
+use gander_domain::{Effort, ModelChoice, Policy, Roster, SessionCatalog};
 use gander_models::{
     Catalogue, ConnectError, DetectedModel, Keys, Model, Retry, Timeouts, connect_with, detect_model, probes_to_try,
 };
@@ -147,10 +147,11 @@ impl Models {
     }
 
     /// What sessions can be set to.
-    pub fn session_catalog(&self, roster: Arc<Roster>) -> Arc<SessionCatalog> {
+    pub fn session_catalog(&self, roster: Arc<Roster>, policy: Policy) -> Arc<SessionCatalog> {
         let models = self.list_models();
         let efforts = vec![Effort::Off, Effort::Low, Effort::Medium, Effort::High];
-        Arc::new(SessionCatalog { roster, models, default_model: self.known_default(), efforts })
+        let default_model = self.known_default();
+        Arc::new(SessionCatalog { roster, models, default_model, efforts, policy: Some(policy) })
     }
 
     /// A client that brings keys of its own may have a better default than the server.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gander_domain::caller::Caller;
-use gander_domain::{Policy, ServiceError};
+use gander_domain::{Policy, ServiceError, Settings};
 use serde_json::Value;
 
 use crate::errors::{service_error_from_denied, service_error_from_store};
@@ -49,10 +49,11 @@ pub fn check_saved_policy(services: &Services, caller: &Caller, policy: Policy) 
     caller.may_loosen_policy(services.default_session_settings().policy, policy).map_err(service_error_from_denied)
 }
 
-/// The policy of a new session of a caller that saved this one or was started with it. Without the scope it tightens,
-/// never loosens.
-pub fn allowed_policy(services: &Services, caller: &Caller, wanted: Policy) -> Policy {
-    caller.allowed_policy(services.default_session_settings().policy, wanted)
+/// Sets a new session of a caller that saved this policy or was started with it. Without the scope it tightens, never
+/// loosens.
+pub fn choose_policy(services: &Services, caller: &Caller, settings: &mut Settings, wanted: Policy) {
+    settings.policy = caller.allowed_policy(services.default_session_settings().policy, wanted);
+    settings.policy_chosen = settings.policy == wanted;
 }
 
 /// Facts about the whole server, for those who may see what others do.

@@ -47,7 +47,7 @@ impl ModePrompt {
             today: &self.today,
             system: &format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             mode: &self.tools.current_mode(),
-            policy: settings.policy,
+            policy: self.tools.effective_policy(settings.session_policy()),
             tools: &tools,
             servers: &self.tools.servers.server_instructions(),
             hints: &self.context_files.hints,

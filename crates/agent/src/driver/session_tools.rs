@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use gander_domain::{
-    Answer, IdGenerator, Plan, Policy, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, SubagentCall,
-    ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec,
+    Answer, IdGenerator, Plan, Policy, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, SessionPolicy,
+    SubagentCall, ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec,
 };
 use gander_mcp::Servers;
-use gander_tools::permission::{self, CallContext, Grant, LiveRules, Verdict};
+use gander_tools::permission::{self, CallContext, Grant, LivePolicy, LiveRules, Verdict};
 use gander_tools::{Group, Host, ProtectedChanges, Tool, ToolContext, ToolEffect, ToolEvent, Toolbox, Workspace};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -54,7 +54,9 @@ pub struct SessionTools {
     /// The plan as it was last set. [`Delegate`](crate::delegate) shows its sub-tasks after it.
     pub plan: Arc<Mutex<Plan>>,
     /// What the session lets run unasked, as it was when a call was last judged.
-    pub policy: Mutex<Policy>,
+    pub policy: Mutex<SessionPolicy>,
+    /// What the server's settings let run unasked.
+    pub setting: LivePolicy,
     /// Calls that a person said yes to, and that have not run yet.
     pub approved: Mutex<BTreeSet<ToolCallId>>,
     /// A call of this turn was preceded by a comparison of protected files. Whoever is parked begins anew.
@@ -164,7 +166,7 @@ impl UserPrompter for Servers {
 impl PermissionEvaluator for SessionTools {
     fn evaluate(
         &self,
-        policy: Policy,
+        policy: SessionPolicy,
         id: ToolCallId,
         name: &str,
         arguments: &Value,
@@ -184,7 +186,7 @@ impl PermissionEvaluator for SessionTools {
             Ok(call) => call,
             Err(result) => return ToolDecision::Bad(result),
         };
-        match self.permission_verdict(policy, &call) {
+        match self.permission_verdict(self.effective_policy(policy), &call) {
             Verdict::Allow { .. } | Verdict::Ask(_) if call.name == propose::NAME => self.decide_tool_call(call, ids),
             Verdict::Allow { .. } => ToolDecision::Run(call),
             Verdict::Ask(asked) => {
@@ -233,6 +235,16 @@ impl SessionTools {
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
     }
 
+    /// What counts of a session's policy at this moment.
+    pub fn effective_policy(&self, policy: SessionPolicy) -> Policy {
+        policy.under_setting(self.setting.current_policy())
+    }
+
+    /// The same, of the policy that a call was last judged by.
+    fn last_policy(&self) -> Policy {
+        self.effective_policy(*self.policy.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// A plan is always put to a person.
     fn decide_tool_call(&self, call: ToolCall, ids: &mut dyn IdGenerator) -> ToolDecision {
         match propose::approval_question(QuestionId::make(ids), &call, self.current_mode().then.clone()) {
@@ -243,13 +255,13 @@ impl SessionTools {
 
     /// What is forbidden is not offered; where everything runs unasked the model may simply call again.
     fn asks_about(&self, call: &ToolCall) -> bool {
-        let policy = *self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let policy = self.last_policy();
         matches!(self.permission_verdict(policy, call), Verdict::Ask(_))
     }
 
     /// True if nobody is asked about anything.
     pub(super) fn is_auto(&self) -> bool {
-        let policy = *self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let policy = self.last_policy();
         self.current_mode().limit_policy(policy) == Policy::Auto
     }
 
@@ -271,7 +283,7 @@ impl SessionTools {
     /// Whether a person agreed to this call, or whether it would run unasked even if it changed what others run.
     fn protected_changes(&self, call: &ToolCall) -> ProtectedChanges {
         let approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner).remove(&call.id);
-        let policy = *self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let policy = self.last_policy();
         let objection = || Some("it may change what other programs run".to_owned());
         match approved || matches!(self.verdict_against(policy, call, objection()), Verdict::Allow { .. }) {
             true => ProtectedChanges::Allowed,

@@ -123,7 +123,7 @@ mod tests {
     use std::sync::Mutex;
 
     use async_trait::async_trait;
-    use gander_domain::{Answer, IdGenerator, Policy, Question, ToolKind};
+    use gander_domain::{Answer, IdGenerator, Question, SessionPolicy, ToolKind};
     use serde_json::{Value, json};
     use uuid::Uuid;
 
@@ -138,7 +138,14 @@ mod tests {
     }
 
     impl PermissionEvaluator for Talker {
-        fn evaluate(&self, _: Policy, _: ToolCallId, _: &str, _: &Value, _: &mut dyn IdGenerator) -> ToolDecision {
+        fn evaluate(
+            &self,
+            _: SessionPolicy,
+            _: ToolCallId,
+            _: &str,
+            _: &Value,
+            _: &mut dyn IdGenerator,
+        ) -> ToolDecision {
             ToolDecision::Bad(ToolResult::text(ToolEnd::Failed, "nobody asks"))
         }
 

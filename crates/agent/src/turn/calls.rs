@@ -91,7 +91,7 @@ impl Turn {
 
     /// May it run? The call may have been decided before, if the run was cut off right then.
     fn evaluate_call(&mut self, pending: &PendingCall, ids: &mut dyn IdGenerator) {
-        let policy = self.context.settings.policy;
+        let policy = self.context.settings.session_policy();
         match self.setup.evaluator.evaluate(policy, pending.id, &pending.name, &pending.arguments, ids) {
             ToolDecision::Run(call) => self.start_when_ready(pending, call, ids),
             ToolDecision::Ask(call, question) => self.ask_about_call(pending, call, question),
@@ -161,7 +161,7 @@ impl Turn {
         if let Some(plan) = question.approved_plan(&answer.reply) {
             return self.approve_plan(pending, plan, ids);
         }
-        let policy = self.context.settings.policy;
+        let policy = self.context.settings.session_policy();
         let (call, fresh) =
             match self.setup.evaluator.evaluate(policy, pending.id, &pending.name, &pending.arguments, ids) {
                 ToolDecision::Run(call) => (call, None),

@@ -1,6 +1,6 @@
 //! What a turn asks about a call that the model made.
 
-use gander_domain::{Answer, IdGenerator, Policy, Question, ToolCall, ToolCallId, ToolResult};
+use gander_domain::{Answer, IdGenerator, Question, SessionPolicy, ToolCall, ToolCallId, ToolResult};
 use serde_json::Value;
 
 /// Describes calls and knows what may run. Answers at once and without side effects, but for what it learns.
@@ -8,7 +8,7 @@ pub trait PermissionEvaluator: Send + Sync {
     /// What is this call, and may it run?
     fn evaluate(
         &self,
-        policy: Policy,
+        policy: SessionPolicy,
         id: ToolCallId,
         name: &str,
         arguments: &Value,

@@ -172,7 +172,8 @@ A running server follows its settings file:
 |---|---|
 | `permissions.rules` | at the next permission decision, also in a running turn |
 | `[extensions]` | at once: the tools of a server that was removed are gone, also in a running turn |
-| `permissions.policy`, `model.*`, `agent.*`, `tools.*`, `sandbox.network`, `[keys]`, `[providers]` | in the next turn; settings that a session gets when it starts (its policy, its effort), in the next session |
+| a stricter `permissions.policy` | at the next permission decision, also in a running turn, in every session whose policy nobody chose; a looser one in the next session |
+| `model.*`, `agent.*`, `tools.*`, `sandbox.network`, `[keys]`, `[providers]` | in the next turn; the effort that a session gets when it starts, in the next session |
 | everything else | after `gander server restart` |
 
 `gander doctor` shows every setting whose active value differs from the file. A file with an error, or one that is gone or empty, changes nothing: `gander doctor` and the

@@ -53,6 +53,41 @@ fn a_rule_that_is_written_counts_at_the_next_decision_of_a_running_server() {
 }
 
 #[test]
+fn a_stricter_policy_counts_at_the_next_decision_of_sessions_that_chose_none() {
+    let test_directory = TestDirectory::new();
+    let policy = |name: &str| write_settings(&test_directory, &format!("[permissions]\npolicy = \"{name}\"\n"));
+    let work = test_directory.root.path().join("work");
+    let marker = |name: &str| work.join(name).exists();
+    let session_of = |events: &[Value]| events[0]["session"].as_str().unwrap().to_owned();
+    policy("auto");
+    let plain = session_of(&run_command(&test_directory, None, "touch plain"));
+    let choose =
+        script(&[json!([{ "tool": "shell", "args": { "command": "touch chosen" } }]), json!([{ "text": "x" }])]);
+    let chosen = session_of(&test_directory.json_lines(&["run", "--json", "--policy", "auto", &choose]));
+    assert!(marker("plain") && marker("chosen"), "both ran unasked");
+    // Within a turn: the first command waits until the settings are others.
+    let wait = "touch begun; until [ -e others ]; do sleep 0.05; done";
+    let [first, second] =
+        [wait, "touch late"].map(|command| json!([{ "tool": "shell", "args": { "command": command } }]));
+    let prompt = script(&[first, second, json!([{ "text": "done" }])]);
+    std::thread::scope(|scope| {
+        let turn = scope.spawn(|| test_directory.json_lines(&["run", "--json", "--session", &plain, &prompt]));
+        eventually("the first command runs", || marker("begun"));
+        policy("ask");
+        std::fs::write(work.join("others"), "").unwrap();
+        let events = turn.join().unwrap();
+        assert!(!marker("late"), "the settings say ask: {events:?}");
+    });
+    run_command(&test_directory, Some(&plain), "touch later");
+    run_command(&test_directory, Some(&chosen), "touch still-chosen");
+    assert!(!marker("later") && marker("still-chosen"), "what was chosen for a session stays");
+    policy("auto");
+    run_command(&test_directory, Some(&plain), "touch again");
+    assert!(marker("again"), "what it was begun with counts again");
+    test_directory.stop_server();
+}
+
+#[test]
 fn what_needs_a_restart_is_named_with_both_values_and_the_command() {
     let test_directory = TestDirectory::new();
     test_directory.ok(&["run", "text"]);

@@ -31,7 +31,7 @@ use gander_services::trust::{PROJECT_FOLDER, Trust};
 use gander_services::workspaces::Workspaces;
 use gander_services::{Control, Services};
 use gander_store::Store;
-use gander_tools::permission::LiveRules;
+use gander_tools::permission::{LivePolicy, LiveRules};
 use gander_tools::protected::ProtectedFiles;
 use gander_tools::sandbox::Sandbox;
 use gander_tools::{FileAccess, Group, ListedTool, Redactor, SharedToolState, ToolEnv, Toolbox};
@@ -181,12 +181,13 @@ pub(super) fn build_run_settings(
                 shared: shared.clone(),
                 ..ToolEnv::default()
             };
-            let rules = Arc::clone(&live);
+            let (rules, policy) = (Arc::clone(&live), live_policy(&live));
             RunSettings {
                 agent: config.sections.agent.clone(),
                 limits,
                 toolbox: Arc::new(native_toolbox(limits, tool_env, config.own.skills.clone())),
                 rules: LiveRules::new(move || rules.rules()),
+                policy: LivePolicy::new(policy),
             }
         }
     };
@@ -212,6 +213,7 @@ pub(super) fn live_policy(live: &Arc<LiveConfig>) -> impl Fn() -> Policy + Send 
 /// Gives models, MCP servers and what masks secrets new settings when there are some.
 pub(super) fn follow_settings(live: &Arc<LiveConfig>, models: &Arc<Models>, services: &Services) {
     let (models, extensions, files) = (Arc::clone(models), Arc::clone(&services.extensions), services.files.clone());
+    let agents = Arc::clone(&services.agents);
     live.on_change(move |config| {
         match config.catalogue() {
             Ok(catalogue) => models.replace(catalogue, config.keys.clone(), model_preferences(config)),
@@ -219,6 +221,7 @@ pub(super) fn follow_settings(live: &Arc<LiveConfig>, models: &Arc<Models>, serv
         }
         files.replace_redactor(Redactor::new(secrets_to_redact(config)));
         extensions.replace_configured(config.extensions.clone(), config.built_ins.clone());
+        agents.announce_choices();
     });
 }
 
@@ -303,7 +306,7 @@ pub(super) fn build_services(
     controls: mpsc::Sender<ControlRequest>,
 ) -> Services {
     let manifest = agents.default_manifest();
-    let (config, live) = (live.started(), Arc::clone(live));
+    let (config, policy, live) = (live.started(), live_policy(live), Arc::clone(live));
     let plain = Settings::new(&manifest.name, manifest.default_mode());
     let default_settings: Arc<dyn Fn() -> Settings + Send + Sync> = Arc::new(move || {
         let sections = &live.current().sections;
@@ -339,7 +342,7 @@ pub(super) fn build_services(
         tools,
         reply_grace: config.sections.server.reply_grace.0,
         models,
-        catalog: Arc::new(move |folder| known.session_catalog(roster.roster_in_folder(folder))),
+        catalog: Arc::new(move |folder| known.session_catalog(roster.roster_in_folder(folder), policy())),
         status: Arc::new(status),
         control: Arc::new(move |control| forward_control(controls.clone(), control).boxed()),
     }

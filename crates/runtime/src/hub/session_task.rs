@@ -230,7 +230,7 @@ impl LiveSession {
         if view.owner != caller.principal {
             return Err(StoreError::NotFound(view.session).into());
         }
-        authorize::authorize_command(caller, view, &command)?;
+        authorize::authorize_command(caller, view, (self.hub.default_policy)(), &command)?;
         Ok(self
             .machine
             .handle_command(&mut MachineContext { at: clock::current_time(), ids: &mut SystemIds }, command)?)

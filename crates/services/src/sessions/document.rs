@@ -116,7 +116,7 @@ fn adopt_log(entries: &mut [Entry], target: &ImportTarget) -> Result<Vec<String>
     *session = target.session;
     owner.clone_from(&target.owner);
     workspace.clone_from(&target.workspace);
-    settings.policy = claimed.min(target.policy);
+    (settings.policy, settings.policy_chosen) = (claimed.min(target.policy), false);
     // Nor does any later entry loosen it.
     for entry in entries.iter_mut() {
         if let Event::SettingsChanged { patch } = &mut entry.event {

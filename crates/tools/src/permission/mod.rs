@@ -5,6 +5,7 @@
 mod effect;
 mod glob;
 mod grant;
+mod live_policy;
 mod live_rules;
 mod programs;
 mod reads;
@@ -23,6 +24,7 @@ use crate::tool_effect::ToolEffect;
 use effect::CallEffect;
 
 pub use grant::{Grant, Scope, Stand};
+pub use live_policy::LivePolicy;
 pub use live_rules::LiveRules;
 pub use programs::read_only_programs;
 pub use reads::{LineReads, NamedPath, RepositoryUse, find_reads};

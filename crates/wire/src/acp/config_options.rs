@@ -40,7 +40,7 @@ pub fn config_options(catalog: &SessionCatalog, settings: &Settings) -> Vec<Sess
         mode_option(catalog, settings),
         model_option(catalog, settings),
         effort_option(catalog, settings),
-        Some(policy_option(settings)),
+        Some(policy_option(catalog.effective_policy(settings))),
     ];
     let routed = catalog.roster.available_modes(settings).nth(1).map(|_| routing_option(settings));
     first.into_iter().chain([routed]).flatten().chain(limit_options::limit_options(settings)).collect()
@@ -142,7 +142,7 @@ fn effort_option(catalog: &SessionCatalog, settings: &Settings) -> Option<Sessio
     Some(option.category(SessionConfigOptionCategory::ThoughtLevel))
 }
 
-fn policy_option(settings: &Settings) -> SessionConfigOption {
+fn policy_option(current: Policy) -> SessionConfigOption {
     let choices: Vec<_> = POLICIES
         .iter()
         .map(|policy| {
@@ -150,7 +150,7 @@ fn policy_option(settings: &Settings) -> SessionConfigOption {
             select_choice(id, name).description(description.to_owned())
         })
         .collect();
-    SessionConfigOption::select(POLICY, "Permissions", policy_choice(settings.policy).0, choices)
+    SessionConfigOption::select(POLICY, "Permissions", policy_choice(current).0, choices)
         .category(SessionConfigOptionCategory::Other("_permission".to_owned()))
 }
 

@@ -1,6 +1,6 @@
 //! A session as goose's object, for lists, answers and exported files.
 
-use gander_domain::{SessionId, SessionView, Timestamp};
+use gander_domain::{Policy, SessionId, SessionView, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::mode;
@@ -24,8 +24,14 @@ pub struct SessionSummaryInput<'a> {
     pub messages: u64,
 }
 
-/// A session with everything that is known of it. `kept` is what a client gave when it made or imported the session.
-pub fn session_object(view: &SessionView, kept: Option<&Value>, default_model: Option<&str>) -> Map<String, Value> {
+/// A session with everything that is known of it. `kept` is what a client gave when it made or imported the session,
+/// `policy` what runs unasked in it.
+pub fn session_object(
+    view: &SessionView,
+    kept: Option<&Value>,
+    default_model: Option<&str>,
+    policy: Policy,
+) -> Map<String, Value> {
     let mut object = session_summary(&SessionSummaryInput {
         session: view.session,
         workspace: &view.workspace,
@@ -40,7 +46,7 @@ pub fn session_object(view: &SessionView, kept: Option<&Value>, default_model: O
         object.insert("provider_name".to_owned(), json!(provider));
         object.insert("model_config".to_owned(), model_config_object(model, view));
     }
-    object.insert("goose_mode".to_owned(), json!(mode::mode_of_policy(view.settings.policy)));
+    object.insert("goose_mode".to_owned(), json!(mode::mode_of_policy(policy)));
     object.insert("agent_name".to_owned(), json!(view.settings.agent));
     object.insert("mode_slug".to_owned(), json!(view.settings.mode));
     add_token_fields(&mut object, view);

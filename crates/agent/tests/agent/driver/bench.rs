@@ -10,8 +10,8 @@ use gander_agent::AgentSettings;
 use gander_agent::driver::{RunDeps, ToolExecutor, drive_turn};
 use gander_agent::turn::{PermissionEvaluator, ToolDecision, TurnSetup};
 use gander_domain::{
-    Answer, Context, Delta, DeltaKind, Entry, Event, IdGenerator, Message, MessageId, Order, Plan, Policy, Principal,
-    Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Report, Role, RunId, RunOrigin, Seq, Settings,
+    Answer, Context, Delta, DeltaKind, Entry, Event, IdGenerator, Message, MessageId, Order, Plan, Principal, Question,
+    QuestionId, QuestionKind, QuestionOrigin, Reply, Report, Role, RunId, RunOrigin, Seq, SessionPolicy, Settings,
     Timestamp, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
 use gander_models::{Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens};
@@ -101,7 +101,7 @@ pub struct TestHands {
 impl PermissionEvaluator for TestHands {
     fn evaluate(
         &self,
-        _: Policy,
+        _: SessionPolicy,
         id: ToolCallId,
         name: &str,
         arguments: &Value,

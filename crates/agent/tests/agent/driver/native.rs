@@ -9,7 +9,8 @@ use gander_agent::modes::ModeSet;
 use gander_agent::native_toolbox;
 use gander_agent::turn::{PermissionEvaluator, ToolDecision};
 use gander_domain::{
-    ChoiceKind, IdGenerator, Policy, Question, Reply, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec,
+    ChoiceKind, IdGenerator, Policy, Question, Reply, SessionPolicy, ToolCall, ToolCallId, ToolEnd, ToolKind,
+    ToolResult, ToolSpec,
 };
 use gander_tools::{
     FileAccess, Group, Limits, LocalHost, Tool, ToolContext, ToolEffect, ToolEnv, ToolError, ToolPreview, Workspace,
@@ -44,7 +45,8 @@ fn bench(folder: &tempfile::TempDir, mode: &str) -> SessionTools {
         rules: Vec::new().into(),
         grants: Arc::new(MemoryGrantStore::default()),
         tools: Vec::new(),
-        policy: Mutex::new(Policy::Ask),
+        policy: Mutex::new(SessionPolicy::chosen(Policy::Ask)),
+        setting: Policy::Auto.into(),
         approved: Mutex::default(),
         has_compared: AtomicBool::default(),
         plan: Arc::default(),
@@ -52,7 +54,7 @@ fn bench(folder: &tempfile::TempDir, mode: &str) -> SessionTools {
 }
 
 fn evaluate(bench: &SessionTools, policy: Policy, name: &str, arguments: &Value) -> ToolDecision {
-    bench.evaluate(policy, ToolCallId::new(Uuid::from_u128(1)), name, arguments, &mut Count(1))
+    bench.evaluate(SessionPolicy::chosen(policy), ToolCallId::new(Uuid::from_u128(1)), name, arguments, &mut Count(1))
 }
 
 fn asked(judgement: ToolDecision) -> (ToolCall, Question) {
@@ -165,7 +167,13 @@ const PACKAGE: &str =
     r#"{"name":"a","dependencies":{"x":"1"},"sXcriYpts":{"postinstall":"evil"},"scripts":{"test":"jest"}}"#;
 
 fn call_with(bench: &SessionTools, number: u128, name: &str, arguments: &Value) -> ToolDecision {
-    bench.evaluate(Policy::AutoEdit, ToolCallId::new(Uuid::from_u128(number)), name, arguments, &mut Count(9))
+    bench.evaluate(
+        SessionPolicy::chosen(Policy::AutoEdit),
+        ToolCallId::new(Uuid::from_u128(number)),
+        name,
+        arguments,
+        &mut Count(9),
+    )
 }
 
 async fn end_of(bench: &SessionTools, call: &ToolCall) -> ToolEnd {

@@ -9,8 +9,8 @@ use gander_agent::turn::{Effect, Input, PermissionEvaluator, ToolDecision, Turn,
 use gander_domain::{
     Answer, Choice, ChoiceKind, Context, Delta, DeltaKind, Entry, Event, IdGenerator, Message, MessageId, Notice,
     Outcome, Part, Policy, Principal, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Report, Role, RunId,
-    RunOrigin, Seq, Settings, Timestamp, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolGate, ToolKind, ToolResult,
-    ToolSpec,
+    RunOrigin, Seq, SessionPolicy, Settings, Timestamp, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolGate, ToolKind,
+    ToolResult, ToolSpec,
 };
 use gander_models::{Finish, ModelEvent, ModelInfo, ModelStop, Request, Tokens};
 use serde_json::{Value, json};
@@ -37,14 +37,14 @@ pub struct Names {
 impl PermissionEvaluator for Names {
     fn evaluate(
         &self,
-        policy: Policy,
+        policy: SessionPolicy,
         id: ToolCallId,
         name: &str,
         arguments: &Value,
         ids: &mut dyn IdGenerator,
     ) -> ToolDecision {
         let call = described(id, name, arguments);
-        let granted = policy == Policy::Auto || self.always.lock().unwrap().contains(name);
+        let granted = policy.policy == Policy::Auto || self.always.lock().unwrap().contains(name);
         match name {
             "look" | "write" | "delegate" => ToolDecision::Run(call),
             "danger" if granted => ToolDecision::Run(call),

@@ -63,7 +63,7 @@ fn new_session(services: &Services, peer: &ClientPeer, params: SessionParams) ->
     let mut settings = services.default_session_settings();
     settings.model = peer.model.clone().or(settings.model);
     if let Some(wanted) = peer.policy {
-        settings.policy = permission_changes::allowed_policy(services, &peer.caller, wanted);
+        permission_changes::choose_policy(services, &peer.caller, &mut settings, wanted);
     }
     let workspace = params.cwd.map(SessionFolder::Chosen);
     let folders = params.folders.into_iter().map(SessionFolder::Chosen).collect();

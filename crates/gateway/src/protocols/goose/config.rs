@@ -35,7 +35,7 @@ pub async fn apply_saved_settings(
     if let Some(policy) = text(MODE).and_then(mode::policy_of_mode)
         && peer.policy.is_none()
     {
-        settings.policy = permission_changes::allowed_policy(services, &peer.caller, policy);
+        permission_changes::choose_policy(services, &peer.caller, settings, policy);
     }
     Ok(())
 }

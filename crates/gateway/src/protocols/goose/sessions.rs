@@ -42,7 +42,8 @@ pub async fn session_object(services: &Services, view: &SessionView) -> Result<M
         kept.extend(later);
     }
     let default = services.models.known_default();
-    Ok(goose::session::session_object(view, Some(&Value::Object(kept)), default.as_deref()))
+    let policy = view.settings.session_policy().under_setting(services.default_session_settings().policy);
+    Ok(goose::session::session_object(view, Some(&Value::Object(kept)), default.as_deref(), policy))
 }
 
 /// The object of a session with its conversation.
