@@ -79,11 +79,16 @@ pub async fn watch_sessions(
         if after != Some(now.next_cursor().as_str()) {
             return Ok(now);
         }
-        tokio::select! {
-            // The sender lives in the store, which lives as long as the services do.
-            _ = changes.changed() => sleep(SETTLE_TIME).await,
-            _ = clients.changed() => sleep(SETTLE_TIME).await,
-            () = sleep_until(deadline) => return Ok(now),
+        let is_same_company =
+            || now.sessions.iter().all(|(shown, names)| services.clients.attached_names(shown.session) == *names);
+        loop {
+            tokio::select! {
+                // The sender lives in the store, which lives as long as the services do.
+                _ = changes.changed() => break sleep(SETTLE_TIME).await,
+                // Everybody is told who comes and goes anywhere; it is looked up without the store whether that is here.
+                _ = clients.changed() => if !is_same_company() { break sleep(SETTLE_TIME).await },
+                () = sleep_until(deadline) => return Ok(now),
+            }
         }
     }
 }
