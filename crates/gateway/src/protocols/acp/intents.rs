@@ -91,18 +91,7 @@ impl AcpClient {
             Intent::Command { session, command, ticket } => self.send_command(session, command, ticket).await,
             Intent::Withdrew { session, question, how } => self.handle_withdrawal(session, question, how).await,
             Intent::HostReply { call, result } => self.asks.handle_answer(call, result),
-            Intent::Extension { ticket, method, params } if is_whole_session_method(&method) => {
-                self.queue_whole_session(WholeSessionRequest { ticket, peer, method, params });
-            }
-            Intent::Extension { ticket, method, params } if client_methods::waits_for_others(&method) => {
-                self.spawn_wait(ticket, method, params);
-            }
-            Intent::Extension { ticket, method, params } => {
-                self.work.spawn(async move {
-                    let result = call_extension_method(services, peer, method, params).await;
-                    FinishedIntent::Extended { ticket, result, permit: None }
-                });
-            }
+            Intent::Extension { ticket, method, params } => self.call_extension(ticket, method, params),
             Intent::Detach { session } => self.follows.unsubscribe(session),
         }
     }
@@ -121,18 +110,26 @@ impl AcpClient {
         self.work.spawn(async move { FinishedIntent::Left { ticket, result: leave.await } });
     }
 
-    /// Beside everything else: nothing waits for its end, and no more than a few are let in.
-    fn spawn_wait(&mut self, ticket: IntentTicket, method: String, params: Value) {
-        if !self.work.has_room_for_wait() {
-            let why = format!("wait for the answers to earlier calls of {method} first, so many wait: {MAX_WAITS}");
-            self.connection.handle_refusal(ticket, &ServiceError::Unavailable(why));
-            return;
-        }
+    /// Whole sessions wait for their turn, calls that wait for others have places of their own, of which there are few.
+    fn call_extension(&mut self, ticket: IntentTicket, method: String, params: Value) {
         let (services, peer) = (Arc::clone(&self.services), self.peer.clone());
-        self.work.spawn_wait(async move {
+        if is_whole_session_method(&method) {
+            return self.queue_whole_session(WholeSessionRequest { ticket, peer, method, params });
+        }
+        let waits = client_methods::waits_for_others(&method);
+        if waits && !self.work.has_room_for_wait() {
+            let why = format!("wait for the answers to earlier calls of {method} first, so many wait: {MAX_WAITS}");
+            return self.connection.handle_refusal(ticket, &ServiceError::Unavailable(why));
+        }
+        let call = async move {
             let result = call_extension_method(services, peer, method, params).await;
             FinishedIntent::Extended { ticket, result, permit: None }
-        });
+        };
+        if waits {
+            self.work.spawn_wait(call);
+        } else {
+            self.work.spawn(call);
+        }
     }
 
     /// Handed over before the next message is read: a cancel never overtakes its prompt.
