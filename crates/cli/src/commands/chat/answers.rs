@@ -38,6 +38,8 @@ impl Conversation {
                 self.transcript.line(Tone::Dim, &format!("  {id} is now {current}"));
             }
             (Call::Sessions, Ok(page)) => self.push_reply(Reply::Sessions(session_items(&page))),
+            (Call::Agents { wanted: None }, Ok(listed)) => self.push_reply(Reply::Agents(agent_items(&listed))),
+            (Call::Agents { wanted: Some(name) }, Ok(listed)) => self.choose_agent(&name, &listed),
             (Call::Find, Ok(found)) => self.handle_found(&found),
             (Call::Files { query }, Ok(found)) => {
                 let paths = found["paths"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -45,7 +47,7 @@ impl Conversation {
             }
             // Without the method there is nothing to complete.
             (Call::Files { .. }, Err(_)) => {}
-            (Call::SetOption { .. } | Call::Sessions | Call::Find, Err(error)) => {
+            (Call::SetOption { .. } | Call::Sessions | Call::Agents { .. } | Call::Find, Err(error)) => {
                 self.transcript.line(Tone::Bad, &format!("  {}", error.message));
             }
         }
@@ -229,6 +231,13 @@ impl Conversation {
         }
     }
 
+    /// An agent is chosen by the first of its modes. A mode's own name counts too.
+    fn choose_agent(&mut self, name: &str, listed: &Value) {
+        let named = listed["agents"].as_array().into_iter().flatten().find(|agent| agent["name"] == name);
+        let mode = named.and_then(|agent| agent["modes"][0].as_str()).unwrap_or(name);
+        self.set_option("mode", mode);
+    }
+
     /// Without a session there is no chat.
     fn fail(&mut self, error: &Error) {
         self.transcript.line(Tone::Bad, &format!("the session cannot be opened: {}", error.message));
@@ -248,4 +257,15 @@ fn session_items(page: &Value) -> Vec<PickerItem> {
         PickerItem { label: title, detail, pick: Pick::Session(text("sessionId")) }
     };
     sessions.map(item).collect()
+}
+
+/// Agents for a list: choosing one sets the session to its first mode.
+fn agent_items(listed: &Value) -> Vec<PickerItem> {
+    let item = |agent: &Value| {
+        let text = |name: &str| clean(agent[name].as_str().unwrap_or_default());
+        let mode = agent["modes"][0].as_str().unwrap_or_default().to_owned();
+        let detail = format!("{}  {}", text("name"), text("description"));
+        PickerItem { label: text("title"), detail, pick: Pick::Option { id: "mode".to_owned(), value: mode } }
+    };
+    listed["agents"].as_array().into_iter().flatten().map(item).collect()
 }

@@ -95,6 +95,7 @@ impl App {
         while let Some(reply) = self.conversation.poll_reply() {
             match reply {
                 Reply::Sessions(items) => self.open_picker("Sessions", items),
+                Reply::Agents(items) => self.open_picker("Agent", items),
                 Reply::Files { query, paths } => self.handle_files(&query, &paths),
                 Reply::Unsent(text) if self.editor.is_empty() => self.editor.set(&text),
                 Reply::Unsent(text) => {

@@ -9,6 +9,8 @@ pub(super) enum ChatCommand {
     New,
     /// Choose among the sessions, or open the one with this id.
     Sessions(Option<String>),
+    /// Choose among the agents, or set the session to this one.
+    Agent(Option<String>),
     /// Choose a value of an option, or set it.
     Option {
         id: String,
@@ -21,10 +23,11 @@ pub(super) enum ChatCommand {
 }
 
 /// The commands and what they do, for completion and `/help`.
-const COMMANDS: [(&str, &str); 6] = [
+const COMMANDS: [(&str, &str); 7] = [
     ("help", "Keys and commands"),
     ("new", "Start a new session"),
     ("sessions", "Go to another session"),
+    ("agent", "Choose another agent"),
     ("queue", "Run a prompt when the turn has ended"),
     ("cancel", "Cancel the turn"),
     ("quit", "Leave; a running turn continues"),
@@ -56,8 +59,7 @@ pub(super) fn read_command(line: &str, options: &[SessionOption]) -> Option<Chat
         "queue" => rest.map(ChatCommand::Queue),
         "cancel" => Some(ChatCommand::Cancel),
         "quit" | "exit" => Some(ChatCommand::Quit),
-        // Each agent brings modes: choosing a mode chooses its agent.
-        "agent" => Some(ChatCommand::Option { id: "mode".to_owned(), value: rest }),
+        "agent" => Some(ChatCommand::Agent(rest)),
         id => {
             let option = options.iter().find(|option| option.id == id)?;
             Some(ChatCommand::Option { id: option.id.clone(), value: rest })
@@ -94,6 +96,7 @@ mod tests {
         let read = |line: &str| read_command(line, std::slice::from_ref(&model));
         assert_eq!(read("/model a/c"), Some(ChatCommand::Option { id: "model".into(), value: Some("a/c".into()) }));
         assert_eq!(read("/sessions"), Some(ChatCommand::Sessions(None)));
+        assert_eq!(read("/agent coding"), Some(ChatCommand::Agent(Some("coding".into()))));
         assert_eq!(read("/queue then test it"), Some(ChatCommand::Queue("then test it".into())));
         assert_eq!((read("/compact"), read("hello"), read("/policy ask"), read("/queue")), (None, None, None, None));
         let all = known_commands(&[model], &[("compact".into(), "x".into()), ("new".into(), "theirs".into())]);

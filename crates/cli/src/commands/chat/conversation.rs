@@ -161,6 +161,10 @@ impl Conversation {
             ChatCommand::Sessions(Some(id)) => {
                 self.call(Call::Find, "_gander/session/find", json!({ "prefix": id.to_ascii_lowercase() }));
             }
+            ChatCommand::Agent(wanted) => {
+                let params = json!({ "sessionId": self.session });
+                self.call(Call::Agents { wanted }, "_gander/agents/list", params);
+            }
             ChatCommand::Option { id, value: Some(value) } => self.set_option(&id, &value),
             ChatCommand::Option { id, value: None } => self.list_choices(&id),
             ChatCommand::Queue(text) => self.send_prompt(&text, json!({ "gander/ifBusy": "queue" })),

@@ -37,6 +37,10 @@ pub(super) enum Call {
         id: String,
     },
     Sessions,
+    /// The agents that the session can be set to; with a name, it is set to that one.
+    Agents {
+        wanted: Option<String>,
+    },
     /// The session whose id begins like this.
     Find,
     Files {
@@ -48,6 +52,7 @@ pub(super) enum Call {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     Sessions(Vec<PickerItem>),
+    Agents(Vec<PickerItem>),
     Files {
         query: String,
         paths: Vec<String>,

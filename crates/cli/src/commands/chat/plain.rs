@@ -70,6 +70,12 @@ impl PlainFront {
         while let Some(reply) = self.conversation.poll_reply() {
             match reply {
                 Reply::Sessions(items) => self.print_sessions(&items)?,
+                Reply::Agents(items) => {
+                    for item in &items {
+                        self.print(&format!("{}: {}", item.label, item.detail))?;
+                    }
+                    self.print("choose one with: /agent NAME")?;
+                }
                 Reply::Unsent(text) => self.print(&format!("Not sent: {}", sanitize::visible_line(&text)))?,
                 Reply::Files { .. } => {}
             }
