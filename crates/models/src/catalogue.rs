@@ -83,6 +83,16 @@ pub enum Engine {
     Wire(Wire),
 }
 
+impl Engine {
+    /// True if this build has it.
+    pub fn is_built(self) -> bool {
+        match self {
+            Self::Genai => cfg!(feature = "genai"),
+            Self::Demo | Self::Wire(_) => true,
+        }
+    }
+}
+
 /// What is known of a model.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]

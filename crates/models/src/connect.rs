@@ -34,7 +34,7 @@ pub enum ConnectError {
         provider: String,
     },
     /// The key is missing.
-    #[error("{title} needs a key, set: {variables}")]
+    #[error("{title} needs a key, store one with `gander setup` or set: {variables}")]
     NoKey {
         /// The provider, for people.
         title: String,
@@ -223,7 +223,10 @@ mod tests {
         let catalogue = Catalogue::built_in();
         let nothing = |_: &str| None;
         let told = |name: &str| connect(&catalogue, name, &nothing).err().unwrap().to_string();
-        assert_eq!(told("anthropic/claude-sonnet-5"), "Anthropic needs a key, set: ANTHROPIC_API_KEY");
+        assert_eq!(
+            told("anthropic/claude-sonnet-5"),
+            "Anthropic needs a key, store one with `gander setup` or set: ANTHROPIC_API_KEY"
+        );
         assert_eq!(told("ollama"), "name a model as well, as in: ollama/MODEL");
         let unknown = told("antropic/claude");
         assert!(unknown.starts_with("unknown model provider in antropic/claude, available: anthropic, "), "{unknown}");

@@ -59,7 +59,7 @@ pub async fn detect_model(catalogue: &Catalogue, lookup: Lookup<'_>, probes: &[P
 }
 
 const NO_MODEL_FOUND: &str = "no key and no local model server was found, so this is the built-in scripted demo, not a \
-                       language model; to connect a real one, set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY \
+                       language model; to connect a real one run `gander setup`, or set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY \
                        or another provider's key, or start Ollama, LM Studio, llama.cpp or vLLM on this machine";
 
 type Candidates = Vec<(String, String)>;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Subcommand, ValueHint};
+use gander_client::AgentConnection;
 use serde_json::{Value, json};
 
 use super::{client, recipes, shell_completion};
@@ -116,7 +117,24 @@ pub(super) async fn run(context: Context, command: ScheduleCommand) -> anyhow::R
     let mut connection = client::connect(&context.config, &here).await?;
     let answer = connection.call_method(&format!("_goose/unstable/schedules/{method}"), &params).await?;
     print_result(&context, &command, &answer)?;
+    if matches!(command, ScheduleCommand::Add { .. } | ScheduleCommand::List { json: false }) {
+        warn_of_demo_model(&context, &mut connection).await?;
+    }
     Ok(Exit::Done)
+}
+
+/// Schedules have the server's own model: a key that is only set in this shell does not reach them.
+async fn warn_of_demo_model(context: &Context, connection: &mut AgentConnection) -> anyhow::Result<()> {
+    let catalog = connection.call_method("_gander/catalog", &json!({})).await?;
+    let is_demo = catalog["defaultModel"].as_str().is_some_and(|model| model.starts_with("demo/"));
+    let is_chosen = context.config.sections.model.default.as_deref().is_some_and(|model| model.starts_with("demo/"));
+    if is_demo && !is_chosen {
+        context.output.note(
+            "! The server has no model: schedules get the scripted demo. Set one up with `gander setup`, or restart the \
+             server where a key is set: gander server restart",
+        );
+    }
+    Ok(())
 }
 
 fn print_result(context: &Context, command: &ScheduleCommand, answer: &Value) -> anyhow::Result<()> {

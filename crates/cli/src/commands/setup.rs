@@ -33,19 +33,21 @@ pub(super) async fn run(context: Context, options: SetupOptions) -> anyhow::Resu
         return Err(UsageError(message.to_owned()).into());
     };
     let catalog = super::catalog::fetch_catalog(&context).await?;
-    let providers: Vec<&Value> = catalog["providers"].as_array().into_iter().flatten().collect();
+    let is_built = |provider: &&Value| provider["built"] != false;
+    let all: Vec<&Value> = catalog["providers"].as_array().into_iter().flatten().collect();
+    let built: Vec<&Value> = all.iter().copied().filter(is_built).collect();
     let provider = match &options.provider {
-        Some(name) => find_provider(&providers, name).with_context(|| format!("unknown provider: {name}"))?,
-        None => choose_provider(context.output, &mut person, &providers).await?,
+        Some(name) => find_provider(&all, name).ok_or_else(|| unknown_provider(&built, name))?,
+        None => choose_provider(context.output, &mut person, &built).await?,
     };
     let name = provider["name"].as_str().context("a provider without a name")?;
-    let model = provider["defaultModel"].as_str().map(|model| format!("{name}/{model}"));
-    let model =
-        model.with_context(|| format!("no default model is known, name one with `gander run --model {name}/…`"))?;
+    ensure!(is_built(&provider), "this build has no support for {name}, build it with: --features genai");
+    let model = choose_model(context.output, &mut person, &catalog, provider).await?;
     let key = match key_variable(provider) {
-        Some(variable) => {
-            Some((variable.to_owned(), ask_for_key(context.output, &mut person, provider, variable).await?))
-        }
+        Some(variable) => match ask_for_key(context.output, &mut person, provider, variable).await? {
+            Some(key) => Some((variable.to_owned(), key)),
+            None => return Ok(Exit::Cancelled),
+        },
         None => None,
     };
     test_model(&context, &model, key.as_ref()).await?;
@@ -53,6 +55,42 @@ pub(super) async fn run(context: Context, options: SetupOptions) -> anyhow::Resu
     store_provider(&context.config.paths, &model, key)?;
     report_success(&context, &model);
     Ok(Exit::Done)
+}
+
+fn unknown_provider(providers: &[&Value], name: &str) -> UsageError {
+    let names: Vec<&str> = providers.iter().filter_map(|provider| provider["name"].as_str()).collect();
+    UsageError(format!("unknown provider '{}', available: {}", clean(name), names.join(", ")))
+}
+
+/// The provider's usual model, the one that its server on this machine has, or what the person names.
+async fn choose_model(
+    output: Output,
+    person: &mut Person,
+    catalog: &Value,
+    provider: &Value,
+) -> anyhow::Result<String> {
+    let name = provider["name"].as_str().unwrap_or_default();
+    if let Some(model) = provider["defaultModel"].as_str() {
+        return Ok(format!("{name}/{model}"));
+    }
+    let ids = catalog["models"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str());
+    let found: Vec<&str> = ids.filter(|id| id.split_once('/').is_some_and(|(provider, _)| provider == name)).collect();
+    let title = clean(provider["title"].as_str().unwrap_or(name));
+    match found.as_slice() {
+        [] if key_variable(provider).is_none() => {
+            bail!("{title} is not running on this machine: start it, then run `gander setup {name}` again")
+        }
+        [only] => return Ok((*only).to_owned()),
+        several => several.iter().for_each(|id| output.note(&format!("  {}", clean(id)))),
+    }
+    loop {
+        output.aside(&format!("Which model, as {title} names it? "));
+        let Some(line) = person.line().await else { bail!("nothing was chosen") };
+        let model = line.trim().trim_start_matches(&format!("{name}/")).to_owned();
+        if !model.is_empty() {
+            return Ok(format!("{name}/{model}"));
+        }
+    }
 }
 
 fn report_success(context: &Context, model: &str) {
@@ -107,16 +145,27 @@ fn key_variable(provider: &Value) -> Option<&str> {
     provider["keyVariables"][0].as_str()
 }
 
-async fn ask_for_key(output: Output, person: &mut Person, provider: &Value, variable: &str) -> anyhow::Result<String> {
+/// The key, or nothing if the person leaves with ctrl-c.
+async fn ask_for_key(
+    output: Output,
+    person: &mut Person,
+    provider: &Value,
+    variable: &str,
+) -> anyhow::Result<Option<String>> {
     let title = clean(provider["title"].as_str().unwrap_or_default());
     output.aside(&format!("Paste your {title} API key ({variable}; it is not shown): "));
     let hidden = HiddenInput::start();
-    let line = person.line().await;
+    // Whoever leaves here must find a terminal that shows what they type.
+    let line = tokio::select! {
+        line = person.line() => Some(line),
+        _ = tokio::signal::ctrl_c() => None,
+    };
     drop(hidden);
     output.note("");
+    let Some(line) = line else { return Ok(None) };
     let key = line.unwrap_or_default().trim().to_owned();
     ensure!(!key.is_empty() && !key.chars().any(|c| c.is_control() || c.is_whitespace()), "that is not an API key");
-    Ok(key)
+    Ok(Some(key))
 }
 
 /// Asks the model once, in a session that is deleted afterwards.

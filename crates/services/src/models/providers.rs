@@ -15,6 +15,8 @@ pub struct Provider {
     pub default_model: Option<String>,
     /// Whether it can be used as things are.
     pub configured: bool,
+    /// Whether this build can talk to it.
+    pub built: bool,
     /// What it is told by the environment or the settings file.
     pub variables: Vec<Variable>,
     /// The models that are known of it.
@@ -56,6 +58,7 @@ impl Models {
                 title: if vendor.title.is_empty() { name.to_owned() } else { vendor.title.clone() },
                 default_model: vendor.default_model.clone(),
                 configured: name == "demo" || has_key || reached(name),
+                built: vendor.engine.is_built(),
                 variables,
                 models: listed.chain(unlisted).map(|model| vendor.model_info(name, &model)).collect(),
             }

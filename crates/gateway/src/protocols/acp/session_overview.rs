@@ -125,6 +125,7 @@ fn provider_row(provider: &Provider) -> Value {
         "title": provider.title,
         "defaultModel": provider.default_model,
         "configured": provider.configured,
+        "built": provider.built,
         "keyVariables": keys.collect::<Vec<_>>(),
     })
 }
