@@ -41,11 +41,11 @@ impl BuiltIn {
     pub fn description(self) -> &'static str {
         match self {
             Self::Developer => "Files, search, commands and the web",
-            Self::Todo => "A plan that people follow",
+            Self::Todo => "A to-do list that clients show",
             Self::Skills => "Instructions for kinds of tasks, loaded when they are needed",
-            Self::Apps => "Small web pages that are made, changed and kept",
-            Self::Summon => "Sub-agents that take over parts of the work",
-            Self::Memory => "Things to remember, everywhere or in one project",
+            Self::Apps => "Creates, changes and stores small web pages",
+            Self::Summon => "Sub-agents for parts of the work",
+            Self::Memory => "Remembers facts, everywhere or in one project",
         }
     }
 

@@ -47,7 +47,8 @@ async fn rebuild_log(context: &Context) -> anyhow::Result<Exit> {
     let sessions = store.rebuild_folds().await?;
     store.close().await?;
     gander_store::sqlite::rewrite_file(paths.data_directory()).await?;
-    context.output.line(&format!("Rebuilt the indexes of {sessions} sessions."))?;
+    let plural = if sessions == 1 { "" } else { "s" };
+    context.output.line(&format!("Rebuilt the indexes of {sessions} session{plural}."))?;
     Ok(Exit::Done)
 }
 
@@ -129,7 +130,10 @@ impl Doctor {
                         "idle_sessions" => {
                             self.row("idle sessions in memory", &cache(value), "limits.idle_sessions")?
                         }
-                        name => self.row(name, &value.to_string(), "")?,
+                        "sessions" => self.row("sessions", &sessions(value), "")?,
+                        // What only says how busy the disk was is for `gander server status --json` and metrics.
+                        "store" => {}
+                        name => self.row(name, value.as_str().unwrap_or(&value.to_string()), "")?,
                     }
                 }
                 if let Ok(settings) = connection.call_method("_gander/settings", &json!({})).await {
@@ -239,6 +243,12 @@ impl Doctor {
         }
         if none { self.row("none", "", "") } else { Ok(()) }
     }
+}
+
+/// How many sessions do something, in words.
+fn sessions(stats: &Value) -> String {
+    let number = |name: &str| stats[name].as_u64().unwrap_or_default();
+    format!("{} active, {} clients attached", number("active"), number("attached"))
 }
 
 /// How full the cache of idle sessions is, in words.

@@ -198,7 +198,7 @@ fn the_doctor_says_what_is_in_force_and_from_where() {
     let busy = test_directory.run(&["doctor", "--rebuild"]);
     assert!(busy.code == 1 && busy.err.contains("gander server stop"), "{busy:?}");
     test_directory.stop_server();
-    assert_eq!(test_directory.ok(&["doctor", "--rebuild"]), "Rebuilt the indexes of 1 sessions.\n");
+    assert_eq!(test_directory.ok(&["doctor", "--rebuild"]), "Rebuilt the indexes of 1 session.\n");
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub enum ServerError {
     #[error("a server is already running on this data directory, stop it with `gander server stop`: {0}")]
     Taken(PathBuf),
     /// The address.
-    #[error("cannot listen, {reason}: {address}")]
+    #[error("cannot listen, {}: {address}", listen_trouble(reason))]
     Listen { address: SocketAddr, reason: io::Error },
     /// Doors without a token are for this machine alone.
     #[error("interfaces without a token (server.open) are allowed on loopback addresses only: {0}")]
@@ -90,6 +90,16 @@ pub enum ServerError {
     /// The application.
     #[error("{0:#}")]
     App(anyhow::Error),
+}
+
+/// Why it cannot listen, with what to do where that is known.
+fn listen_trouble(reason: &io::Error) -> String {
+    match reason.kind() {
+        io::ErrorKind::AddrInUse => "another program uses this address, choose another with --listen".to_owned(),
+        io::ErrorKind::AddrNotAvailable => "this machine does not have this address".to_owned(),
+        io::ErrorKind::PermissionDenied => "not allowed, ports below 1024 are for root".to_owned(),
+        _ => reason.to_string(),
+    }
 }
 
 /// A listener that a client asked for; it closes when this is dropped.

@@ -183,7 +183,7 @@ impl AppTool {
                     return Err(AppError::Taken(name));
                 }
                 apps.save(principal, &name, description.as_deref(), html).await?;
-                Ok(format!("made the app {name}"))
+                Ok(format!("created the app {name}"))
             }
             AppCall::Update(Update { name, html, edits }) => {
                 let (old, page) = apps.read(principal, &name, None).await?;

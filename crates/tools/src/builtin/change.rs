@@ -138,7 +138,7 @@ pub(crate) fn diff_content(located: &Located, old: Option<String>, new: String) 
 
 /// After the deadline what is not compared yet counts as changed: texts without a line in common take quadratic time.
 fn change_summary(name: &str, old: Option<&str>, new: &str, deadline: Instant) -> String {
-    let Some(old) = old else { return format!("made {name}: {} lines", new.lines().count()) };
+    let Some(old) = old else { return format!("created {name}: {} lines", new.lines().count()) };
     let (mut added, mut removed) = (0, 0);
     let (old, new) = trim_common_lines(old, new);
     for change in TextDiff::configure().deadline(deadline).diff_lines(old, new).iter_all_changes() {
@@ -188,6 +188,6 @@ mod tests {
         assert_eq!(change_summary("f", Some(&old), &new, Instant::now()), "changed f: +200000 -200000 lines");
         let later = Instant::now() + Duration::from_secs(3_600);
         assert_eq!(change_summary("f", Some("a\nb\nc\n"), "a\nx\nc\n", later), "changed f: +1 -1 lines");
-        assert_eq!(change_summary("f", None, "a\n", later), "made f: 1 lines");
+        assert_eq!(change_summary("f", None, "a\n", later), "created f: 1 lines");
     }
 }

@@ -106,7 +106,7 @@ impl Conversation {
             TypedAnswer::Reject { option, reason } => self.choose(&option, Some(reason)),
             TypedAnswer::WhichAlways => Answered::Hint(question_text::which_always(options)),
             TypedAnswer::Unclear => Answered::Hint(question_text::try_again(options)),
-            TypedAnswer::Help => Answered::Hint(question_text::HELP.to_owned()),
+            TypedAnswer::Help => Answered::Hint(question_text::help_for_keys()),
             TypedAnswer::ShowAll => {
                 let whole = question_text::detail(tool, self.transcript.style(), DetailLimit::Whole);
                 self.transcript.painted(whole.lines().map(str::to_owned).collect::<Vec<_>>());

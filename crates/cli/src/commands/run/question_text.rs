@@ -18,10 +18,15 @@ const DETAIL_LINES: usize = 40;
 /// A file that a change is compared with has at most so many bytes.
 const MAX_COMPARED: u64 = 4 << 20;
 
+/// The same where one key answers: a reason needs a key of its own.
+pub(crate) fn help_for_keys() -> String {
+    HELP.replace("  words    reject it, and tell the model why", "  r        reject it, and tell the model why")
+}
+
 /// What can be typed.
 pub(crate) const HELP: &str = "  y        allow it, this once
   n        reject it
-  a        allow it always: what is covered stands beside the number
+  a        always allow it: the option says what that covers
   1, 2, …  the option with this number
   v        show everything that would be done
   words    reject it, and tell the model why

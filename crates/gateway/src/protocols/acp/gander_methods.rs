@@ -187,9 +187,11 @@ async fn list_extensions(services: &Services, peer: &ClientPeer, params: Value) 
         let state = if on.is_enabled(known) { "on" } else { "off" };
         json!({ "name": known.name(), "place": "built in", "state": state, "description": known.description() })
     };
-    let ours = BuiltIn::ALL.map(shown).into_iter();
     let servers = services.extensions.list_json(session_id).as_array().cloned().unwrap_or_default();
-    Ok(json!({ "extensions": ours.chain(servers).collect::<Vec<_>>() }))
+    // A server takes the place of built-in tools of the same name.
+    let is_replaced = |known: &BuiltIn| servers.iter().any(|server| server["name"] == known.name());
+    let ours: Vec<Value> = BuiltIn::ALL.into_iter().filter(|known| !is_replaced(known)).map(shown).collect();
+    Ok(json!({ "extensions": ours.into_iter().chain(servers).collect::<Vec<_>>() }))
 }
 
 #[derive(Deserialize)]

@@ -15,7 +15,7 @@ fn changed(bench: &Bench, name: &str, told: &str, old: Option<&str>, new: &str) 
 async fn writing_shows_the_change() {
     let bench = Bench::new();
     let made = bench.call("write", json!({"path": "src/a.rs", "content": "one\ntwo\n"})).await;
-    assert_eq!(made, changed(&bench, "src/a.rs", "made src/a.rs: 2 lines", None, "one\ntwo\n"));
+    assert_eq!(made, changed(&bench, "src/a.rs", "created src/a.rs: 2 lines", None, "one\ntwo\n"));
     let replaced = bench.call("write", json!({"path": "src/a.rs", "content": "one\n2\n3\n"})).await;
     assert_eq!(
         replaced,
