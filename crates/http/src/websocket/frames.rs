@@ -268,11 +268,15 @@ impl WebSocketFrames {
         if header.fin && partial.is_none() {
             return validate_message(opcode, &self.buffer[from..to], FrameOutcome::Frame(from, to)).map(Some);
         }
-        if opcode == Opcode::Text {
+        if matches!(opcode, Opcode::Text | Opcode::Binary) {
             self.message.extend_from_slice(&self.buffer[from..to]);
         }
         if header.fin {
-            return validate_message(opcode, &self.message, FrameOutcome::Message).map(Some);
+            let outcome = validate_message(opcode, &self.message, FrameOutcome::Message)?;
+            if matches!(outcome, FrameOutcome::Nothing) {
+                self.message.clear();
+            }
+            return Ok(Some(outcome));
         }
         let fragments = partial.map_or(1, |partial| partial.fragments + 1);
         if fragments > MAX_FRAGMENTS {
@@ -299,11 +303,13 @@ impl WebSocketFrames {
     }
 }
 
-/// Text must be UTF-8; binary messages mean nothing here.
+/// Text must be UTF-8. Pages that use use-acp (0.2.6) send their text as binary messages; any other binary message means
+/// nothing here.
 fn validate_message(opcode: Opcode, message: &[u8], whole: FrameOutcome) -> Result<FrameOutcome, CloseCode> {
     match opcode {
         Opcode::Text if std::str::from_utf8(message).is_ok() => Ok(whole),
         Opcode::Text => Err(CloseCode::NotUtf8),
+        Opcode::Binary if std::str::from_utf8(message).is_ok() => Ok(whole),
         Opcode::Binary | Opcode::Continuation | Opcode::Close | Opcode::Ping | Opcode::Pong => {
             Ok(FrameOutcome::Nothing)
         }

@@ -60,12 +60,17 @@ fn messages_come_whole_however_they_arrive() {
         frame(0, b"w"),
         frame(FIN, b"o"),
         frame(FIN | 2, b"\xff binary is ignored"),
+        frame(2, b"\xff in"),
+        frame(FIN, b" pieces, too"),
+        frame(2, b"text as "),
+        frame(FIN, b"binary"),
         frame(FIN | 1, "x".repeat(70_000).as_bytes()),
         frame(FIN | 1, b""),
         frame(FIN | 10, b"pong"),
     ]
     .concat();
-    let expected = vec!["one".to_owned(), "two".to_owned(), "x".repeat(70_000), String::new()];
+    let text = "text as binary".to_owned();
+    let expected = vec!["one".to_owned(), "two".to_owned(), text, "x".repeat(70_000), String::new()];
     for size in [1, 2, 3, 7, 1_000, 100_000] {
         assert_eq!(play(&pieces, size), (expected.clone(), [&[FIN | 10, 4][..], b"ping"].concat()), "{size}");
     }

@@ -55,7 +55,7 @@ async fn broken_frames_close_with_their_code_and_hurt_nobody_else() -> anyhow::R
         assert_eq!(socket.frame().await?, Frame::End);
     }
     let mut socket = Socket::open(&server.http_client).await?;
-    socket.write(&[frame(FIN | 2, b"ignored"), frame(FIN | 9, b"hello")].concat()).await?;
+    socket.write(&[frame(FIN | 2, b"\xff ignored"), frame(FIN | 9, b"hello")].concat()).await?;
     assert_eq!(socket.frame().await?, Frame::Pong(b"hello".to_vec()));
     socket.write(&frame(FIN | 1, b"")).await?;
     assert_eq!(socket.message().await?["error"]["code"], -32700);
