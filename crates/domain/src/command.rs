@@ -6,6 +6,9 @@ use crate::{
     MAX_STATE_BYTES, Message, Part, QuestionId, Reply, ResetReason, RunId, RunOrigin, Seq, SettingsPatch, State,
 };
 
+/// The longest title in characters.
+pub const MAX_TITLE_CHARS: usize = 200;
+
 /// An imperative to a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -126,6 +129,9 @@ pub enum CommandError {
     /// Nothing was said.
     #[error("prompt has no content")]
     EmptyPrompt,
+    /// No title that people could read.
+    #[error("title must have 1 to {} characters on one line", MAX_TITLE_CHARS)]
+    BadTitle,
     /// Values that are kept by name have an end.
     #[error("values kept in this session would take more than {MAX_STATE_BYTES} bytes: {0}")]
     StateFull(usize),

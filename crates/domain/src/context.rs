@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    Answer, Entry, Event, Message, MessageId, Part, Question, QuestionId, Role, RunId, Seq, Settings, ToolCall,
-    ToolCallId, ToolResult,
+    Answer, Entry, Event, Message, MessageId, Part, Question, QuestionId, Role, RunId, Seq, SessionCommand, Settings,
+    ToolCall, ToolCallId, ToolResult,
 };
 
 /// What a model is shown, and what its agent still has to do.
@@ -133,6 +133,8 @@ impl Context {
             Event::UsageAdded { usage } => self.tokens = Some(usage.input + usage.output),
             Event::RunStarted { .. } => self.start_run(entry.run),
             Event::RunEnded { .. } if entry.run == self.run => self.run = None,
+            // What the session carried out itself is no matter for the model.
+            Event::MessageDone { message } if is_session_command(message) => {}
             Event::MessageDone { message } => self.add_message(entry.seq, message),
             Event::ToolCalled { call } => self.update_pending(call.id, |pending| pending.call = Some(call.clone())),
             Event::ToolStarted { call } => self.update_pending(*call, |pending| pending.stage = CallStage::Started),
@@ -256,6 +258,14 @@ fn requests_call(message: &Message, id: ToolCallId) -> bool {
 /// A message of tool results has no id of its own in the log: it borrows that of its first call.
 fn tool_results_message(call: ToolCallId, part: Part) -> Message {
     Message { id: MessageId::new(call.uuid()), role: Role::Tool, parts: vec![part], interrupted: false, native: None }
+}
+
+/// True for a command that the session carried out, and for what it said about it.
+fn is_session_command(message: &Message) -> bool {
+    match message.role {
+        Role::User => matches!(SessionCommand::in_prompt(&message.parts), Ok(Some(_))),
+        Role::Agent | Role::Tool => message.is_by_session(),
+    }
 }
 
 fn pending_call(part: &Part) -> Option<PendingCall> {

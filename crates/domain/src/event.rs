@@ -317,6 +317,8 @@ pub enum StopReason {
     MaxTurns,
     /// The model refused.
     Refusal,
+    /// The model said what it was told to stop at.
+    StopSequence,
 }
 
 impl StopReason {
@@ -324,7 +326,7 @@ impl StopReason {
     pub fn limit_message(self) -> Option<&'static str> {
         match self {
             Self::MaxTurns => Some("the run stopped at its limit of model calls (max_turns): send a message to go on"),
-            Self::EndTurn | Self::MaxTokens | Self::Refusal => None,
+            Self::EndTurn | Self::MaxTokens | Self::Refusal | Self::StopSequence => None,
         }
     }
 }

@@ -47,6 +47,14 @@ impl ProviderPayload {
     /// What no wire is called.
     const SYNTHETIC_WIRE: &'static str = "unasked";
 
+    /// What no wire is called either.
+    const SESSION_WIRE: &'static str = "session";
+
+    /// The mark of a message by which the session itself answers a command: it is for people alone.
+    pub fn made_by_session() -> Self {
+        Self { wire: Self::SESSION_WIRE.to_owned(), items: Value::Null }
+    }
+
     /// The mark of a message that an agent's loop made by itself: no model wrote it.
     pub fn made_by_server() -> Self {
         Self { wire: Self::SYNTHETIC_WIRE.to_owned(), items: Value::Null }
@@ -108,6 +116,11 @@ impl Message {
     /// True if an agent's loop made it by itself: it is no turn of a model's.
     pub fn is_synthetic(&self) -> bool {
         self.native.as_ref().is_some_and(|native| native.wire == ProviderPayload::SYNTHETIC_WIRE)
+    }
+
+    /// True if the session itself said it, about a command that it carried out.
+    pub fn is_by_session(&self) -> bool {
+        self.native.as_ref().is_some_and(|native| native.wire == ProviderPayload::SESSION_WIRE)
     }
 
     /// A message of one text part.

@@ -17,6 +17,9 @@ pub enum ServiceError {
     /// Something else in the parameters.
     #[error("invalid params: {0}")]
     BadParams(String),
+    /// A slash command that nobody in the session knows.
+    #[error("no such command: {0}")]
+    UnknownCommand(String),
     /// Nobody here knows the method.
     #[error("method not found: {0}")]
     UnknownMethod(String),

@@ -18,6 +18,13 @@ impl PromptSpec {
     }
 }
 
+/// The name that a person typed after a slash, and the words after it.
+pub(super) fn typed_prompt(parts: &[Part]) -> Option<(&str, &str)> {
+    let Some(Part::Text { text }) = parts.first() else { return None };
+    let typed = text.trim().strip_prefix('/')?;
+    Some(typed.split_once(char::is_whitespace).unwrap_or((typed, "")))
+}
+
 /// What a prompt says, filled in with the words after its name.
 pub(super) async fn fill_prompt(
     servers: &[Arc<Server>],

@@ -59,6 +59,7 @@ async fn sampling_result(listener: &RunListener, text: String, finish: &Finish) 
     let stop = match finish.stop {
         ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::Refusal => CreateMessageResult::STOP_REASON_END_TURN,
         ModelStop::MaxTokens => CreateMessageResult::STOP_REASON_END_MAX_TOKEN,
+        ModelStop::StopSequence => CreateMessageResult::STOP_REASON_END_SEQUENCE,
     };
     CreateMessageResult::new(SamplingMessage::assistant_text(text), info.qualified_name()).with_stop_reason(stop)
 }

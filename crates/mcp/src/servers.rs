@@ -316,13 +316,20 @@ impl Servers {
 
     /// What a person's prompt becomes: `/server:prompt words` is what that prompt says, anything else stays.
     pub async fn expand_prompt(&self, parts: Vec<Part>) -> Result<Vec<Part>, String> {
-        let [Part::Text { text }] = parts.as_slice() else { return Ok(parts) };
-        let Some(typed) = text.trim().strip_prefix('/') else { return Ok(parts) };
-        let (name, words) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
+        let Some((name, words)) = prompts::typed_prompt(&parts) else { return Ok(parts) };
         match self.prompt_specs().into_iter().find(|prompt| prompt.slash_command_name() == name) {
-            Some(prompt) => prompts::fill_prompt(&self.all_servers(), &prompt, words, &self.limits).await,
+            Some(prompt) => {
+                let said = prompts::fill_prompt(&self.all_servers(), &prompt, words, &self.limits).await?;
+                Ok(said.into_iter().chain(parts.into_iter().skip(1)).collect())
+            }
             None => Ok(parts),
         }
+    }
+
+    /// True if a person's prompt may be one of theirs: it names one of the servers.
+    pub fn names_prompt(&self, parts: &[Part]) -> bool {
+        let server = prompts::typed_prompt(parts).and_then(|(name, _)| name.split_once(':'));
+        server.is_some_and(|(server, _)| self.all_servers().iter().any(|known| known.name == server))
     }
 
     /// How each of them is.

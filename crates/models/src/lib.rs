@@ -120,4 +120,6 @@ pub enum ModelStop {
     MaxTokens,
     /// It, or its provider, refused.
     Refusal,
+    /// It said what it was told to stop at.
+    StopSequence,
 }

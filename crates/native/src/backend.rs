@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_agent::driver::{Orders, drive_turn};
-use gander_domain::{Notice, Report, SessionView, Severity};
+use gander_domain::{Notice, Report, SessionView, Severity, SlashCommand, SlashCommandKind};
 use gander_mcp::{ServerState, Servers};
 use gander_runtime::backend::{Backend, BackendRun, ClientResources, RunStart};
 use gander_tools::Offers;
@@ -23,6 +23,11 @@ const SILENT_WAIT: Duration = Duration::from_secs(1);
 
 #[async_trait]
 impl Backend for Native {
+    async fn list_slash_commands(&self) -> Vec<SlashCommand> {
+        let compact = "Summarise the conversation so far, so that there is room for more";
+        vec![SlashCommand::new(SlashCommandKind::Agent, "compact", compact)]
+    }
+
     /// A prompt's way: notices, routing, MCP servers, what the run is prepared with, and the driver.
     async fn drive(&self, backend_run: BackendRun) {
         let BackendRun { context, view, start, client_resources, orders, reports, stop, .. } = backend_run;

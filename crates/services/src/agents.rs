@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_agent::modes::{AgentCatalog, ModeSet};
-use gander_domain::{AgentManifest, Outcome, Report, Roster, SessionView, Settings};
+use gander_domain::{AgentManifest, Outcome, Report, Roster, SessionView, Settings, SlashCommand};
 use gander_runtime::backend::{Backend, BackendRun, RemoteFile};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -203,14 +203,25 @@ impl Agents {
         roster.settings_for_name(name, base).or_else(any)
     }
 
+    /// Slash commands that an agent carries out itself, for a session in this folder.
+    pub async fn slash_commands(&self, agent: &str, folder: &str) -> Vec<SlashCommand> {
+        match self.backend_in_folder(agent, folder) {
+            Some(backend) => backend.list_slash_commands().await,
+            None => Vec::new(),
+        }
+    }
+
     fn backend_of(&self, view: &SessionView) -> Option<Arc<dyn Backend>> {
-        let name = &view.settings.agent;
-        if let Some(agent) = self.others.iter().find(|agent| self.any_name || agent.manifest.name == *name) {
+        self.backend_in_folder(&view.settings.agent, &view.workspace)
+    }
+
+    fn backend_in_folder(&self, name: &str, folder: &str) -> Option<Arc<dyn Backend>> {
+        if let Some(agent) = self.others.iter().find(|agent| self.any_name || agent.manifest.name == name) {
             return Some(Arc::clone(&agent.backend));
         }
         let native = self.native.as_ref()?;
-        let library = native.agent_catalog.modes_in(Path::new(&view.workspace));
-        library.agent_specs().iter().any(|agent| agent.name == *name).then(|| Arc::clone(&native.backend))
+        let library = native.agent_catalog.modes_in(Path::new(folder));
+        library.agent_specs().iter().any(|agent| agent.name == name).then(|| Arc::clone(&native.backend))
     }
 }
 

@@ -27,6 +27,7 @@ pub mod schedules;
 mod services;
 pub mod session_watch;
 pub mod sessions;
+pub mod slash_commands;
 pub mod state;
 mod times;
 pub mod token;

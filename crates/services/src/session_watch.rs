@@ -121,6 +121,7 @@ async fn read_sessions(
         workspace: None,
         text: query.text.clone(),
         archived: query.archived,
+        non_empty: false,
         state: None,
         after: None,
         limit: query.limit,

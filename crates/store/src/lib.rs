@@ -223,5 +223,14 @@ pub async fn append_fact(store: &dyn Store, scope: &str, fact: &impl Serialize) 
 
 /// The query for everything a principal sees.
 pub fn sessions_of(principal: Principal) -> SessionQuery {
-    SessionQuery { principal, workspace: None, text: None, archived: false, state: None, after: None, limit: 50 }
+    SessionQuery {
+        principal,
+        workspace: None,
+        text: None,
+        archived: false,
+        non_empty: false,
+        state: None,
+        after: None,
+        limit: 50,
+    }
 }

@@ -74,9 +74,10 @@ impl RunState {
             Self::Awaiting => RunSort::Awaiting,
             Self::Ended(_, Outcome::Completed { stop: StopReason::Refusal }) => RunSort::Refused,
             Self::Ended(_, Outcome::Completed { stop: StopReason::MaxTurns }) => RunSort::Failed,
-            Self::Ended(_, Outcome::Completed { stop: StopReason::EndTurn | StopReason::MaxTokens }) => {
-                RunSort::Completed
-            }
+            Self::Ended(
+                _,
+                Outcome::Completed { stop: StopReason::EndTurn | StopReason::MaxTokens | StopReason::StopSequence },
+            ) => RunSort::Completed,
             Self::Ended(_, Outcome::Cancelled) => RunSort::Cancelled,
             Self::Ended(_, Outcome::Failed { .. }) => RunSort::Failed,
         }

@@ -182,6 +182,8 @@ pub struct SessionQuery {
     pub text: Option<String>,
     /// Those put away, or the others.
     pub archived: bool,
+    /// Only those in which something was said, or that have a title.
+    pub non_empty: bool,
     /// Only in this state.
     pub state: Option<SessionStatus>,
     /// Go on after this page.

@@ -1,8 +1,8 @@
 //! How a turn makes room when the model's window fills up.
 
 use gander_domain::{
-    Delta, DeltaKind, Event, IdGenerator, Message, MessageId, Outcome, Report, ResetReason, Role, Seq, Severity,
-    StopReason, Timestamp,
+    Delta, DeltaKind, Event, IdGenerator, Message, MessageId, Outcome, Part, ProviderPayload, Report, ResetReason,
+    Role, Seq, Severity, StopReason, Timestamp,
 };
 use gander_models::{Finish, ModelError, ModelEvent};
 
@@ -44,7 +44,7 @@ impl Turn {
     pub(super) fn compact_on_request(&mut self) {
         let older = self.context.messages[..self.context.run_start_index()].to_vec();
         if older.is_empty() {
-            self.push_notice(Severity::Info, "there is nothing to start_summary yet", None);
+            self.push_notice(Severity::Info, "there is nothing to summarise yet", None);
             return self.end_run(Outcome::Completed { stop: StopReason::EndTurn });
         }
         self.start_summary(HistorySplit { older, kept: Vec::new() }, CompactionReason::Asked);
@@ -126,9 +126,19 @@ impl Turn {
         self.apply_event(Event::HistoryReset { keep_to: Seq::ZERO, replacement, reason });
         self.failures = 0;
         match summary.why {
-            CompactionReason::Asked => self.end_run(Outcome::Completed { stop: StopReason::EndTurn }),
+            CompactionReason::Asked => {
+                self.say_to_people("The conversation so far is summarised.", ids);
+                self.end_run(Outcome::Completed { stop: StopReason::EndTurn });
+            }
             CompactionReason::Full | CompactionReason::Refused(_) => self.call_model(),
         }
+    }
+
+    /// Says something that is for people alone: no model hears it.
+    fn say_to_people(&mut self, text: &str, ids: &mut dyn IdGenerator) {
+        self.push_report(Report::MessageStarted { message: MessageId::make(ids) });
+        let native = Some(ProviderPayload::made_by_session());
+        self.push_report(Report::MessageDone { tail: vec![Part::text(text)], native, interrupted: false });
     }
 
     pub(super) fn handle_summary_failure(&mut self, now: Timestamp, mut summary: Summary, error: &ModelError) {

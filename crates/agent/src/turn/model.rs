@@ -94,13 +94,17 @@ impl Turn {
         match stop {
             ModelStop::Refusal => self.end_run(Outcome::Completed { stop: StopReason::Refusal }),
             ModelStop::MaxTokens => self.end_run(Outcome::Completed { stop: StopReason::MaxTokens }),
-            ModelStop::EndTurn | ModelStop::ToolUse if self.silent => self.call_model(), // once, it is often a hiccup
-            ModelStop::EndTurn | ModelStop::ToolUse => {
+            // Once, it is often a hiccup.
+            ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::StopSequence if self.silent => self.call_model(),
+            ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::StopSequence => {
                 if empty {
                     self.push_notice(Severity::Warning, "the model gave an empty answer", None);
                 }
                 match self.setup.goal {
                     Some(_) => self.go_on_to_goal(ids),
+                    None if stop == ModelStop::StopSequence => {
+                        self.end_run(Outcome::Completed { stop: StopReason::StopSequence });
+                    }
                     None => self.end_run(Outcome::Completed { stop: StopReason::EndTurn }),
                 }
             }

@@ -37,6 +37,7 @@ pub(super) async fn agents(context: Context, json: bool) -> anyhow::Result<Exit>
     }
     let row = |agent: &Value| vec![text(&agent["name"]), agent["modes"].to_string(), text(&agent["description"])];
     print_table(context.output, &["AGENT", "MODES", "DESCRIPTION"], &rows(&catalog["agents"], row))?;
+    context.output.note("\nUse one: gander run --agent NAME \"…\"");
     Ok(Exit::Done)
 }
 

@@ -234,6 +234,48 @@ async fn an_editor_lends_its_files_and_terminals_and_only_what_it_offers() {
     assert!(folder.path().join("made-by-shell").exists());
 }
 
+/// Such a client knows `terminal/create`, `terminal/output` and `terminal/release` alone.
+#[tokio::test]
+async fn a_terminal_that_cannot_be_waited_for_is_looked_at_until_it_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut lender = connect(&app);
+    lender.initialize_lending(json!({"terminal": true})).await;
+    let session = lender.session(folder.path()).await;
+    let script = r#"[[script:[[{"tool":"shell","args":{"command":"make"}}],[{"results":true}]]]]"#;
+    let id = lender.begin("session/prompt", prompt(&session, script)).await;
+    let (mut looks, mut seen) = (0, Vec::new());
+    let answer = loop {
+        let message = lender.read().await;
+        if message["id"] == json!(id) && message.get("method").is_none() {
+            break message;
+        }
+        let answer = match message["method"].as_str() {
+            Some("terminal/wait_for_exit" | "terminal/kill") => {
+                json!({"error": {"code": -32601, "message": "Method not found"}})
+            }
+            Some("terminal/output") => {
+                looks += 1;
+                let exit = (looks >= 3).then(|| json!({"exitCode": 7}));
+                json!({"result": {"output": "built so far", "truncated": false, "exitStatus": exit}})
+            }
+            Some("session/request_permission") => {
+                json!({"result": {"outcome": {"outcome": "selected", "optionId": "allow_once"}}})
+            }
+            Some(_) | None => json!({"result": lent(&message)}),
+        };
+        if message.get("id").is_some() {
+            let mut reply = json!({"jsonrpc": "2.0", "id": message["id"]});
+            reply.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+            lender.send(&reply).await;
+        }
+        seen.push(message);
+    };
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    assert!(text(&seen).contains("`shell` failed") && text(&seen).contains("built so far"), "{}", text(&seen));
+    assert!(looks >= 3 && methods(&seen).contains(&"terminal/release"), "{:?}", methods(&seen));
+}
+
 /// There is no sandbox around it, and its environment is the editor's.
 #[tokio::test]
 async fn a_line_that_only_reads_asks_before_it_runs_in_a_lent_terminal() {

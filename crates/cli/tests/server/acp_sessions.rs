@@ -36,7 +36,7 @@ async fn said(app: &Arc<App>, session: &str, cwd: &Path) -> String {
 }
 
 async fn listed(client: &mut Client, archived: &str) -> Vec<String> {
-    let page = client.call("session/list", json!({"archived": archived})).await.unwrap();
+    let page = client.call("session/list", json!({"archived": archived, "_meta": {"unprompted": true}})).await.unwrap();
     let ids =
         page["sessions"].as_array().unwrap().iter().map(|session| session["sessionId"].as_str().unwrap().to_owned());
     ids.collect()
@@ -108,7 +108,10 @@ async fn a_list_of_everything_is_told_page_by_page_without_a_gap() {
     }
     let (mut seen, mut cursor, mut pages) = (std::collections::BTreeSet::new(), Value::Null, 0);
     loop {
-        let page = client.call("session/list", json!({"archived": "include", "cursor": cursor})).await.unwrap();
+        let page = client
+            .call("session/list", json!({"archived": "include", "cursor": cursor, "_meta": {"unprompted": true}}))
+            .await
+            .unwrap();
         let sessions = page["sessions"].as_array().unwrap();
         assert!(sessions.iter().all(|session| seen.insert(session["sessionId"].to_string())), "one shows twice");
         pages += 1;
@@ -121,6 +124,23 @@ async fn a_list_of_everything_is_told_page_by_page_without_a_gap() {
 }
 
 #[tokio::test]
+async fn a_session_that_was_never_prompted_is_listed_only_where_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut client = owner(&app).await;
+    let prompted = client.new_session(folder.path()).await.unwrap();
+    let titled = client.new_session(folder.path()).await.unwrap();
+    client.new_session(folder.path()).await.unwrap();
+    turn(&mut client, &prompted, "one").await;
+    client.call("session/set_title", json!({"sessionId": titled, "title": "Mine"})).await.unwrap();
+    let page = client.call("session/list", json!({})).await.unwrap();
+    let ids: Vec<&Value> = page["sessions"].as_array().unwrap().iter().map(|session| &session["sessionId"]).collect();
+    assert_eq!(ids, [&json!(titled), &json!(prompted)]);
+    let all = client.call("session/list", json!({"_meta": {"gander/unprompted": true}})).await.unwrap();
+    assert_eq!(all["sessions"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
 async fn a_named_workspace_is_found_again_with_a_fresh_conversation() {
     let folder = tempfile::tempdir().unwrap();
     let app = app(folder.path()).await;
@@ -128,19 +148,48 @@ async fn a_named_workspace_is_found_again_with_a_fresh_conversation() {
     let first = client.call("session/new", json!({"device_id": "phone"})).await.unwrap()["sessionId"].clone();
     turn(&mut client, first.as_str().unwrap(), "one").await;
     let again = client.call("session/new", json!({"device_id": "phone"})).await.unwrap()["sessionId"].clone();
-    let named = json!({"cwd": folder.path(), "mcpServers": [], "_meta": {"sessionId": first}});
-    let third = client.call("session/new", named).await.unwrap()["sessionId"].clone();
     let other = client.call("session/new", json!({"device_id": "tablet"})).await.unwrap()["sessionId"].clone();
-    let page = client.call("session/list", json!({})).await.unwrap();
-    let cwd = |id: &Value| {
-        let sessions = page["sessions"].as_array().unwrap();
-        sessions.iter().find(|session| session["sessionId"] == *id).unwrap()["cwd"].as_str().unwrap().to_owned()
-    };
-    assert_eq!((cwd(&again), cwd(&third)), (cwd(&first), cwd(&first)));
-    assert_ne!(cwd(&other), cwd(&first));
-    for fresh in [&again, &third] {
-        assert_eq!(said(&app, fresh.as_str().unwrap(), Path::new(&cwd(fresh))).await, "");
-    }
+    assert_eq!(again, first, "the name means one session");
+    assert_ne!(other, first);
+    let page = client.call("session/list", json!({"_meta": {"unprompted": true}})).await.unwrap();
+    assert_eq!(page["sessions"].as_array().unwrap().len(), 2, "the list does not grow: {page}");
+    let cwd = page["sessions"].as_array().unwrap().iter().find(|session| session["sessionId"] == first).unwrap();
+    let cwd = cwd["cwd"].as_str().unwrap().to_owned();
+    assert_eq!(said(&app, first.as_str().unwrap(), Path::new(&cwd)).await, "");
+}
+
+#[tokio::test]
+async fn a_saved_session_is_begun_anew_under_its_id_with_everything_but_the_conversation() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let more = folder.path().join("more");
+    std::fs::create_dir(&more).unwrap();
+    let app = app(folder.path()).await;
+    let mut client = owner(&app).await;
+    let new = json!({"cwd": folder.path(), "mcpServers": [], "additionalDirectories": [more]});
+    let id = client.call("session/new", new).await.unwrap()["sessionId"].clone();
+    let named = |id: &Value| json!({"sessionId": id, "configId": "mode", "value": "backend"});
+    client.call("session/set_config_option", named(&id)).await.unwrap();
+    client.call("session/set_title", json!({"sessionId": id, "title": "Mine"})).await.unwrap();
+    turn(&mut client, id.as_str().unwrap(), "one").await;
+    // The app starts again, while a turn of before still waits for somebody.
+    let asks = gander_testkit::harness::script(&[json!([{"tool": "shell", "args": {"command": "rm x"}}])]);
+    client.prompt(id.as_str().unwrap(), &asks).await.unwrap();
+    client.until(|message| message["method"] == "session/request_permission").await.unwrap();
+    let mut restarted = owner(&app).await;
+    let reuse = json!({"cwd": folder.path(), "mcpServers": [], "_meta": {"sessionId": id}});
+    let opened = restarted.call("session/new", reuse).await.unwrap();
+    assert_eq!((&opened["sessionId"], &opened["modes"]["currentModeId"]), (&id, &json!("backend")));
+    let page = restarted.call("session/list", json!({"_meta": {"unprompted": true}})).await.unwrap();
+    let sessions = page["sessions"].as_array().unwrap();
+    assert_eq!((sessions.len(), &sessions[0]["title"]), (1, &json!("Mine")));
+    assert_eq!(sessions[0]["additionalDirectories"], json!([more.canonicalize().unwrap()]));
+    assert_eq!(said(&app, id.as_str().unwrap(), folder.path()).await, "");
+    turn(&mut restarted, id.as_str().unwrap(), "two").await;
+    assert!(said(&app, id.as_str().unwrap(), folder.path()).await.contains("two"));
+    let elsewhere = json!({"cwd": other.path(), "mcpServers": [], "_meta": {"sessionId": id}});
+    let refused = restarted.call("session/new", elsewhere).await.unwrap_err().to_string();
+    assert!(refused.contains("works in another folder"), "{refused}");
+    assert!(said(&app, id.as_str().unwrap(), folder.path()).await.contains("two"), "nothing was cleared");
 }
 
 #[tokio::test]
@@ -233,7 +282,7 @@ async fn further_folders_are_listed_with_their_session_and_can_be_read() {
     let params = json!({"cwd": work, "mcpServers": [], "additionalDirectories": [first, second]});
     let made = client.call("session/new", params).await.unwrap();
     let plain = client.new_session(&work).await.unwrap();
-    let page = client.call("session/list", json!({})).await.unwrap();
+    let page = client.call("session/list", json!({"_meta": {"unprompted": true}})).await.unwrap();
     let listed = |id: &str| {
         let sessions = page["sessions"].as_array().unwrap();
         sessions.iter().find(|session| session["sessionId"] == id).unwrap()["additionalDirectories"].clone()

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{MachineContext, OrderTiming, Session, user_message};
 use crate::{
-    Accepted, Answer, Command, CommandError, Event, IfBusy, MAX_STATE_BYTES, Message, Order, Outcome, Part, Plan,
-    Question, QuestionId, QuestionKind, QuestionOrigin, Reply, ResetReason, RunId, RunOrigin, Seq, SettingsPatch,
-    State, state,
+    Accepted, Answer, Command, CommandError, Event, IfBusy, MAX_STATE_BYTES, Message, MessageId, Order, Outcome, Part,
+    Plan, ProviderPayload, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, ResetReason, Role, RunId,
+    RunOrigin, Seq, SessionCommand, SettingsPatch, State, state,
 };
 
 /// How many prompts may wait in one session.
@@ -48,12 +48,20 @@ impl Session {
         if self.view.has_seen_run(prompt.run) && !cfg!(bug = "run_id_twice") {
             return Ok(Accepted::Repeated(prompt.run));
         }
+        let command = SessionCommand::in_prompt(&prompt.parts)?;
         let Some(active) = &self.view.run else { return Ok(self.start_prompt(context, prompt)) };
         if cfg!(bug = "two_active_runs") {
             return Ok(self.start_prompt(context, prompt));
         }
         let (id, awaiting) = (active.id, active.is_awaiting());
+        // A title can change in the middle of a run.
+        if let (Some(title @ SessionCommand::Title(_)), IfBusy::Refuse | IfBusy::Steer) = (&command, if_busy) {
+            self.carry_out(context, None, title.clone());
+            return Ok(Accepted::Done);
+        }
         match if_busy {
+            // An agent that is told "/clear" would not know what is meant.
+            IfBusy::Steer if command.is_some() => Err(CommandError::RunActive(id)),
             IfBusy::Refuse if awaiting => Err(CommandError::RunAwaiting(id)),
             IfBusy::Refuse => Err(CommandError::RunActive(id)),
             IfBusy::QueueOrSupersede if awaiting => {
@@ -70,6 +78,31 @@ impl Session {
         let Prompt { run, origin, parts, meta } = prompt;
         self.start_run(context, run, origin, parts, meta);
         Accepted::Started(run)
+    }
+
+    /// What a prompt commands of the session itself.
+    pub(super) fn carry_out(&mut self, context: &mut MachineContext<'_>, run: Option<RunId>, command: SessionCommand) {
+        match command {
+            SessionCommand::Clear => {
+                let (keep_to, replacement, reason) = (Seq::ZERO, Vec::new(), ResetReason::Cleared);
+                self.append(context.at, run, Event::HistoryReset { keep_to, replacement, reason });
+            }
+            SessionCommand::Title(title) if self.view.title.as_ref() != Some(&title) => {
+                self.append(context.at, run, Event::TitleSet { title });
+            }
+            SessionCommand::Title(_) => {}
+        }
+    }
+
+    /// Whoever waits for the end of a run gets an answer: some clients show nothing else.
+    pub(super) fn say_command_done(&mut self, context: &mut MachineContext<'_>, run: RunId, command: &SessionCommand) {
+        let text = match command {
+            SessionCommand::Clear => "The conversation is cleared.".to_owned(),
+            SessionCommand::Title(title) => format!("The title is now: {title}"),
+        };
+        let native = Some(ProviderPayload::made_by_session());
+        let message = Message { native, ..Message::text(MessageId::make(context.ids), Role::Agent, text) };
+        self.append(context.at, Some(run), Event::MessageDone { message });
     }
 
     fn queue_or_start_prompt(

@@ -12,8 +12,8 @@ use serde_json::Value;
 pub use recovery::Recovery;
 
 use crate::{
-    Entry, Event, IdGenerator, Message, MessageId, Order, Part, Principal, Role, RunId, RunOrigin, Seq, SessionId,
-    SessionView, Settings, Timestamp,
+    Entry, Event, IdGenerator, Message, MessageId, Order, Outcome, Part, Principal, Role, RunId, RunOrigin, Seq,
+    SessionCommand, SessionId, SessionView, Settings, StopReason, Timestamp,
 };
 
 /// Room for effects that a session keeps while there are none.
@@ -175,8 +175,16 @@ impl Session {
         meta: Option<Value>,
     ) {
         self.append_with_meta(context.at, Some(run), Event::RunStarted { origin }, meta);
+        // What cannot be carried out was refused before it came here.
+        let command = SessionCommand::in_prompt(&parts).unwrap_or_default();
         let message = user_message(context, parts);
         self.append(context.at, Some(run), Event::MessageDone { message });
+        if let Some(command) = command {
+            self.say_command_done(context, run, &command);
+            self.carry_out(context, Some(run), command);
+            self.end_run(context, Outcome::Completed { stop: StopReason::EndTurn });
+            return;
+        }
         self.has_backend = true;
         self.push_order(OrderTiming::Immediately, Order::Begin { run });
     }

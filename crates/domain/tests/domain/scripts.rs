@@ -48,6 +48,56 @@ fn last_order(script: &SessionScript) -> (OrderTiming, Order) {
     (*when, order.clone())
 }
 
+fn says(run: u128, text: &str, if_busy: IfBusy) -> Command {
+    let (run, origin, parts) = (build::run(run), build::origin(), vec![Part::text(text)]);
+    Command::Prompt { run, origin, parts, if_busy, meta: None }
+}
+
+#[test]
+fn a_command_to_the_session_is_a_run_without_a_back_end() {
+    let mut script = running();
+    script.report(build::run(1), END);
+    let orders = script.orders.len();
+    assert_eq!(script.command(says(2, "/title Mine", IfBusy::Refuse)), Ok(Accepted::Started(build::run(2))));
+    assert_eq!(script.command(says(3, "/clear", IfBusy::Refuse)), Ok(Accepted::Started(build::run(3))));
+    assert_eq!(script.command(says(4, "/title", IfBusy::Refuse)), Err(CommandError::BadTitle));
+    assert_eq!((script.orders.len(), script.session.view().title.as_deref()), (orders, Some("Mine")));
+    let context = gander_domain::Context::replay(&script.log).unwrap();
+    assert!(context.messages.is_empty(), "no model hears of it: {:?}", context.messages);
+    check(
+        &script,
+        expect![[r#"
+        session_created
+        run_started
+        message_done
+        run_ended
+        run_started
+        message_done
+        message_done
+        title_set
+        run_ended
+        run_started
+        message_done
+        message_done
+        history_reset
+        run_ended
+    "#]],
+    );
+}
+
+#[test]
+fn commands_to_a_busy_session_wait_for_their_turn_except_a_title() {
+    let mut script = running();
+    assert_eq!(script.command(says(2, "/title Now", IfBusy::Refuse)), Ok(Accepted::Done));
+    assert_eq!(script.command(says(3, "/clear", IfBusy::Refuse)), Err(CommandError::RunActive(build::run(1))));
+    assert_eq!(script.command(says(4, "/clear", IfBusy::Steer)), Err(CommandError::RunActive(build::run(1))));
+    assert_eq!(script.command(says(5, "/clear", IfBusy::Queue)), Ok(Accepted::Queued(build::run(5))));
+    assert_eq!(script.session.view().title.as_deref(), Some("Now"));
+    script.report(build::run(1), END);
+    assert!(script.session.view().run.is_none(), "the queued command is over, too");
+    assert_eq!(kinds(&script).matches("history_reset").count(), 1);
+}
+
 #[test]
 fn a_streamed_turn() {
     let mut script = running();

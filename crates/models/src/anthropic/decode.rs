@@ -133,7 +133,9 @@ impl MessagesDecoder {
 
     fn finish_response(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let stop = match self.stop {
-            Some(ModelStop::EndTurn | ModelStop::ToolUse) if self.calls > 0 => ModelStop::ToolUse,
+            Some(ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::StopSequence) if self.calls > 0 => {
+                ModelStop::ToolUse
+            }
             Some(ModelStop::ToolUse) | None => ModelStop::EndTurn,
             Some(stop) => stop,
         };
@@ -234,6 +236,7 @@ fn parse_stop_reason(reason: &str) -> ModelStop {
     match reason {
         "max_tokens" | "model_context_window_exceeded" => ModelStop::MaxTokens,
         "refusal" => ModelStop::Refusal,
+        "stop_sequence" => ModelStop::StopSequence,
         "tool_use" => ModelStop::ToolUse,
         _ => ModelStop::EndTurn,
     }

@@ -91,6 +91,7 @@ pub enum ScriptedStop {
     ToolUse,
     MaxTokens,
     Refusal,
+    StopSequence,
 }
 
 /// A reason to fail.
@@ -146,6 +147,7 @@ impl From<ScriptedStop> for ModelStop {
             ScriptedStop::ToolUse => Self::ToolUse,
             ScriptedStop::MaxTokens => Self::MaxTokens,
             ScriptedStop::Refusal => Self::Refusal,
+            ScriptedStop::StopSequence => Self::StopSequence,
         }
     }
 }

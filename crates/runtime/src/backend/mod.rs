@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Context, Order, Report, RunId, SessionView};
+use gander_domain::{Context, Order, Report, RunId, SessionView, SlashCommand};
 use gander_tools::Host;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// A session of this agent is about to be deleted.
     async fn session_closing(&self, _view: &SessionView) {}
+
+    /// Slash commands that the agent carries out itself when it is sent them as a prompt.
+    async fn list_slash_commands(&self) -> Vec<SlashCommand> {
+        Vec::new()
+    }
 
     /// Names of what the agent itself keeps for a session, beside our artifacts.
     async fn list_remote_files(&self, _view: &SessionView) -> Vec<String> {

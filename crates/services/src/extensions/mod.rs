@@ -325,23 +325,26 @@ impl Extensions {
         self.configured_specs().iter().any(|spec| spec.name == name)
     }
 
-    /// True if the session has any servers.
-    pub fn has_servers(&self, session: SessionId) -> bool {
-        self.servers_if_known(session).is_some()
-    }
-
     /// The prompts of a session's servers, once each was tried.
-    pub async fn prompts(&self, session: SessionId) -> Vec<PromptSpec> {
-        let Some(servers) = self.servers_if_known(session) else { return Vec::new() };
+    pub async fn prompts(&self, view: &SessionView) -> Vec<PromptSpec> {
+        let servers = self.servers_of(view);
+        servers.start_all();
         servers.wait_until_tried().await;
         servers.prompt_specs()
     }
 
     /// What a person's prompt becomes: the name of a server's prompt becomes what that prompt says.
-    pub async fn expand_prompt(&self, session: SessionId, parts: Vec<Part>) -> Result<Vec<Part>, String> {
-        let Some(servers) = self.servers_if_known(session) else { return Ok(parts) };
-        let expanded = tokio::time::timeout(PROMPT_TIMEOUT, servers.expand_prompt(parts)).await;
-        expanded.unwrap_or_else(|_| Err("the prompt's server does not answer in time".to_owned()))
+    pub async fn expand_prompt(&self, view: &SessionView, parts: Vec<Part>) -> Result<Vec<Part>, String> {
+        let servers = self.servers_of(view);
+        if !servers.names_prompt(&parts) {
+            return Ok(parts);
+        }
+        let expanded = tokio::time::timeout(PROMPT_TIMEOUT, async {
+            servers.start_all();
+            servers.wait_until_tried().await;
+            servers.expand_prompt(parts).await
+        });
+        expanded.await.unwrap_or_else(|_| Err("the prompt's server does not answer in time".to_owned()))
     }
 
     /// A session is closed: its servers end.

@@ -20,7 +20,8 @@ use crate::user_store::{Collection, UserStore};
 
 pub use extensions::{RecipeExtensions, resolve_recipe_extensions};
 pub use fill::fill_in_workspace;
-pub use slash::{SlashRecipe, expand_slash};
+pub use slash::SlashRecipe;
+pub(crate) use slash::{expand_slash, load_slash_recipes};
 
 /// Logs of what sessions follow begin like this.
 const SCOPE: &str = "recipe/";

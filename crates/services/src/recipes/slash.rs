@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gander_agent::recipe::{Recipe, Values, from_value};
-use gander_domain::{Part, Principal, ServiceError, SlashCommand};
+use gander_domain::{Part, Principal, ServiceError, SlashCommand, SlashCommandKind};
 use serde_json::Value;
 
 use super::Recipes;
@@ -29,12 +29,21 @@ impl SlashRecipe {
     pub fn to_command(&self) -> SlashCommand {
         let keys: Vec<&str> = self.recipe.parameters.iter().map(|parameter| parameter.key.as_str()).collect();
         let hint = keys.iter().map(|key| format!("{key}=…")).collect::<Vec<_>>().join(" ");
-        SlashCommand { name: self.name.clone(), description: self.recipe.description.clone(), hint }
+        let (kind, name) = (SlashCommandKind::Recipe, self.name.clone());
+        SlashCommand { kind, name, description: self.recipe.description.clone(), hint }
     }
 }
 
+/// What somebody calls by a slash.
+pub(crate) async fn load_slash_recipes(
+    recipes: &Recipes,
+    principal: &Principal,
+) -> Result<Arc<[SlashRecipe]>, ServiceError> {
+    recipes.slash_recipes(principal).await.map_err(|error| service_error_from_store(&error))
+}
+
 /// What a person's prompt becomes: the name of a recipe becomes what that recipe says.
-pub async fn expand_slash(
+pub(crate) async fn expand_slash(
     recipes: &Recipes,
     principal: &Principal,
     workspace: &str,
@@ -43,7 +52,7 @@ pub async fn expand_slash(
     let Some(Part::Text { text }) = parts.first() else { return Ok(parts) };
     let Some(line) = text.trim_start().strip_prefix('/') else { return Ok(parts) };
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let slashes = recipes.slash_recipes(principal).await.map_err(|error| service_error_from_store(&error))?;
+    let slashes = load_slash_recipes(recipes, principal).await?;
     let Some(slash) = slashes.iter().find(|slash| slash.name == name) else { return Ok(parts) };
     let filled =
         recipes.fill_recipe(&slash.recipe, &parse_slash_values(&slash.recipe, rest.trim()), workspace, None).await;

@@ -152,6 +152,7 @@ impl Sessions {
                 workspace: Some(folder.to_owned()),
                 text: None,
                 archived,
+                non_empty: false,
                 state: None,
                 after: None,
                 limit: 1,

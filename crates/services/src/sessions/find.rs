@@ -18,6 +18,8 @@ pub struct SessionFilter {
     pub text: Option<String>,
     /// Archived ones, or the others.
     pub archived: bool,
+    /// Only those in which something was said, or that have a title.
+    pub non_empty: bool,
     /// Only in this state.
     pub state: Option<SessionStatus>,
     /// Go on after this page.
@@ -131,12 +133,12 @@ impl Sessions {
 
     /// A page of the caller's sessions.
     pub async fn list(&self, caller: &Caller, filter: SessionFilter) -> Result<SessionPage, SessionError> {
-        let SessionFilter { workspace, text, archived, state, after, limit } = filter;
+        let SessionFilter { workspace, text, archived, non_empty, state, after, limit } = filter;
         let principal = caller.principal.clone();
         Ok(self
             .hub
             .store()
-            .sessions(SessionQuery { principal, workspace, text, archived, state, after, limit })
+            .sessions(SessionQuery { principal, workspace, text, archived, non_empty, state, after, limit })
             .await?)
     }
 

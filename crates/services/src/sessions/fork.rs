@@ -50,14 +50,6 @@ impl Sessions {
         self.view(caller, session).await
     }
 
-    /// A new session that goes on where another of the caller's works, set as it is, without its messages.
-    pub fn continue_workspace(&self, caller: &Caller, source: &SessionView) -> NewSession {
-        let settings = self.inherited_settings(caller, source);
-        let workspace = Some(SessionFolder::Inherited(source.workspace.clone()));
-        let folders = source.folders.iter().cloned().map(SessionFolder::Inherited).collect();
-        NewSession { workspace, folders, ..NewSession::new(settings) }
-    }
-
     fn inherited_settings(&self, caller: &Caller, source: &SessionView) -> gander_domain::Settings {
         caller.inherited_settings((self.defaults)().policy, source.settings.clone())
     }

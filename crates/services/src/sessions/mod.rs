@@ -12,6 +12,7 @@ mod find;
 mod fork;
 mod history;
 mod import;
+mod start_over;
 
 use std::fmt;
 use std::sync::Arc;

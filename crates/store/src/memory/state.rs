@@ -392,6 +392,7 @@ fn matches_query(summary: &SessionSummary, query: &SessionQuery, words: &[String
     let title = searchable_title(&summary.title);
     summary.owner == query.principal
         && summary.archived == query.archived
+        && (!query.non_empty || summary.messages > 0 || !summary.title.is_empty())
         && query.workspace.as_ref().is_none_or(|workspace| summary.workspace == *workspace)
         && query.state.is_none_or(|state| summary.state == state)
         && words.iter().all(|word| title.contains(word.as_str()))

@@ -43,6 +43,9 @@ pub(super) fn sessions_script(query: &SessionQuery, limit: usize) -> Script {
         script.push_sql(" AND workspace = ?");
         script.bind_value(workspace.clone());
     }
+    if query.non_empty {
+        script.push_sql(" AND (messages > 0 OR title <> '')");
+    }
     if let Some(state) = query.state {
         script.push_sql(" AND state = ?");
         script.bind_value(status_code(state));
@@ -167,12 +170,13 @@ pub fn list_statements() -> Vec<String> {
         super::maintenance::NEXT_TO_PURGE_SQL.to_owned(),
     ];
     statements.extend(super::runs::run_statements());
-    for bits in 0..16 {
+    for bits in 0..32 {
         let query = SessionQuery {
             workspace: (bits & 1 > 0).then(String::new),
             text: (bits & 2 > 0).then(|| "word".to_owned()),
             state: (bits & 4 > 0).then_some(SessionStatus::Running),
             after: (bits & 8 > 0).then_some(key),
+            non_empty: bits & 16 > 0,
             ..crate::sessions_of(Principal::owner())
         };
         statements.push(sessions_script(&query, 50).sql);

@@ -386,7 +386,7 @@ impl A2aProjection {
         let (state, metadata) = match outcome {
             Outcome::Completed { stop: StopReason::EndTurn } => (TaskState::Completed, None),
             Outcome::Completed { stop: StopReason::Refusal } => (TaskState::Rejected, None),
-            Outcome::Completed { stop: stop @ StopReason::MaxTokens } => {
+            Outcome::Completed { stop: stop @ (StopReason::MaxTokens | StopReason::StopSequence) } => {
                 (TaskState::Completed, Some(extension_metadata(json!({ "stopReason": stop }))))
             }
             Outcome::Completed { stop: stop @ StopReason::MaxTurns } => {

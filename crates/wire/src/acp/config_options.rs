@@ -14,6 +14,7 @@ const MAX_NAMED_CHOICES: usize = 40;
 /// Of a value that is not known no more than this is told back.
 const MAX_QUOTED: usize = 64;
 
+const AGENT: &str = "agent";
 const MODE: &str = "mode";
 const MODEL: &str = "model";
 const EFFORT: &str = "thought_level";
@@ -37,6 +38,7 @@ pub fn current_mode(catalog: &SessionCatalog, settings: &Settings) -> String {
 /// Every option with its current value.
 pub fn config_options(catalog: &SessionCatalog, settings: &Settings) -> Vec<SessionConfigOption> {
     let first = [
+        agent_option(catalog, settings),
         mode_option(catalog, settings),
         model_option(catalog, settings),
         effort_option(catalog, settings),
@@ -55,10 +57,12 @@ pub fn option_patch(
 ) -> Result<SettingsPatch, Error> {
     let unchanged = SettingsPatch::default();
     let options = config_options(catalog, settings);
-    if !options.iter().any(|known| *known.id.0 == *option) {
+    // An agent can be named also where a mode leads to each of them.
+    if option != AGENT && !options.iter().any(|known| *known.id.0 == *option) {
         return Err(Error::invalid_params(format!("no such config option: {option}")));
     }
     let known = match option {
+        AGENT => agent_patch(catalog, settings, value),
         MODE => catalog
             .roster
             .available_modes(settings)
@@ -66,9 +70,8 @@ pub fn option_patch(
             .map(|way| way.settings_patch(settings))
             // goose's modes say what may run unasked
             .or_else(|| Some(SettingsPatch { policy: Some(goose::mode::policy_of_mode(value)?), ..unchanged.clone() })),
-        MODEL => model_choices(catalog, settings)
-            .any(|(id, _)| id == value)
-            .then(|| SettingsPatch { model: Some(value.to_owned()), ..unchanged.clone() }),
+        MODEL => resolve_model(catalog, settings, value)?
+            .map(|model| SettingsPatch { model: Some(model), ..unchanged.clone() }),
         EFFORT => catalog
             .efforts
             .iter()
@@ -86,14 +89,17 @@ pub fn option_patch(
             .find(|policy| policy_choice(**policy).0 == value)
             .map(|policy| SettingsPatch { policy: Some(*policy), ..unchanged.clone() }),
     };
-    known.ok_or_else(|| Error::invalid_params(unknown_value(&options, option, value)))
+    known.ok_or_else(|| Error::invalid_params(unknown_value(catalog, &options, option, value)))
 }
 
 /// What was asked for, and what there is.
-fn unknown_value(options: &[SessionConfigOption], option: &str, value: &str) -> String {
+fn unknown_value(catalog: &SessionCatalog, options: &[SessionConfigOption], option: &str, value: &str) -> String {
     let known = serde_json::to_value(options.iter().find(|known| *known.id.0 == *option)).unwrap_or_default();
     let choices = known["options"].as_array().into_iter().flatten();
-    let names: Vec<&str> = choices.filter_map(|choice| choice["value"].as_str()).take(MAX_NAMED_CHOICES).collect();
+    let mut names: Vec<&str> = choices.filter_map(|choice| choice["value"].as_str()).take(MAX_NAMED_CHOICES).collect();
+    if option == AGENT {
+        names = catalog.roster.agents().iter().map(|agent| agent.name.as_str()).take(MAX_NAMED_CHOICES).collect();
+    }
     let value = &value[..value.floor_char_boundary(MAX_QUOTED)];
     match names.is_empty() {
         true => format!("unknown {option}: {value}"),
@@ -108,6 +114,27 @@ pub fn mode_patch(catalog: &SessionCatalog, settings: &Settings, mode: &str) -> 
 
 const POLICIES: [Policy; 4] = [Policy::ReadOnly, Policy::Ask, Policy::AutoEdit, Policy::Auto];
 
+/// Shown where there are agents that no mode leads to, such as one that runs elsewhere.
+fn agent_option(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
+    let agents = catalog.roster.agents();
+    let reached = |name: &str| catalog.roster.available_modes(settings).any(|way| way.agent.name == name);
+    if agents.iter().all(|agent| reached(&agent.name)) {
+        return None;
+    }
+    let described =
+        agents.iter().map(|agent| select_choice(&agent.name, &agent.title).description(agent.description.clone()));
+    let option = SessionConfigOption::select(AGENT, "Agent", settings.agent.clone(), described.collect::<Vec<_>>());
+    Some(option.category(SessionConfigOptionCategory::Other("_agent".to_owned())))
+}
+
+/// The agent of this name in its default mode; the session's own stays in its mode.
+fn agent_patch(catalog: &SessionCatalog, settings: &Settings, name: &str) -> Option<SettingsPatch> {
+    let agent = catalog.roster.find_agent(name)?;
+    let other = agent.name != settings.agent;
+    let (agent, mode) = (agent.name.clone(), agent.default_mode().to_owned());
+    Some(SettingsPatch { agent: other.then_some(agent), mode: other.then_some(mode), ..SettingsPatch::default() })
+}
+
 fn mode_option(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
     let described =
         |way: &AgentMode| select_choice(&way.name, &way.mode.name).description(way.mode.description.clone());
@@ -120,6 +147,31 @@ fn model_option(catalog: &SessionCatalog, settings: &Settings) -> Option<Session
     let current = settings.model.clone().or_else(|| catalog.default_model.clone())?;
     let choices: Vec<_> = model_choices(catalog, settings).map(|(id, name)| select_choice(id, name)).collect();
     Some(SessionConfigOption::select(MODEL, "Model", current, choices).category(SessionConfigOptionCategory::Model))
+}
+
+/// The id that a model is chosen by: itself, or what follows the provider in the id of exactly one model. A date at its
+/// end may be left out.
+fn resolve_model(catalog: &SessionCatalog, settings: &Settings, value: &str) -> Result<Option<String>, Error> {
+    if model_choices(catalog, settings).any(|(id, _)| id == value) {
+        return Ok(Some(value.to_owned()));
+    }
+    let found = |is_same: &dyn Fn(&str) -> bool| -> Vec<&str> {
+        let bare = |id: &str| id.split_once('/').is_some_and(|(_, model)| is_same(model));
+        model_choices(catalog, settings).map(|(id, _)| id).filter(|id| bare(id)).collect()
+    };
+    let exact = found(&|model| model == value);
+    let dated = |model: &str| {
+        let date = model.strip_prefix(value).and_then(|rest| rest.strip_prefix('-'));
+        date.is_some_and(|date| date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let found = if exact.is_empty() { found(&dated) } else { exact };
+    match found.as_slice() {
+        [] => Ok(None),
+        [only] => Ok(Some((*only).to_owned())),
+        several => {
+            Err(Error::invalid_params(format!("several models are called so, name one: {}", several.join(", "))))
+        }
+    }
 }
 
 /// Every model that can be chosen; the current one is among them even if the server does not list it.

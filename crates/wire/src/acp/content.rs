@@ -12,7 +12,6 @@ use crate::check;
 use crate::jsonrpc::Error;
 
 /// The longest title in characters.
-const MAX_TITLE: usize = 200;
 
 /// A prompt's blocks as parts. Nothing is fetched: a link stays a link.
 pub fn prompt_parts(blocks: Vec<ContentBlock>, profile: &AgentProfile) -> Result<Vec<Part>, Error> {
@@ -136,13 +135,4 @@ pub(super) fn refuse_nul(what: &str, text: &str) -> Result<(), Error> {
         return Err(Error::invalid_params(format!("NUL in {what}")));
     }
     Ok(())
-}
-
-/// A title that can be shown in a list.
-pub(super) fn check_title(text: &str) -> Result<String, Error> {
-    let title = text.trim();
-    if title.is_empty() || title.chars().count() > MAX_TITLE || title.chars().any(char::is_control) {
-        return Err(Error::invalid_params(format!("title must have 1 to {MAX_TITLE} characters on one line")));
-    }
-    Ok(title.to_owned())
 }

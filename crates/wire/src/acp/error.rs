@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 
 use crate::jsonrpc::{Code, Error};
 
+/// Why a command is refused that a client names as such.
+pub(super) const UNKNOWN_COMMAND: &str = "unknown_command";
+
 /// How a refusal reads on the wire.
 pub fn service_error(refusal: &ServiceError) -> Error {
     let error = |code| Error::new(code, refusal.to_string());
@@ -13,6 +16,7 @@ pub fn service_error(refusal: &ServiceError) -> Error {
         ServiceError::Command(command) => command_error(command),
         ServiceError::BadWorkspace(_) => error(Code::InvalidParams).with_data(reason_data("bad_cwd")),
         ServiceError::BadParams(_) => error(Code::InvalidParams),
+        ServiceError::UnknownCommand(_) => error(Code::InvalidParams).with_data(reason_data(UNKNOWN_COMMAND)),
         ServiceError::UnknownMethod(method) => Error::method_not_found(method),
         ServiceError::AuthRequired => error(Code::AuthRequired),
         ServiceError::Forbidden(_) | ServiceError::Denied(_) => {
@@ -53,13 +57,22 @@ pub fn prompt_outcome(outcome: &Outcome) -> Result<super::schema::StopReason, Er
     use super::schema::StopReason as Wire;
     use gander_domain::StopReason;
     match outcome {
-        Outcome::Completed { stop: StopReason::EndTurn } => Ok(Wire::EndTurn),
+        Outcome::Completed { stop: StopReason::EndTurn | StopReason::StopSequence } => Ok(Wire::EndTurn),
         Outcome::Completed { stop: StopReason::MaxTokens } => Ok(Wire::MaxTokens),
         Outcome::Completed { stop: StopReason::MaxTurns } => Ok(Wire::MaxTurnRequests),
         Outcome::Completed { stop: StopReason::Refusal } => Ok(Wire::Refusal),
         Outcome::Cancelled => Ok(Wire::Cancelled),
         Outcome::Failed { reason, message } => Err(failed_run(reason, message)),
     }
+}
+
+/// Where in a prompt's answer stands a stop reason that version 1 has no word for.
+pub(super) const STOP_REASON_META: &str = "gander/stopReason";
+
+/// What a prompt's answer says beside its stop reason.
+pub(super) fn stop_reason_meta(outcome: &Outcome) -> Option<super::schema::Meta> {
+    let stopped = matches!(outcome, Outcome::Completed { stop: gander_domain::StopReason::StopSequence });
+    stopped.then(|| serde_json::Map::from_iter([(STOP_REASON_META.to_owned(), json!("stop_sequence"))]))
 }
 
 /// What a client can do whose prompt is refused.
@@ -79,6 +92,7 @@ fn command_error(command: &CommandError) -> Error {
         CommandError::NoSuchQuestion(_) => error(Code::InvalidRequest).with_data(reason_data("no_such_question")),
         CommandError::BadAnswer(_)
         | CommandError::EmptyPrompt
+        | CommandError::BadTitle
         | CommandError::StateFull(_)
         | CommandError::NoSuchSeq(_) => error(Code::InvalidParams),
     }

@@ -33,9 +33,9 @@ pub use dialect::Dialect;
 pub use history::{conversation_updates, state_updates};
 pub use host_calls::{HostAnswer, HostCall, HostCallError, HostCallId};
 pub use output::{SessionUpdateOut, join_updates, project_entry};
-pub use slash_commands::SessionCommand;
 pub use types::{
-    AgentProfile, ArchiveFilter, Intent, IntentTicket, ListedSession, LoginMethod, Presence, SessionParams, Withdrawal,
+    AgentProfile, ArchiveFilter, Intent, IntentTicket, ListFilter, ListedSession, LoginMethod, Presence, SessionParams,
+    Withdrawal,
 };
 
 /// The wire types of version 1.

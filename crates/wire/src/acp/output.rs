@@ -170,6 +170,12 @@ fn prompt_with_meta(message: &Message, meta: &schema::Meta) -> Vec<SessionUpdate
     blocks.map(|block| schema_update(SessionUpdate::UserMessageChunk(chunk(block)))).collect()
 }
 
+/// All of a message, for a client that is told none of it before.
+pub(super) fn whole_message<'a>(message: &'a Message) -> Vec<SessionUpdateOut<'a>> {
+    let parts = message.parts.iter().enumerate();
+    parts.filter_map(|(index, part)| part_update(message, index, part, 0)).collect()
+}
+
 /// What of a whole message was not streamed before: all of a person's, the tail of the agent's.
 fn rest_of_message<'a>(view: &SessionView, message: &'a Message) -> Vec<SessionUpdateOut<'a>> {
     let run = view.run.as_ref().filter(|run| run.open.as_ref().is_some_and(|open| open.id == message.id));

@@ -69,7 +69,7 @@ pub enum Intent {
     /// entries from the view's head. An absent `cwd` means the same workspace.
     ForkSession { ticket: IntentTicket, session: SessionId, params: SessionParams },
     /// → `handle_listed`.
-    ListSessions { ticket: IntentTicket, cwd: Option<String>, cursor: Option<String>, archived: ArchiveFilter },
+    ListSessions { ticket: IntentTicket, cwd: Option<String>, cursor: Option<String>, filter: ListFilter },
     /// Is it in use, by whomever? → `handle_status`.
     SessionStatus { ticket: IntentTicket, session: SessionId },
     /// Close it as `CloseSession` does, then put it away → `handle_done`.
@@ -109,14 +109,25 @@ pub struct SessionParams {
     pub folders: Vec<String>,
     /// MCP servers to start for it, in the background.
     pub mcp_servers: Vec<McpServer>,
-    /// A new session goes on in the workspace of this one: the id of a session, or a name of the client's own making,
-    /// which from now on means the session that is made. It wins over `cwd`.
+    /// This session is begun anew under its own id: the id of a session, or a name of the client's own making, which
+    /// means the session that was first made under it. If there is none, one is made.
     pub reuse: Option<String>,
+    /// The agent that serves it; absent: the server's default.
+    pub agent: Option<String>,
     /// To be kept in the session's first entry.
     pub meta: Option<Value>,
 }
 
 /// Which sessions are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListFilter {
+    /// By whether they were put away.
+    pub archived: ArchiveFilter,
+    /// Also those that were never prompted: editors make one whenever they start.
+    pub unprompted: bool,
+}
+
+/// Which sessions are listed, by whether they were put away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ArchiveFilter {
     /// Those that are not put away.

@@ -10,7 +10,7 @@ use gander_domain::{
     SettingsPatch, Severity, StopReason, Timestamp,
 };
 use gander_testkit::{SessionScript, build};
-use gander_wire::acp::{ArchiveFilter, Intent, ListedSession};
+use gander_wire::acp::{Intent, ListFilter, ListedSession};
 use serde_json::{Value, json};
 
 use crate::common::{TestConnection, asking, catalog, code, short, view};
@@ -328,8 +328,8 @@ fn new_choices_are_offered() {
 fn sessions_are_listed_with_their_times() {
     let mut test_connection = TestConnection::ready();
     test_connection.call("session/list", json!({ "cwd": "/w", "cursor": "c" }));
-    let Intent::ListSessions { ticket, cwd, cursor, archived } = test_connection.intent() else { panic!("no list") };
-    assert_eq!((cwd.as_deref(), cursor.as_deref(), archived), (Some("/w"), Some("c"), ArchiveFilter::Exclude));
+    let Intent::ListSessions { ticket, cwd, cursor, filter } = test_connection.intent() else { panic!("no list") };
+    assert_eq!((cwd.as_deref(), cursor.as_deref(), filter), (Some("/w"), Some("c"), ListFilter::default()));
     let listed = ListedSession {
         session: build::session(1),
         workspace: "/w".to_owned(),

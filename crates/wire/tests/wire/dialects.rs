@@ -4,15 +4,13 @@
 
 use std::path::Path;
 
-use gander_domain::{
-    Accepted, Command, Entry, Outcome, Part, Principal, Report, ServiceError, SettingsPatch, Timestamp,
-};
+use gander_domain::{Command, Entry, Outcome, Part, Principal, Report, ServiceError, SettingsPatch, Timestamp};
 use gander_testkit::vectors::scenarios;
 use gander_testkit::{CountingIds, SessionScript, build};
 use gander_wire::acp::{Connection, Dialect, Intent, ListedSession};
 use serde_json::{Value, json};
 
-use crate::common::{TestConnection, catalog, code, profile, short, view};
+use crate::common::{TestConnection, catalog, code, profile, view};
 
 /// Each dialect, its expected files, and how its clients introduce themselves.
 fn dialects() -> [(Dialect, &'static str, Value); 3] {
@@ -299,21 +297,22 @@ fn dialects_are_chosen_by_name() {
 }
 
 #[test]
-fn an_unknown_command_of_the_go_acp_package_is_refused_and_a_known_one_carried_out() {
-    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
-    let call = |test_connection: &mut TestConnection, name: &str| {
-        test_connection.call(
-            "session/prompt",
-            json!({ "sessionId": build::session(1), "command": { "name": name, "input": "New" } }),
-        );
-    };
-    call(&mut test_connection, "fix");
-    assert_eq!(test_connection.line()["error"]["message"], "no such command: fix");
-    call(&mut test_connection, "title");
-    let Intent::Command { command: Command::SetTitle { title }, ticket: Some(ticket), .. } = test_connection.intent()
+fn an_unknown_command_of_the_go_acp_package_ends_with_an_error() {
+    let mut test_connection = TestConnection::fresh();
+    test_connection.call("initialize", json!({ "protocolVersion": "2025-01-01", "capabilities": {} }));
+    test_connection.call("session/new", json!({ "metadata": {} }));
+    let Intent::NewSession { ticket, .. } = test_connection.intent() else { panic!("no session") };
+    test_connection.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
+    test_connection.lines();
+    let command = json!({ "name": "fix", "input": "it" });
+    test_connection.call("session/prompt", json!({ "sessionId": build::session(1), "command": command }));
+    let Intent::Command { command: Command::Prompt { parts, .. }, ticket: Some(ticket), .. } = test_connection.intent()
     else {
-        panic!("no title")
+        panic!("no prompt")
     };
-    test_connection.connection.handle_accepted(ticket, Accepted::Done);
-    assert_eq!((title.as_str(), short(&test_connection.lines())), ("New", vec!["result end_turn".to_owned()]));
+    assert_eq!(parts, [Part::text("/fix it")]);
+    test_connection.connection.handle_refusal(ticket, &ServiceError::UnknownCommand("fix".to_owned()));
+    let answer = test_connection.line();
+    assert_eq!(answer["result"]["stopReason"], "error");
+    assert_eq!(answer["result"]["_meta"]["error"]["message"], "no such command: fix");
 }

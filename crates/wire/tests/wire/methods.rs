@@ -2,12 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
+use std::sync::Arc;
+
 use gander_domain::{
-    Accepted, Command, CommandError, IfBusy, Message, MessageId, Outcome, Part, Principal, Question, QuestionKind,
-    QuestionOrigin, Reply, Report, ResetReason, Role, Seq, ServiceError, StopReason, ToolGate, Usage,
+    Accepted, AgentManifest, Command, CommandError, IfBusy, Message, MessageId, ModelChoice, Outcome, Part, Principal,
+    Question, QuestionKind, QuestionOrigin, Reply, Report, ResetReason, Role, Roster, Seq, ServiceError,
+    SessionCatalog, Settings, SettingsPatch, StopReason, ToolGate, Usage,
 };
 use gander_testkit::{CountingIds, SessionScript, build};
-use gander_wire::acp::{AgentProfile, ArchiveFilter, Connection, Intent, LoginMethod, Presence};
+use gander_wire::acp::{AgentProfile, ArchiveFilter, Connection, Intent, ListFilter, LoginMethod, Presence};
+use gander_wire::acp::{config_options, input};
 use serde_json::{Value, json};
 
 use crate::common::{TestConnection, asking, catalog, code, profile, short, view};
@@ -167,7 +171,9 @@ fn a_session_is_put_away_taken_out_and_listed_accordingly() {
         [("exclude", ArchiveFilter::Exclude), ("include", ArchiveFilter::Include), ("only", ArchiveFilter::Only)]
     {
         test_connection.call("session/list", json!({ "archived": word }));
-        let Intent::ListSessions { archived, .. } = test_connection.intent() else { panic!("no list") };
+        let Intent::ListSessions { filter: ListFilter { archived, .. }, .. } = test_connection.intent() else {
+            panic!("no list")
+        };
         assert_eq!(archived, filter);
     }
     test_connection.call("session/list", json!({ "archived": "sometimes" }));
@@ -237,29 +243,55 @@ fn steering_without_a_turn_begins_one_or_asks_for_a_prompt() {
 }
 
 #[test]
-fn known_commands_are_carried_out_and_unknown_text_goes_to_the_model() {
-    let clear = Command::Reset { keep_to: Seq::ZERO, replacement: vec![], reason: ResetReason::Cleared };
-    let title = Command::SetTitle { title: "New one".to_owned() };
+fn a_command_is_what_would_have_been_typed() {
     let mut test_connection = TestConnection::open(&SessionScript::begin().log);
-    for (prompt, expected) in [("/clear", clear), (" /title New one ", title)] {
-        test_connection.call("session/prompt", json!({ "sessionId": build::session(1), "prompt": text(prompt) }));
-        let Intent::Command { command, ticket: Some(ticket), .. } = test_connection.intent() else {
-            panic!("no command")
-        };
-        assert_eq!(command, expected);
-        test_connection.connection.handle_accepted(ticket, Accepted::Done);
-        assert_eq!(test_connection.line()["result"], json!({ "stopReason": "end_turn" }));
-    }
-    for prompt in ["/unknown", "/clear the table", "/", "what is /clear?"] {
-        test_connection.call("session/prompt", json!({ "sessionId": build::session(1), "prompt": text(prompt) }));
-        let Intent::Command { command: Command::Prompt { parts, .. }, .. } = test_connection.intent() else {
+    let mut prompted = |params: Value| {
+        test_connection.call("session/prompt", params);
+        let Intent::Command { command: Command::Prompt { parts, meta, .. }, .. } = test_connection.intent() else {
             panic!("no prompt")
         };
-        assert_eq!(parts, [Part::text(prompt)]);
+        (parts, input::named_command(meta.as_ref()).map(str::to_owned))
+    };
+    for typed in ["/clear", "/unknown", "/clear the table", "/", "what is /clear?"] {
+        let params = json!({ "sessionId": build::session(1), "prompt": text(typed) });
+        assert_eq!(prompted(params), (vec![Part::text(typed)], None), "the session knows what is meant");
     }
-    let params = json!({ "sessionId": build::session(1), "prompt": [], "command": { "name": "unknown" } });
+    let named = |name: &str, input: &str, prompt: Value| {
+        let command = json!({ "name": name, "input": input });
+        json!({ "sessionId": build::session(1), "prompt": prompt, "command": command })
+    };
+    let say = (vec![Part::text("/say it")], Some("say".to_owned()));
+    assert_eq!(prompted(named("say", "it", json!([]))), say);
+    assert_eq!(prompted(named("/say", "it", text("/say it"))), say, "it was typed too");
+    let beside = (vec![Part::text("/say it"), Part::text("twice")], Some("say".to_owned()));
+    assert_eq!(prompted(named("say", "it", text("twice"))), beside);
+    let clear = (vec![Part::text("/clear")], Some("clear".to_owned()));
+    assert_eq!(prompted(named("clear", "", text("all of it"))), clear, "the session's own take nothing else");
+}
+
+#[test]
+fn a_title_set_in_the_middle_of_a_run_is_answered_at_once() {
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
+    let params = json!({ "sessionId": build::session(1), "prompt": text("/title New one") });
     test_connection.call("session/prompt", params);
-    assert_eq!(test_connection.line()["error"]["message"], "no such command: unknown");
+    let Intent::Command { ticket: Some(ticket), .. } = test_connection.intent() else { panic!("no command") };
+    test_connection.connection.handle_accepted(ticket, Accepted::Done);
+    assert_eq!(test_connection.line()["result"], json!({ "stopReason": "end_turn" }));
+}
+
+#[test]
+fn a_command_that_there_is_not_is_refused_in_the_dialects_own_way() {
+    let unknown = ServiceError::UnknownCommand("unknown".to_owned());
+    let params = json!({ "sessionId": build::session(1), "prompt": [], "command": { "name": "unknown" } });
+    let mut test_connection = TestConnection::open(&SessionScript::begin().log);
+    test_connection.call("session/prompt", params);
+    let Intent::Command { ticket: Some(ticket), .. } = test_connection.intent() else { panic!("no command") };
+    test_connection.connection.handle_refusal(ticket, &unknown);
+    let error = test_connection.line()["error"].clone();
+    assert_eq!(
+        (&error["message"], &error["data"]["reason"]),
+        (&json!("no such command: unknown"), &json!("unknown_command"))
+    );
 }
 
 #[test]
@@ -392,4 +424,41 @@ fn a_forked_history_is_shown_whole_with_its_tools() {
     let rest: Vec<_> = script.log.iter().filter(|entry| entry.seq > head).cloned().collect();
     test_connection.feed(&rest);
     assert_eq!(short(&test_connection.lines()), ["user_message_chunk", "tool_call", "tool_call_update"]);
+}
+
+#[test]
+fn a_model_is_named_without_its_provider_if_only_one_has_it() {
+    let model = |id: &str| ModelChoice { id: id.to_owned(), name: id.to_owned() };
+    let ids = ["a/claude-sonnet-4-5-20250929", "a/big", "b/big", "b/small"];
+    let catalog = SessionCatalog { models: ids.map(model).to_vec(), ..SessionCatalog::clone(&catalog()) };
+    let settings = Settings::new("gander", "assistant");
+    let chosen = |name: &str| config_options::option_patch(&catalog, &settings, "model", name);
+    let ids = [("small", "b/small"), ("b/big", "b/big"), ("claude-sonnet-4-5", "a/claude-sonnet-4-5-20250929")];
+    for (name, id) in ids {
+        assert_eq!(chosen(name).unwrap().model.as_deref(), Some(id), "{name}");
+    }
+    let told = |name: &str| chosen(name).unwrap_err().to_string();
+    assert!(told("big").contains("several models are called so, name one: a/big, b/big"), "{}", told("big"));
+    assert!(told("claude").contains("unknown model 'claude'"), "{}", told("claude"));
+}
+
+#[test]
+fn an_agent_that_no_mode_leads_to_is_an_option_of_its_own() {
+    let settings = Settings::new("gander", "assistant");
+    let shown = |catalog: &SessionCatalog, settings: &Settings| {
+        let options = serde_json::to_value(config_options::config_options(catalog, settings)).unwrap();
+        options.as_array().unwrap().iter().find(|option| option["id"] == "agent").cloned()
+    };
+    assert_eq!(shown(&catalog(), &settings), None);
+    let far = AgentManifest::new("far", "Far", "elsewhere");
+    let agents = catalog().roster.agents().iter().cloned().chain([Arc::new(far)]).collect();
+    let catalog = SessionCatalog { roster: Arc::new(Roster::new(agents)), ..SessionCatalog::clone(&catalog()) };
+    let option = shown(&catalog, &settings).unwrap();
+    assert_eq!((&option["currentValue"], &option["options"][1]["value"]), (&json!("gander"), &json!("far")));
+    let patch = config_options::option_patch(&catalog, &settings, "agent", "far").unwrap();
+    assert_eq!((patch.agent.as_deref(), patch.mode.as_deref()), (Some("far"), Some("default")));
+    let same = config_options::option_patch(&catalog, &settings, "agent", "gander").unwrap();
+    assert_eq!(same, SettingsPatch::default());
+    let refused = config_options::option_patch(&catalog, &settings, "agent", "none").unwrap_err().to_string();
+    assert!(refused.contains("unknown agent 'none', available: gander, far"), "{refused}");
 }

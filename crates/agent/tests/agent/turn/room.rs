@@ -96,6 +96,8 @@ fn a_person_may_ask_for_room_and_gets_nothing_else() {
             user: The older part of this conversation was replaced by this summary of it:
 
         They talked.
+        - message #2 started
+        - message done, native: The conversation so far is summarised.
         - ended completed EndTurn
         end
     "#]]

@@ -72,7 +72,8 @@ pub(super) async fn run(context: Context, options: ChatOptions) -> anyhow::Resul
     transcript.line(Tone::Dim, &format!("gander chat in {folder_text} · /help"));
     let mut conversation = Conversation::new(transcript, folder_text, session);
     let policy = options.settings.policy.map(|policy| policy.name().to_owned());
-    let wishes = [("mode", options.settings.mode), ("model", options.settings.model), ("policy", policy)];
+    let settings = options.settings;
+    let wishes = [("agent", settings.agent), ("mode", settings.mode), ("model", settings.model), ("policy", policy)];
     conversation.wishes = wishes.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value?))).collect();
     // Only one reader of the keyboard: a person is listened to in plain lines alone.
     if options.plain {

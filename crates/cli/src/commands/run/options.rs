@@ -52,6 +52,9 @@ pub(crate) struct SessionOptions {
     /// The model, as provider/model: see `gander models`
     #[arg(long, short, value_name = "MODEL", add = shell_completion::models())]
     pub(crate) model: Option<String>,
+    /// The agent, such as a goose elsewhere: see `gander agents`
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
     /// The mode, such as backend or planner: see `gander modes`
     #[arg(long, value_name = "MODE", add = shell_completion::modes())]
     pub(crate) mode: Option<String>,

@@ -75,7 +75,8 @@ pub(super) async fn configure_session(
 ) -> anyhow::Result<()> {
     let model = options.settings.model.as_deref().filter(|_| opened == Opened::Found);
     let policy = options.settings.policy.map(|policy| policy.name());
-    for (option, value) in [("mode", options.settings.mode.as_deref()), ("model", model), ("policy", policy)] {
+    let (agent, mode) = (options.settings.agent.as_deref(), options.settings.mode.as_deref());
+    for (option, value) in [("agent", agent), ("mode", mode), ("model", model), ("policy", policy)] {
         if let Some(value) = value {
             let params = json!({ "sessionId": session, "configId": option, "value": value });
             let set = connection.call_method("session/set_config_option", &params).await;

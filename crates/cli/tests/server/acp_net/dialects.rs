@@ -71,6 +71,109 @@ async fn the_legacy_goose_dialect_is_answered_in_the_body_also_after_a_kill() ->
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_legacy_prompt_streams_its_updates_in_the_body_if_it_asks_for_events() -> anyhow::Result<()> {
+    let server = TestServer::with("GANDER_PERMISSIONS_REMIND_AFTER", "1ms").await?;
+    let (client, _) = Goosed::begin(&server.http_client, json!({})).await?;
+    assert_eq!(turn(&client, json!({"prompt": "hello"})).await?, json!({"stop_reason": "end_turn"}));
+    let headers = [("Acp-Session-Id", client.session.as_str()), ("Accept", "text/event-stream")];
+    let script = "[[script:[[{\"text\":\"streamed words\",\"chunks\":4}]]]]";
+    let prompt =
+        |text: &str| json!({"jsonrpc": "2.0", "id": 9, "method": "prompt", "params": {"prompt": text}}).to_string();
+    let answer = server.http_client.post(&headers, prompt(script).as_bytes()).await?;
+    ensure!(
+        answer.status == 200 && answer.header("content-type") == Some("text/event-stream; charset=utf-8"),
+        "{answer:?}"
+    );
+    let told = streamed(&answer);
+    let (last, updates) = told.split_last().context("nothing was streamed")?;
+    assert_eq!((&last["id"], &last["result"]["stop_reason"]), (&json!(9), &json!("end_turn")));
+    let text: String = updates.iter().filter_map(|told| told["params"]["update"]["text"].as_str()).collect();
+    assert_eq!(text, "streamed words", "this turn's words, and nothing of the one before: {updates:?}");
+    // A question ends the stream with what waits.
+    let answer = server.http_client.post(&headers, prompt("ask").as_bytes()).await?;
+    let told = streamed(&answer);
+    let last = told.last().context("nothing was streamed")?;
+    ensure!(last["result"]["stop_reason"] == "awaiting" && last["result"]["question"]["id"].is_string(), "{told:?}");
+    Ok(())
+}
+
+/// The events of a whole response, without what frames them.
+fn streamed(answer: &Answer) -> Vec<Value> {
+    answer.body.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_id_alone_opens_the_sessions_stream() -> anyhow::Result<()> {
+    let server = TestServer::with("GANDER_LOG", "info").await?;
+    let (client, _) = Goosed::begin(&server.http_client, json!({})).await?;
+    // One that was made on another connection gets a connection of its own.
+    let (other, _) = Goosed::begin(&server.http_client, json!({})).await?;
+    let fresh = other.call("new_session", json!({})).await?;
+    let second = fresh["result"]["session_id"].as_str().context("no second session")?.to_owned();
+    for session in [client.session.clone(), second] {
+        let header = [("Acp-Session-Id", session.as_str())];
+        let mut events = server.http_client.events(&header, usize::MAX).await?;
+        ensure!(events.status() == 200 && events.header("acp-session-id") == Some(&session), "{}", events.status());
+        let other = Goosed { http_client: server.http_client.clone(), session: session.clone() };
+        assert_eq!(turn(&other, json!({"prompt": "hello"})).await?, json!({"stop_reason": "end_turn"}));
+        let told = events.next().await?.context("no event")?.json();
+        assert_eq!((&told["method"], &told["params"]["session_id"]), (&json!("session/update"), &json!(session)));
+    }
+    let nobody = [("Acp-Session-Id", "0199aaaa-0000-7000-8000-000000000000")];
+    assert_eq!(server.http_client.events(&nobody, usize::MAX).await?.status(), 404);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn aptoves_modes_streaming_and_stop_reason() -> anyhow::Result<()> {
+    let server = TestServer::with("GANDER_LOG", "info").await?;
+    let mut socket = Socket::open(&server.http_client.at("?dialect=aptove")).await?;
+    let mut call = async |id: u64, method: &str, params: Value| -> anyhow::Result<(Vec<Value>, Value)> {
+        socket.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await?;
+        let mut before = Vec::new();
+        loop {
+            let message = socket.message().await?;
+            if message["id"] == id {
+                return Ok((before, message));
+            }
+            before.push(message);
+        }
+    };
+    call(0, "initialize", json!({"protocolVersion": 1})).await?;
+    let (_, made) = call(1, "session/new", json!({"cwd": server.folder})).await?;
+    let session = made["result"]["sessionId"].clone();
+    let value = |config: &Value, id: &str| {
+        let mut options = config.as_array().into_iter().flatten();
+        options.find(|option| option["id"] == id).map(|option| option["currentValue"].clone()).unwrap_or_default()
+    };
+    assert_eq!(value(&made["result"]["config"], "streaming"), "enabled");
+    for (mode, meant, policy) in
+        [("plan", "planner", "ask"), ("code", "backend", "ask"), ("chat", "assistant", "read_only")]
+    {
+        let (_, set) = call(2, "session/set_mode", json!({"sessionId": session, "modeId": mode})).await?;
+        ensure!(set.get("error").is_none(), "{set}");
+        let option = json!({"sessionId": session, "configId": "streaming", "value": "disabled"});
+        let (_, options) = call(3, "session/set_config_option", option).await?;
+        let config = &options["result"]["config"];
+        assert_eq!((value(config, "mode"), value(config, "policy")), (json!(meant), json!(policy)), "{mode}");
+        assert_eq!(value(config, "streaming"), "disabled");
+    }
+    let script = "[[script:[[{\"text\":\"one whole message\",\"chunks\":6},{\"stop\":\"stop_sequence\"}]]]]";
+    let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": script}]});
+    let (told, ended) = call(4, "session/prompt", prompt).await?;
+    assert_eq!(ended["result"]["stopReason"], "stop_sequence", "{ended}");
+    let updates = told.iter().map(|told| &told["params"]["update"]).filter(|told| told["type"] == "agentMessageChunk");
+    let texts: Vec<&Value> = updates.map(|update| &update["content"]["text"]).collect();
+    assert_eq!(texts, ["one whole message"]);
+    let bad = json!({"sessionId": session, "configId": "streaming", "value": "maybe"});
+    let (_, refused) = call(5, "session/set_config_option", bad).await?;
+    assert_eq!(refused["error"]["message"], "unknown streaming 'maybe', available: enabled, disabled");
+    let (_, model) = call(6, "session/set_model", json!({"sessionId": session, "modelId": "demo"})).await?;
+    assert_eq!(value(&model["result"]["config"], "model"), "demo/demo", "{model}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bare_request_tells_a_client_of_the_legacy_goose_dialect_that_introduced_itself_otherwise()
 -> anyhow::Result<()> {
     let server = TestServer::with("GANDER_LOG", "info").await?;

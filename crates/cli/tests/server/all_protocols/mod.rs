@@ -7,6 +7,8 @@ pub mod events;
 mod floods;
 mod media;
 mod protocols;
+mod remote_agent;
+mod slash_commands;
 mod titles;
 
 use std::io::Write as _;

@@ -80,7 +80,7 @@ impl TestSession {
         json!({ "agent_name": "gander", "mode": mode, "session_id": self.session, "input": input })
     }
 
-    fn get(&self, path: &str) -> RequestBuilder {
+    pub fn get(&self, path: &str) -> RequestBuilder {
         self.client.request(Method::GET, format!("{}{path}", self.url)).bearer_auth(&self.token)
     }
 
@@ -88,7 +88,7 @@ impl TestSession {
         self.client.request(Method::POST, format!("{}{path}", self.url)).bearer_auth(&self.token).json(body)
     }
 
-    async fn ok(&self, request: RequestBuilder) -> anyhow::Result<Value> {
+    pub async fn ok(&self, request: RequestBuilder) -> anyhow::Result<Value> {
         let response = request.send().await?;
         let (status, text) = (response.status(), response.text().await?);
         ensure!(status.is_success(), "{status}: {text}");
@@ -101,6 +101,10 @@ impl TestSession {
         let (status, text) = (response.status(), response.text().await?);
         ensure!(status.is_success() || status == too_late, "{status}: {text}");
         Ok(status.is_success())
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     pub async fn editor(&self) -> anyhow::Result<Client> {
@@ -359,7 +363,11 @@ impl ProtocolClient for Goose {
             "metadata": { "userVisible": true, "agentVisible": true },
         });
         let body = json!({ "session_id": test_session.session, "user_message": message });
-        let mut events = Events::of(test_session.post("/reply", &body).send().await?)?;
+        let response = test_session.post("/reply", &body).send().await?;
+        if !response.status().is_success() {
+            anyhow::bail!("{}: {}", response.status(), response.text().await?);
+        }
+        let mut events = Events::of(response)?;
         events.until(|event| event["type"] == "Finish").await.map(drop)
     }
 

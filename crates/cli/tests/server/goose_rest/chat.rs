@@ -248,5 +248,6 @@ async fn clear_is_told_to_everybody_and_forgets_what_was_spent() {
     assert_eq!((status, &cleared["conversation"], &cleared["accumulated_total_tokens"]), (200, &json!([]), &json!(0)));
     assert_eq!(events.event().await.unwrap(), json!({"type": "UpdateConversation", "conversation": []}));
     let told = server.reply(json!({"session_id": session, "user_message": said("/clear")})).await;
-    assert_eq!(kinds(&told), ["UpdateConversation", "Finish"]);
+    assert_eq!(kinds(&told), ["Message", "UpdateConversation", "Finish"]);
+    assert_eq!(told[1]["conversation"], json!([]));
 }

@@ -44,7 +44,8 @@ async fn every_session_is_in_every_list() {
     let mut client = crate::served::pipe::client(&server.app, gander_domain::Principal::owner()).await;
     let (mut found, mut cursor) = (BTreeSet::new(), Value::Null);
     loop {
-        let page = client.call("session/list", json!({ "cursor": cursor })).await.unwrap();
+        let page =
+            client.call("session/list", json!({ "cursor": cursor, "_meta": { "unprompted": true } })).await.unwrap();
         let sessions = page["sessions"].as_array().unwrap().iter();
         found.extend(sessions.map(|session| text(&session["sessionId"])));
         cursor = page["nextCursor"].clone();

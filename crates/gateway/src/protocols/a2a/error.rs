@@ -18,6 +18,7 @@ pub(super) fn hub_error(error: HubError) -> A2aError {
     match error {
         HubError::Refused(CommandError::QueueFull(_)) => A2aError::new(ErrorKind::TooMany, error.to_string()),
         HubError::Refused(CommandError::EmptyPrompt) => A2aError::invalid_field("message.parts", "must say something"),
+        HubError::Refused(CommandError::BadTitle) => A2aError::invalid_field("message.parts", error.to_string()),
         HubError::Refused(CommandError::BadAnswer(why)) => A2aError::invalid_field("message.parts", why),
         HubError::Refused(_) => A2aError::new(ErrorKind::UnsupportedOperation, error.to_string()),
         HubError::Denied(denied) => A2aError::new(ErrorKind::Forbidden, denied.to_string()),

@@ -3,6 +3,7 @@
 use gander_domain::{Accepted, Command, IfBusy, RunId, SessionId};
 use gander_runtime::hub::{Ack, HubError, StartedSession};
 use gander_services::sessions::{FirstPrompt, NewSession, SessionError, SessionFolder};
+use gander_services::slash_commands;
 use gander_store::RunState;
 use gander_store::clock::SystemIds;
 use gander_wire::a2a::input::SendRequest;
@@ -72,6 +73,10 @@ impl A2a {
     async fn begin_task(&self, caller: &A2aCaller, sent: SentMessage<'_>) -> Result<TaskRef, A2aError> {
         let Some(name) = sent.message.context_id.as_deref() else {
             let workspace = self.named_workspace(caller, sent.message).await?;
+            if slash_commands::begins_with_slash(&sent.parts) {
+                let session = self.create_empty_context(caller, None, workspace).await.map_err(session_error)?;
+                return self.prompt_context(caller, session, &session.to_string(), sent).await;
+            }
             return self.create_context(caller, None, &sent, workspace).await.map_err(session_error);
         };
         if name.len() > MAX_CONTEXT_NAME {
@@ -84,9 +89,16 @@ impl A2a {
             Some(session) => session,
             None => {
                 let workspace = self.named_workspace(caller, sent.message).await?;
-                match self.create_context(caller, Some(name), &sent, workspace).await {
+                let created = match slash_commands::begins_with_slash(&sent.parts) {
+                    true => self.create_empty_context(caller, Some(name), workspace).await,
+                    false => match self.create_context(caller, Some(name), &sent, workspace).await {
+                        Err(error) => Err(error),
+                        begun => return begun.map_err(session_error),
+                    },
+                };
+                match created {
                     Err(SessionError::AliasTaken(session)) => session, // just now, by another message
-                    begun => return begun.map_err(session_error),
+                    created => created.map_err(session_error)?,
                 }
             }
         };
@@ -122,7 +134,9 @@ impl A2a {
                 .map_err(hub_error)?;
         }
         let meta = Some(sent.log_meta());
-        let (parts, if_busy) = (sent.parts.clone(), IfBusy::Queue);
+        let parts = slash_commands::expand_slash_command(&self.services, &caller.identity, session, sent.parts.clone());
+        let parts = parts.await.map_err(|error| A2aError::invalid_field("message.parts", error.to_string()))?;
+        let if_busy = IfBusy::Queue;
         let command = Command::Prompt { run, origin: caller.origin(), parts, if_busy, meta };
         let accepted =
             self.services.hub.execute_command(&caller.identity, session, command, sent.ack).await.map_err(hub_error)?;
@@ -213,6 +227,31 @@ impl A2a {
         chosen.map(SessionFolder::Chosen).map_err(|error| unusable(error.to_string()))
     }
 
+    /// A new context without a message: what a slash command becomes is known to its session alone.
+    async fn create_empty_context(
+        &self,
+        caller: &A2aCaller,
+        name: Option<&str>,
+        workspace: SessionFolder,
+    ) -> Result<SessionId, SessionError> {
+        let new = self.new_context(caller, name, workspace)?;
+        Ok(self.services.sessions.create(&caller.identity, new).await?.session)
+    }
+
+    fn new_context(
+        &self,
+        caller: &A2aCaller,
+        name: Option<&str>,
+        workspace: SessionFolder,
+    ) -> Result<NewSession, SessionError> {
+        let settings =
+            self.services.agents.settings_for_agent(&caller.agent.name, &self.services.default_session_settings());
+        let aliases = name.map(|name| context_alias(&caller.identity.principal, name)).into_iter().collect();
+        let session = SessionId::make(&mut SystemIds);
+        let settings = settings.ok_or(HubError::Gone(session))?;
+        Ok(NewSession { aliases, workspace: Some(workspace), ..NewSession::with_id(session, settings) })
+    }
+
     /// A new context that begins with this message: one append holds both.
     async fn create_context(
         &self,
@@ -221,12 +260,8 @@ impl A2a {
         sent: &SentMessage<'_>,
         workspace: SessionFolder,
     ) -> Result<TaskRef, SessionError> {
-        let settings =
-            self.services.agents.settings_for_agent(&caller.agent.name, &self.services.default_session_settings());
-        let aliases = name.map(|name| context_alias(&caller.identity.principal, name)).into_iter().collect();
-        let session = SessionId::make(&mut SystemIds);
-        let settings = settings.ok_or(HubError::Gone(session))?;
-        let new = NewSession { aliases, workspace: Some(workspace), ..NewSession::with_id(session, settings) };
+        let new = self.new_context(caller, name, workspace)?;
+        let session = new.id;
         let run = match name {
             Some(_) => idempotent_run_id(caller, session, &sent.message.message_id),
             None => RunId::make(&mut SystemIds),

@@ -10,10 +10,17 @@ use gander_domain::{SessionId, ToolContent};
 use gander_tools::{CommandEnd, CommandLine, Exit, Host, HostError, Live, Offers, ToolEvent};
 use gander_wire::acp::host_calls::TerminalExit as WireExit;
 use gander_wire::acp::{ClientAbilities, Connection, HostAnswer, HostCall, HostCallError as WireError, HostCallId};
+use gander_wire::jsonrpc::Code;
 use tokio::sync::{mpsc, oneshot};
 
 /// An editor that does not answer within this time fails the tool.
 const HOST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often the output of a terminal is looked at that nobody can wait for: less and less.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+const TIMED_OUT: &str = "the editor did not answer within 60 seconds";
 
 type HostResult = Result<HostAnswer, WireError>;
 
@@ -99,32 +106,68 @@ impl EditorHost {
     }
 
     async fn call_host(&self, call: HostCall) -> Result<HostAnswer, HostError> {
-        tokio::time::timeout(HOST_TIMEOUT, self.call_with_timeout(call))
+        tokio::time::timeout(HOST_TIMEOUT, self.call_without_timeout(call))
             .await
-            .unwrap_or_else(|_| Err(host_error("the editor did not answer within 60 seconds")))
+            .unwrap_or_else(|_| Err(host_error(TIMED_OUT)))
     }
 
-    async fn call_with_timeout(&self, call: HostCall) -> Result<HostAnswer, HostError> {
+    async fn call_without_timeout(&self, call: HostCall) -> Result<HostAnswer, HostError> {
+        self.send_call(call).await.map_err(|error| host_error(&error.to_string()))
+    }
+
+    async fn send_call(&self, call: HostCall) -> HostResult {
         let (reply, answer) = oneshot::channel();
         let ask = HostRequest { session: self.session, call: Box::new(call), reply };
-        self.calls.send(ask).await.map_err(|_| host_error("the editor is gone"))?;
-        let answer = answer.await.map_err(|_| host_error("the editor is gone"))?;
-        answer.map_err(|error| host_error(&error.to_string()))
+        self.calls.send(ask).await.map_err(|_| WireError::Gone)?;
+        answer.await.unwrap_or(Err(WireError::Gone))
     }
 
     /// Waits for a command's end, or brings it about.
     async fn wait_for_terminal(&self, terminal: &str, command: &CommandLine, live: &Live) -> Result<Exit, HostError> {
-        let wait = self.call_with_timeout(HostCall::WaitForExit { terminal: terminal.to_owned() });
-        let kill = HostCall::Kill { terminal: terminal.to_owned() };
         tokio::select! {
-            ended = wait => match ended? {
-                HostAnswer::Exit(exit) => Ok(exit_status(&exit)),
-                HostAnswer::Text(_) | HostAnswer::Done | HostAnswer::Terminal(_) | HostAnswer::Output { .. } => {
-                    Err(host_error("the editor answered something else"))
+            ended = self.wait_for_exit(terminal) => ended,
+            () = live.cancel.cancelled() => self.kill_terminal(terminal).await.map(|()| Exit::Cancelled),
+            () = tokio::time::sleep(command.timeout) => self.kill_terminal(terminal).await.map(|()| Exit::TimedOut),
+        }
+    }
+
+    async fn wait_for_exit(&self, terminal: &str) -> Result<Exit, HostError> {
+        match self.send_call(HostCall::WaitForExit { terminal: terminal.to_owned() }).await {
+            Ok(HostAnswer::Exit(exit)) => Ok(exit_status(&exit)),
+            Ok(HostAnswer::Text(_) | HostAnswer::Done | HostAnswer::Terminal(_) | HostAnswer::Output { .. }) => {
+                Err(host_error("the editor answered something else"))
+            }
+            Err(WireError::Refused(error)) if error.has_code(Code::MethodNotFound) => {
+                self.poll_for_exit(terminal).await
+            }
+            Err(error) => Err(host_error(&error.to_string())),
+        }
+    }
+
+    /// Some clients have terminals that nobody can wait for: their output says when they ended.
+    async fn poll_for_exit(&self, terminal: &str) -> Result<Exit, HostError> {
+        let mut pause = MIN_POLL_INTERVAL;
+        loop {
+            match self.call_host(HostCall::Output { terminal: terminal.to_owned() }).await? {
+                HostAnswer::Output { exit: Some(exit), .. } => return Ok(exit_status(&exit)),
+                HostAnswer::Output { exit: None, .. } => {}
+                HostAnswer::Text(_) | HostAnswer::Done | HostAnswer::Terminal(_) | HostAnswer::Exit(_) => {
+                    return Err(host_error("the editor answered something else"));
                 }
-            },
-            () = live.cancel.cancelled() => self.call_host(kill).await.map(|_| Exit::Cancelled),
-            () = tokio::time::sleep(command.timeout) => self.call_host(kill).await.map(|_| Exit::TimedOut),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(MAX_POLL_INTERVAL);
+        }
+    }
+
+    /// Ends a command. A client that cannot be told so ends it when its terminal is released.
+    async fn kill_terminal(&self, terminal: &str) -> Result<(), HostError> {
+        let kill = self.send_call(HostCall::Kill { terminal: terminal.to_owned() });
+        match tokio::time::timeout(HOST_TIMEOUT, kill).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(WireError::Refused(error))) if error.has_code(Code::MethodNotFound) => Ok(()),
+            Ok(Err(error)) => Err(host_error(&error.to_string())),
+            Err(_) => Err(host_error(TIMED_OUT)),
         }
     }
 

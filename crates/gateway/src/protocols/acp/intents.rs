@@ -3,24 +3,25 @@
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use gander_domain::{
-    Accepted, Command, QuestionId, Reply, RunOrigin, Seq, ServiceError, SessionId, SessionView, SlashCommand,
-};
+use gander_domain::{Accepted, Command, QuestionId, Reply, Seq, ServiceError, SessionId, SessionView, SlashCommand};
 use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::{Ack, HubError};
 use gander_services::errors::service_error_from_hub;
-use gander_services::{Services, recipes};
+use gander_services::{Services, slash_commands};
 use gander_store::SessionStatus;
+use gander_wire::acp::input::named_command;
 use gander_wire::acp::{Intent, IntentTicket, ListedSession, Presence, Withdrawal};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinError;
 
 use super::session_list::list_sessions;
-use super::sessions::{FollowFrom, create_session, find_own_session, fork_session, initial_session, open_session};
+use super::sessions::{
+    FollowFrom, create_session, find_own_session, fork_session, initial_session, open_session, run_origin,
+};
 use super::tasks::MAX_WAITS;
 use super::whole_sessions::{WholeSessionRequest, is_whole_session_method};
-use super::{AcpClient, client_methods, gander_methods, linked_files, mcp_servers};
+use super::{AcpClient, client_methods, gander_methods, linked_files};
 use crate::ClientPeer;
 use crate::protocols::goose;
 
@@ -36,8 +37,8 @@ pub(super) enum FinishedIntent {
     Left { ticket: IntentTicket, result: Result<(), ServiceError> },
     /// A command was taken or refused.
     Command { ticket: Option<IntentTicket>, result: Result<Accepted, ServiceError> },
-    /// A session's servers told their prompts.
-    Offered { session: SessionId, offers: Vec<SlashCommand> },
+    /// A session's slash commands were listed; none if that failed.
+    Offered { session: SessionId, commands: Vec<SlashCommand> },
     /// One of our own methods.
     Extended { ticket: IntentTicket, result: Result<Value, ServiceError>, permit: Option<OwnedSemaphorePermit> },
 }
@@ -66,9 +67,9 @@ impl AcpClient {
             Intent::ForkSession { ticket, session, params } => {
                 self.spawn_open(ticket, async move { fork_session(&services, &peer, session, params).await });
             }
-            Intent::ListSessions { ticket, cwd, cursor, archived } => {
+            Intent::ListSessions { ticket, cwd, cursor, filter } => {
                 self.work.spawn(async move {
-                    let result = list_sessions(&services, &peer, cwd, cursor, archived).await;
+                    let result = list_sessions(&services, &peer, cwd, cursor, filter).await;
                     FinishedIntent::Listed { ticket, result }
                 });
             }
@@ -189,16 +190,12 @@ impl AcpClient {
         }
     }
 
-    /// Recipes with a slash, and prompts of a session's MCP servers as soon as the servers are there, are commands.
+    /// All commands of a session, as soon as its MCP servers have told their prompts.
     fn offer_slash_commands(&mut self, session: SessionId) {
-        let (services, principal) = (Arc::clone(&self.services), self.peer.caller.principal.clone());
+        let (services, caller) = (Arc::clone(&self.services), self.peer.caller.clone());
         self.work.spawn(async move {
-            let slashes = services.recipes.slash_recipes(&principal).await.unwrap_or_default();
-            let mut offers: Vec<SlashCommand> = slashes.iter().map(recipes::SlashRecipe::to_command).collect();
-            if services.extensions.has_servers(session) {
-                offers.extend(services.extensions.prompts(session).await.iter().map(mcp_servers::prompt_command));
-            }
-            FinishedIntent::Offered { session, offers }
+            let listed = slash_commands::list_for_session(&services, &caller, session).await;
+            FinishedIntent::Offered { session, commands: listed.unwrap_or_default() }
         });
     }
 
@@ -219,8 +216,8 @@ impl AcpClient {
                 self.attach_session(session, told);
                 self.offer_slash_commands(session);
             }
-            FinishedIntent::Offered { session, offers } if !offers.is_empty() => {
-                self.connection.offer_commands(session, &offers)
+            FinishedIntent::Offered { session, commands } if !commands.is_empty() => {
+                self.connection.offer_commands(session, &commands)
             }
             FinishedIntent::Offered { .. } => {}
             FinishedIntent::Listed { ticket, result: Ok((sessions, next)) } => {
@@ -278,8 +275,10 @@ async fn authorize_command(
     };
     match command {
         Command::Prompt { run, origin, parts, if_busy, meta } => {
-            let parts = recipes::expand_slash(&services.recipes, &peer.caller.principal, &workspace, parts).await?;
-            let parts = services.extensions.expand_prompt(session, parts).await.map_err(ServiceError::BadParams)?;
+            if let Some(name) = named_command(meta.as_ref()) {
+                slash_commands::require_slash_command(services, &peer.caller, session, name).await?;
+            }
+            let parts = slash_commands::expand_slash_command(services, &peer.caller, session, parts).await?;
             let parts = linked_files::inline_linked_files(&services.files, &workspace, &folders, parts).await;
             Ok(Command::Prompt { run, origin, parts, if_busy, meta })
         }
@@ -325,8 +324,4 @@ async fn delete_session(services: &Services, peer: &ClientPeer, session: Session
     services.sessions.delete(&peer.caller, session).await?;
     services.extensions.close_session(session);
     Ok(())
-}
-
-pub(super) fn run_origin(peer: &ClientPeer) -> RunOrigin {
-    RunOrigin { by: peer.caller.principal.clone(), door: "acp".to_owned() }
 }

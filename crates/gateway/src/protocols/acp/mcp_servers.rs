@@ -1,7 +1,7 @@
 //! MCP servers that a client names for its session.
 
-use gander_domain::{ServiceError, SlashCommand};
-use gander_mcp::{PromptSpec, Reach, Spec, Transport};
+use gander_domain::ServiceError;
+use gander_mcp::{Reach, Spec, Transport};
 use gander_services::Services;
 use gander_tools::Guard;
 use gander_wire::acp::schema::{EnvVariable, HttpHeader, McpServer};
@@ -22,13 +22,6 @@ pub(super) fn server_specs(
         return Err(ServiceError::BadParams(format!("more than {MAX_SERVERS} MCP servers: {}", servers.len())));
     }
     servers.iter().map(|server| server_spec(server, may_name_program(services, &peer.caller))).collect()
-}
-
-/// A prompt as a command.
-pub(super) fn prompt_command(prompt: &PromptSpec) -> SlashCommand {
-    let wanted = prompt.arguments.iter().map(|argument| argument.name.as_str());
-    let hint = wanted.collect::<Vec<_>>().join(" ");
-    SlashCommand { name: prompt.slash_command_name(), description: prompt.description.clone(), hint }
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]

@@ -4,7 +4,7 @@ use gander_domain::{Event, Seq, ServiceError, SessionId};
 use gander_services::Services;
 use gander_services::sessions::SessionFilter;
 use gander_store::{DeltaForm, Limit, PageKey, SessionPage, SessionSummary, Store};
-use gander_wire::acp::{ArchiveFilter, ListedSession};
+use gander_wire::acp::{ArchiveFilter, ListFilter, ListedSession};
 
 use crate::ClientPeer;
 
@@ -16,7 +16,7 @@ pub(super) async fn list_sessions(
     peer: &ClientPeer,
     cwd: Option<String>,
     cursor: Option<String>,
-    archived: ArchiveFilter,
+    filter: ListFilter,
 ) -> Result<(Vec<ListedSession>, Option<String>), ServiceError> {
     let after = cursor.map(|cursor| cursor.parse()).transpose().map_err(ServiceError::BadParams)?;
     let workspace = cwd.map(|cwd| services.workspaces.canonical_name(cwd));
@@ -24,13 +24,15 @@ pub(super) async fn list_sessions(
         let filter = SessionFilter {
             workspace: workspace.clone(),
             archived,
+            // What somebody put away is there to be found.
+            non_empty: !filter.unprompted && !archived,
             after,
             limit: PAGE_SIZE,
             ..SessionFilter::default()
         };
         services.sessions.list(&peer.caller, filter)
     };
-    let page = match archived {
+    let page = match filter.archived {
         ArchiveFilter::Exclude => list(false).await?,
         ArchiveFilter::Only => list(true).await?,
         ArchiveFilter::Include => {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Seq, ServiceError, SessionId, SessionView};
+use gander_domain::{Command, RunOrigin, Seq, ServiceError, SessionId, SessionView, SettingsPatch};
+use gander_runtime::hub::Ack;
+use gander_services::errors::service_error_from_hub;
 use gander_services::sessions::{Fork, NewSession, SessionFolder};
 use gander_services::{Services, permission_changes};
 use gander_store::{Alias, SessionSummary};
@@ -28,7 +30,7 @@ pub(super) async fn initial_session(
     let Some(session) = reserved else { return create_session(&services, &peer, SessionParams::default()).await };
     match open_session(Arc::clone(&services), peer.clone(), session, None, FollowFrom::Head).await {
         Err(ServiceError::UnknownSession(_)) => {
-            let new = NewSession { id: session, ..new_session(&services, &peer, SessionParams::default()) };
+            let new = NewSession { id: session, ..new_session(&services, &peer, SessionParams::default())? };
             Ok(followed_from_head(services.sessions.create(&peer.caller, new).await?))
         }
         found => found,
@@ -46,28 +48,70 @@ pub(super) async fn create_session(
         Some(alias) => find_reused_session(services, peer, alias).await?,
         None => None,
     };
-    let new = match reused {
-        Some(old) => NewSession { meta: params.meta, ..services.sessions.continue_workspace(&peer.caller, &old) },
+    let view = match reused {
+        Some(old) => start_over(services, peer, &old, &params).await?,
         None => {
-            let mut new = new_session(services, peer, params);
+            let mut new = new_session(services, peer, params)?;
             goose::apply_saved_settings(services, peer, &mut new.settings).await?;
-            NewSession { aliases: alias.into_iter().collect(), ..new }
+            let new = NewSession { aliases: alias.into_iter().collect(), ..new };
+            services.sessions.create(&peer.caller, new).await?
         }
     };
-    let view = services.sessions.create(&peer.caller, new).await?;
     services.extensions.attach_client(&view, servers);
     Ok(followed_from_head(view))
 }
 
-fn new_session(services: &Services, peer: &ClientPeer, params: SessionParams) -> NewSession {
+/// The client's own session of before, without what was said in it. It cannot move to other folders.
+async fn start_over(
+    services: &Services,
+    peer: &ClientPeer,
+    old: &SessionView,
+    params: &SessionParams,
+) -> Result<SessionView, ServiceError> {
+    let is_same = |one: &str, other: &str| services.workspaces.is_same_folder(one, other);
+    if params.cwd.as_deref().is_some_and(|cwd| !is_same(cwd, &old.workspace)) {
+        let advice = "the session that is reused works in another folder, leave cwd out or make a new session";
+        return Err(ServiceError::BadWorkspace(format!("{advice}: {}", old.workspace)));
+    }
+    let is_known = |folder: &String| old.folders.iter().any(|known| is_same(folder, known));
+    if let Some(folder) = params.folders.iter().find(|folder| !is_known(folder)) {
+        let advice = "the session that is reused does not have this folder, make a new session";
+        return Err(ServiceError::BadWorkspace(format!("{advice}: {folder}")));
+    }
+    let patch = match &params.agent {
+        Some(agent) => services.agents.roster_in_folder(&old.workspace).patch_for_name(agent, &old.settings),
+        None => Some(SettingsPatch::default()),
+    };
+    let patch = patch.ok_or_else(|| unknown_agent(services, params.agent.as_deref().unwrap_or_default()))?;
+    let view = services.sessions.start_over(&peer.caller, old.session, run_origin(peer)).await?;
+    if patch == SettingsPatch::default() {
+        return Ok(view);
+    }
+    let command = Command::Configure { patch };
+    let configured = services.hub.execute_command(&peer.caller, old.session, command, Ack::Synced).await;
+    configured.map_err(|error| service_error_from_hub(old.session, &error))?;
+    Ok(services.sessions.stored_view(&peer.caller, old.session).await?)
+}
+
+fn unknown_agent(services: &Services, named: &str) -> ServiceError {
+    let known: Vec<String> = services.agents.manifests().iter().map(|agent| agent.name.clone()).collect();
+    let named = &named[..named.floor_char_boundary(64)];
+    ServiceError::BadParams(format!("unknown agent '{named}', available: {}", known.join(", ")))
+}
+
+fn new_session(services: &Services, peer: &ClientPeer, params: SessionParams) -> Result<NewSession, ServiceError> {
     let mut settings = services.default_session_settings();
+    if let Some(agent) = &params.agent {
+        settings =
+            services.agents.settings_for_agent(agent, &settings).ok_or_else(|| unknown_agent(services, agent))?;
+    }
     settings.model = peer.model.clone().or(settings.model);
     if let Some(wanted) = peer.policy {
         permission_changes::choose_policy(services, &peer.caller, &mut settings, wanted);
     }
     let workspace = params.cwd.map(SessionFolder::Chosen);
     let folders = params.folders.into_iter().map(SessionFolder::Chosen).collect();
-    NewSession { workspace, folders, meta: params.meta, ..NewSession::new(settings) }
+    Ok(NewSession { workspace, folders, meta: params.meta, ..NewSession::new(settings) })
 }
 
 fn followed_from_head(view: SessionView) -> (Box<SessionView>, Seq) {
@@ -136,6 +180,11 @@ pub(super) async fn open_session(
         FollowFrom::Head => view.head,
     };
     Ok((Box::new(view), after))
+}
+
+/// Who asks, by this protocol.
+pub(super) fn run_origin(peer: &ClientPeer) -> RunOrigin {
+    RunOrigin { by: peer.caller.principal.clone(), door: "acp".to_owned() }
 }
 
 /// Another's session is as unknown as none.

@@ -16,9 +16,12 @@ pub(super) fn hub_refusal(error: &HubError) -> AcpRestRefusal {
     let server = |status, error: AcpRestError| AcpRestRefusal { status, error };
     match error {
         HubError::Refused(CommandError::QueueFull(_)) => server(429, AcpRestError::server_error(error.to_string())),
-        HubError::Refused(CommandError::EmptyPrompt | CommandError::BadAnswer(_) | CommandError::StateFull(_)) => {
-            AcpRestRefusal::unreadable(error.to_string())
-        }
+        HubError::Refused(
+            CommandError::EmptyPrompt
+            | CommandError::BadTitle
+            | CommandError::BadAnswer(_)
+            | CommandError::StateFull(_),
+        ) => AcpRestRefusal::unreadable(error.to_string()),
         HubError::Refused(
             CommandError::RunActive(_)
             | CommandError::RunAwaiting(_)

@@ -3,12 +3,13 @@
 use gander_domain::caller::Caller;
 use gander_domain::roster::spell_as_requested;
 use gander_domain::{
-    Accepted, Command, CommandError, IfBusy, Message, MessageId, ResetReason, RunId, Seq, SessionId, SessionView,
+    Accepted, Command, CommandError, IfBusy, Message, MessageId, Part, ResetReason, RunId, Seq, SessionId, SessionView,
     Settings, SettingsPatch,
 };
 use gander_runtime::hub::{Ack, Batch, Follower, HubError, StartedSession};
 use gander_services::idempotency::RequestHash;
 use gander_services::sessions::{FirstPrompt, NewSession, SessionError, SessionFolder};
+use gander_services::slash_commands;
 use gander_store::clock::SystemIds;
 use gander_store::{Alias, DeltaForm, Limit, RunRow, RunState};
 use gander_wire::acp_rest::types::WireTime;
@@ -30,6 +31,12 @@ struct PendingPrompt {
     command: Command,
     ack: Ack,
     base: BaseUrl,
+}
+
+impl PendingPrompt {
+    fn parts(&self) -> &[Part] {
+        if let Command::Prompt { parts, .. } = &self.command { parts } else { &[] }
+    }
 }
 
 /// A client's own id for a run, and the request that it stands for.
@@ -130,7 +137,9 @@ impl AcpRest {
         let aliases = choices.aliases(self, caller);
         let new = NewSession { aliases, workspace: Some(choices.workspace), ..NewSession::new(settings) };
         let session = new.id;
-        let taken = match before.is_empty() {
+        // What a slash command becomes is known to its session alone.
+        let at_once = before.is_empty() && !slash_commands::begins_with_slash(prompt.parts());
+        let taken = match at_once {
             false => match self.services.sessions.create(caller, new).await {
                 Ok(view) => return self.continue_session(caller, view, before, prompt).await,
                 Err(SessionError::AliasTaken(taken)) => taken,
@@ -155,6 +164,22 @@ impl AcpRest {
         // Another request made it just now: under this name it is the same session, under this run id the same run.
         let view = self.services.sessions.view(caller, taken).await.map_err(session_refusal)?;
         if view.has_seen_run(prompt.run) { Ok(None) } else { self.continue_session(caller, view, before, prompt).await }
+    }
+
+    /// The prompt with what its slash command says in place of it, if it is one.
+    async fn expand_command(
+        &self,
+        caller: &Caller,
+        session: SessionId,
+        mut prompt: PendingPrompt,
+    ) -> Result<PendingPrompt, AcpRestRefusal> {
+        if let Command::Prompt { parts, .. } = &mut prompt.command {
+            let typed = std::mem::take(parts);
+            *parts = slash_commands::expand_slash_command(&self.services, caller, session, typed)
+                .await
+                .map_err(|error| AcpRestRefusal::unreadable(error.to_string()))?;
+        }
+        Ok(prompt)
     }
 
     /// A session that is there, set to the agent that is asked for. `None` if the run was begun before.
@@ -184,7 +209,7 @@ impl AcpRest {
             self.send_command(caller, session, Command::Configure { patch }).await?;
         }
         let follower = self.services.hub.follow_live(session, view.head);
-        let PendingPrompt { run, agent, command, ack, base } = prompt;
+        let PendingPrompt { run, agent, command, ack, base } = self.expand_command(caller, session, prompt).await?;
         let accepted = self
             .services
             .hub

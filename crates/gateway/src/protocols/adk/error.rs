@@ -15,7 +15,7 @@ use serde_json::Value;
 pub(super) fn hub_refusal(error: &HubError) -> AdkRefusal {
     match error {
         HubError::Refused(CommandError::QueueFull(_)) => AdkRefusal::new(429, error.to_string()),
-        HubError::Refused(CommandError::EmptyPrompt | CommandError::BadAnswer(_)) => {
+        HubError::Refused(CommandError::EmptyPrompt | CommandError::BadTitle | CommandError::BadAnswer(_)) => {
             AdkRefusal::invalid_body(&["newMessage"], format!("Value error, {error}"), Value::Null)
         }
         HubError::Refused(CommandError::StateFull(_)) => {

@@ -7,7 +7,7 @@ use gander_domain::{
     Command, Entry, Event as Fact, IfBusy, Part, QuestionId, RunId, Seq, SessionId, SessionView, ToolCallId,
 };
 use gander_runtime::hub::{Ack, Batch, Follower, HubError};
-use gander_services::Services;
+use gander_services::{Services, slash_commands};
 use gander_store::clock::SystemIds;
 use gander_store::{DeltaForm, Limit, RunState, StoreError};
 use gander_wire::adk::content::FunctionResponse;
@@ -167,6 +167,9 @@ impl Adk {
         note.extend(remote_agent_meta(run_config, &said));
         // Without a message the agent goes on with what was said.
         let parts = if parts.is_empty() { vec![Part::text("Continue.")] } else { parts };
+        let parts = slash_commands::expand_slash_command(&self.services, caller, located.session, parts)
+            .await
+            .map_err(|error| AdkRefusal::new(400, error.to_string()))?;
         let meta = Some(json!({ PROTOCOL_NAME: note }));
         let view = self.load_view(caller, located.session).await?;
         let follower = self.services.hub.follow_live(located.session, view.head);

@@ -44,6 +44,7 @@ impl From<ServiceError> for GooseError {
             ServiceError::Command(_) | ServiceError::BadWorkspace(_) | ServiceError::BadParams(_) => {
                 StatusCode::BAD_REQUEST
             }
+            ServiceError::UnknownCommand(_) => StatusCode::NOT_FOUND,
             ServiceError::UnknownMethod(_) => StatusCode::NOT_IMPLEMENTED,
             ServiceError::AuthRequired => StatusCode::UNAUTHORIZED,
             ServiceError::Forbidden(_) | ServiceError::Denied(_) => StatusCode::FORBIDDEN,

@@ -1,13 +1,12 @@
 //! goose's extension methods (`_goose/…`): those that chat, sessions, tools, providers and settings need.
 
-use gander_domain::{Command, QuestionId, Reply, RunOrigin, ServiceError, SessionId};
+use gander_domain::{Command, QuestionId, Reply, RunOrigin, ServiceError, SessionId, SlashCommand, SlashCommandKind};
 use gander_runtime::hub::Ack;
-use gander_services::Services;
-use gander_services::errors::{service_error_from_hub, service_error_from_store};
+use gander_services::errors::service_error_from_hub;
 use gander_services::extension_changes::Switch;
 use gander_services::models::Provider;
-use gander_services::recipes::SlashRecipe;
 use gander_services::user_store::Collection;
+use gander_services::{Services, slash_commands};
 use gander_wire::goose::session::time_text;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -50,34 +49,51 @@ pub async fn handle_goose_method(
             }
             "extensions/add" => add_extension(services, peer, params).await,
             "extensions/remove" => remove_extension(services, peer, params).await,
-            "slash-commands/list" => Ok(json!({ "availableCommands": all_slash_commands(services, peer).await? })),
+            "slash-commands/list" => list_commands_method(services, peer, params).await,
             "sources/list" => Ok(json!({ "sources": [] })),
             _ => Err(unknown_method(name)),
         },
     }
 }
 
-/// The slash commands there are, with the kind that goose's menus show.
-pub fn built_in_commands() -> Vec<Value> {
-    let command = |name: &str, description: &str| json!({ "name": name, "description": description, "_meta": { "commandType": "Builtin" } });
-    vec![
-        command("clear", "Start over with an empty conversation in the same workspace"),
-        command("title", "Give this session a title"),
-    ]
+/// The slash commands of a session, or without one those of every new session, with the kind that goose's menus show.
+async fn list_commands_method(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Listed {
+        session_id: Option<SessionId>,
+    }
+    let session = if params.is_null() { None } else { read_params::<Listed>(params)?.session_id };
+    let commands = slash_commands_of(services, peer, session).await?;
+    let told = commands.iter().map(|command| {
+        let mut told = json!({ "name": command.name, "description": command.description });
+        told["_meta"] = json!({ "commandType": command_type(command.kind) });
+        if !command.hint.is_empty() {
+            told["input"] = json!({ "hint": command.hint });
+        }
+        told
+    });
+    Ok(json!({ "availableCommands": told.collect::<Vec<_>>() }))
 }
 
-/// The same, and the recipes that somebody calls by a slash.
-async fn all_slash_commands(services: &Services, peer: &ClientPeer) -> Result<Vec<Value>, ServiceError> {
-    let slashes = services
-        .recipes
-        .slash_recipes(&peer.caller.principal)
-        .await
-        .map_err(|error| service_error_from_store(&error))?;
-    let recipe = |slash: &SlashRecipe| {
-        let kind = json!({ "commandType": "Recipe" });
-        json!({ "name": slash.name, "description": slash.recipe.description, "_meta": kind })
-    };
-    Ok(built_in_commands().into_iter().chain(slashes.iter().map(recipe)).collect())
+/// The slash commands of a session of this client's, or without one those of every new session.
+pub(super) async fn slash_commands_of(
+    services: &Services,
+    peer: &ClientPeer,
+    session: Option<SessionId>,
+) -> Result<Vec<SlashCommand>, ServiceError> {
+    match session {
+        Some(session) => slash_commands::list_for_session(services, &peer.caller, session).await,
+        None => slash_commands::list_slash_commands(services, &peer.caller, None).await,
+    }
+}
+
+/// goose knows two kinds.
+pub(super) fn command_type(kind: SlashCommandKind) -> &'static str {
+    match kind {
+        SlashCommandKind::Session | SlashCommandKind::Agent => "Builtin",
+        SlashCommandKind::Recipe | SlashCommandKind::McpPrompt => "Recipe",
+    }
 }
 
 #[derive(Deserialize)]

@@ -19,5 +19,5 @@ mod stream;
 const CLIENT_NAME: &str = "goose client";
 
 pub use config::apply_saved_settings;
-pub use extension_methods::{built_in_commands, handle_goose_method};
+pub use extension_methods::handle_goose_method;
 pub use state::GooseProtocol;

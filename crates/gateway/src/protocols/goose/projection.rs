@@ -30,6 +30,10 @@ impl ReplyProjection {
             events.extend(output::project_entry(&self.view, entry));
             events.extend(output::project_legacy_events(&self.view, entry));
         }
+        // A run that clears the conversation leaves nothing of it.
+        if own && matches!(entry.event, Event::HistoryReset { reason: ResetReason::Cleared, .. }) {
+            events.push(output::update_conversation_event(Transcript::default().all_messages()));
+        }
         self.over |= own && matches!(entry.event, Event::RunEnded { .. });
         self.view.apply(entry);
         events

@@ -1,14 +1,14 @@
 //! Prompts of goose clients: begun, cancelled, and what they wait for answered.
 
 use gander_domain::{
-    Accepted, Command, IfBusy, Part, Question, Reply, ResetReason, RunId, RunOrigin, Seq, ServiceError, SessionId,
+    Accepted, Command, IfBusy, Question, Reply, ResetReason, RunId, RunOrigin, Seq, ServiceError, SessionId,
     SessionView, SettingsPatch,
 };
 use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::Ack;
 use gander_services::errors::{service_error_from_hub, service_error_from_store};
 use gander_services::idempotency::RequestHash;
-use gander_services::{Services, recipes};
+use gander_services::{Services, slash_commands};
 use gander_store::clock::SystemIds;
 use gander_wire::check;
 use gander_wire::goose::input::{self, BadMessage};
@@ -134,17 +134,13 @@ async fn begin_prompt(
     if prompt.parts.is_empty() {
         return Ok(PromptOutcome::Done);
     }
-    if is_clear_command(&prompt.parts) {
-        send_command(services, peer, session, clear_history_command()).await?;
-        return Ok(PromptOutcome::Done);
-    }
     if let Some(history) = history {
         send_command(services, peer, session, replace_history_command(&history)?).await?;
     }
     if let Some(patch) = mode.and_then(|mode| mode_patch(services, &view, &mode)) {
         send_command(services, peer, session, Command::Configure { patch }).await?;
     }
-    let parts = recipes::expand_slash(&services.recipes, &peer.caller.principal, &view.workspace, prompt.parts).await?;
+    let parts = slash_commands::expand_slash_command(services, &peer.caller, session, prompt.parts).await?;
     let view = services.sessions.stored_view(&peer.caller, session).await.map_err(ServiceError::from)?;
     let command = Command::Prompt { run, origin: run_origin(peer), parts, if_busy, meta };
     let accepted = services
@@ -217,10 +213,6 @@ fn find_open_question<'a>(view: &'a SessionView, id: &str) -> Option<&'a Questio
 
 fn no_such_question(id: &str) -> ChatError {
     ChatError::NoQuestion(id[..id.floor_char_boundary(64)].to_owned())
-}
-
-fn is_clear_command(parts: &[Part]) -> bool {
-    matches!(parts, [Part::Text { text }] if text.trim() == "/clear")
 }
 
 /// `plan` is what a branch of goose called it.

@@ -1,7 +1,7 @@
 //! Sessions as goose's objects and files.
 
-use gander_domain::sanitize;
 use gander_domain::{Entry, Seq, ServiceError, SessionId, SessionView, Settings, Usage};
+use gander_domain::{sanitize, session_command};
 use gander_services::Services;
 use gander_services::errors::{service_error_from_hub, service_error_from_store};
 use gander_services::schedules::Schedule;
@@ -117,11 +117,7 @@ fn ignored_fields(object: &Map<String, Value>) -> Vec<String> {
 
 /// A title that can be shown in a list.
 pub fn check_title(text: &str) -> Result<String, ServiceError> {
-    let title = text.trim();
-    if title.is_empty() || title.chars().count() > 200 || title.chars().any(char::is_control) {
-        return Err(ServiceError::BadParams("title must have 1 to 200 characters on one line".to_owned()));
-    }
-    Ok(title.to_owned())
+    session_command::check_title(text).map_err(ServiceError::from)
 }
 
 /// What the session of a schedule says about itself: goose's clients tell it apart by that.

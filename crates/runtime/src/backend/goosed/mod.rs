@@ -7,6 +7,7 @@ mod http_client;
 mod remote_files;
 mod rest_run;
 mod session_mapping;
+mod slash_commands;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_client::CertificatePin;
-use gander_domain::{AgentManifest, Outcome, Report, SessionId, SessionView};
+use gander_domain::{AgentManifest, Outcome, Report, SessionId, SessionView, SlashCommand};
 use gander_store::Store;
 use gander_wire::goose::client::request::ProviderChoice;
 use gander_wire::goose::client::{GoosedError, request};
@@ -233,6 +234,17 @@ impl Backend for Goosed {
             Ok(Ok(theirs)) => tracing::debug!(session = %view.session, theirs, "goose session started"),
             Ok(Err(error)) => tracing::warn!(%error, "goose session not started yet"),
             Err(_) => tracing::warn!("goose session not started yet: no answer"),
+        }
+    }
+
+    async fn list_slash_commands(&self) -> Vec<SlashCommand> {
+        match tokio::time::timeout(SESSION_CALL_TIMEOUT, self.fetch_slash_commands()).await {
+            Ok(Ok(commands)) => commands,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "goose did not list its slash commands");
+                Vec::new()
+            }
+            Err(_) => Vec::new(),
         }
     }
 

@@ -73,6 +73,7 @@ pub async fn filters_and_search_find_what_they_should(harness: &impl Harness) {
     let all = sessions_of(Principal::owner());
     let text = |text: &str| SessionQuery { text: Some(text.to_owned()), ..all.clone() };
     assert_eq!(numbers(&store, all.clone()).await, [5, 4, 2, 1]);
+    assert_eq!(numbers(&store, SessionQuery { non_empty: true, ..all.clone() }).await, [4, 2, 1]);
     assert_eq!(numbers(&store, SessionQuery { archived: true, ..all.clone() }).await, [3]);
     assert_eq!(numbers(&store, SessionQuery { workspace: Some("/odd".into()), ..all.clone() }).await, [5, 1]);
     assert_eq!(numbers(&store, SessionQuery { state: Some(SessionStatus::Running), ..all.clone() }).await, [4]);

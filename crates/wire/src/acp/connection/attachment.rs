@@ -14,7 +14,7 @@ use super::{ActivePrompt, ClientQuestion, session_origin};
 use crate::acp::abilities::ClientAbilities;
 use crate::acp::config_options::{config_options, current_mode, mode_state};
 use crate::acp::encode::{self, UpdatePrefix};
-use crate::acp::error::prompt_outcome;
+use crate::acp::error::{prompt_outcome, stop_reason_meta};
 use crate::acp::output::{SessionUpdateOut, join_updates, project_entry, title_update};
 use crate::acp::schema::{CompleteElicitationNotification, LoadSessionResponse, Meta, PromptResponse, Usage};
 use crate::acp::{question, slash_commands};
@@ -206,6 +206,8 @@ pub(super) struct EntryFeed<'c, 'e> {
     abilities: ClientAbilities,
     /// The name under which the connection's prompts are in the log.
     name: Option<&'c str>,
+    /// The client is told each message of the agent whole.
+    pub(super) whole: bool,
     last: Option<(SessionUpdateOut<'e>, MessageOrigin)>,
 }
 
@@ -216,7 +218,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         prompts: &'c mut HashMap<RunId, ActivePrompt>,
         abilities: ClientAbilities,
     ) -> Self {
-        Self { attachment, peer, prompts, abilities, name: None, last: None }
+        Self { attachment, peer, prompts, abilities, name: None, whole: false, last: None }
     }
 
     /// Knows the prompts of this name again.
@@ -288,6 +290,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
     fn send_entry(&mut self, entry: &'e Entry, origin: MessageOrigin) {
         let Some(view) = &self.attachment.view else { return };
         let draft = self.abilities.v2.then(|| self.v2_updates(entry)).flatten();
+        let draft = draft.or_else(|| self.whole_updates(entry));
         for update in draft.unwrap_or_else(|| project_entry(view, entry)) {
             if self.wants_update(&update) {
                 self.push_update(update, origin);
@@ -413,7 +416,10 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         let usage = self.attachment.turn_usage();
         for responder in prompt.into_responders() {
             match prompt_outcome(outcome) {
-                Ok(stop) => self.peer.respond_result(responder, &PromptResponse::new(stop).usage(usage.clone())),
+                Ok(stop) => {
+                    let response = PromptResponse::new(stop).usage(usage.clone()).meta(stop_reason_meta(outcome));
+                    self.peer.respond_result(responder, &response);
+                }
                 Err(error) => self.peer.respond_error(responder, &error),
             }
         }

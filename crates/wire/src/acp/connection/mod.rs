@@ -7,6 +7,7 @@ mod requests;
 mod results;
 mod resume;
 mod v2_updates;
+mod whole_messages;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -211,7 +212,8 @@ impl Connection {
         }
         let abilities = self.abilities.unwrap_or_default();
         let mut feed = EntryFeed::new(attachment, &mut self.peer, &mut self.prompts, abilities)
-            .for_connection(self.name.as_deref());
+            .for_connection(self.name.as_deref())
+            .with_whole_messages(self.speech.sends_whole_messages(session));
         entries.iter().for_each(|entry| feed.handle_entry(entry));
         feed.flush_update();
         if !abilities.v2 {

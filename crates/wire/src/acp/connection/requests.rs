@@ -1,12 +1,13 @@
 //! What a client asks, and which intent that makes.
 
+use gander_domain::roster::is_same_name;
 use gander_domain::{Command, IdGenerator, IfBusy, Part, RunId, SessionId, SettingsPatch};
 use serde_json::{Value, json};
 
 use super::results::{ConfigureReply, OpenedSession, PendingRequest};
 use super::{ActivePrompt, Connection, QueuedRequest};
 use crate::acp::abilities::ClientAbilities;
-use crate::acp::dialect::Dialect;
+use crate::acp::dialect::{Dialect, aptove};
 use crate::acp::error::{cancelled, login_needed, not_initialized};
 use crate::acp::input::{self, ClientRequest, InitializeParams, SessionRequest, WhenIdle};
 use crate::acp::types::{Intent, IntentTicket, SessionParams};
@@ -116,9 +117,9 @@ impl Connection {
                 self.intents.push_back(Intent::ResumeSession { ticket, session, params });
             }
             ClientRequest::Fork(session, params) => self.fork_session(session, params, responder),
-            ClientRequest::List { cwd, cursor, archived } => {
+            ClientRequest::List { cwd, cursor, filter } => {
                 let ticket = self.issue_ticket(PendingRequest::List(responder));
-                self.intents.push_back(Intent::ListSessions { ticket, cwd, cursor, archived });
+                self.intents.push_back(Intent::ListSessions { ticket, cwd, cursor, filter });
             }
             ClientRequest::Close(session) => {
                 self.leave_session(session, responder, |ticket| Intent::CloseSession { ticket, session })
@@ -255,23 +256,51 @@ impl Connection {
                 self.intents.push_back(Intent::Command { session, command, ticket });
             }
             SessionRequest::Wait => self.wait_for_run(session, responder),
-            SessionRequest::Slash(slash) => {
-                let ticket = Some(self.issue_ticket(PendingRequest::Slash { responder, session, run }));
-                self.intents.push_back(Intent::Command { session, command: slash.into_command(), ticket });
-            }
             SessionRequest::Steer { parts, idle } => self.steer_run(session, run, parts, idle, responder),
             SessionRequest::SetMode { mode } => {
-                let patch = self
-                    .settings_patch(session, |catalog, settings| config_options::mode_patch(catalog, settings, &mode));
+                let patch = self.option_patch(session, "mode", &mode);
                 self.configure_session(session, responder, patch, ConfigureReply::Nothing);
             }
             SessionRequest::SetOption { option, value } => {
-                let patch = self.settings_patch(session, |catalog, settings| {
-                    config_options::option_patch(catalog, settings, &option, &value)
-                });
+                let is_own = self.speech.dialect() == Dialect::Aptove && option == aptove::STREAMING;
+                let patch = match is_own {
+                    true => self.set_streaming(session, &value),
+                    false => self.option_patch(session, &option, &value),
+                };
                 self.configure_session(session, responder, patch, ConfigureReply::Options);
             }
         }
+    }
+
+    /// What a value for an option changes. Modes have further names in a dialect, where a mode of this name is not there.
+    fn option_patch(&self, session: SessionId, option: &str, value: &str) -> Result<SettingsPatch, Error> {
+        let is_aptove = self.speech.dialect() == Dialect::Aptove && option == "mode";
+        self.settings_patch(session, |catalog, settings| {
+            let known = catalog.roster.available_modes(settings).any(|way| is_same_name(&way.name, value));
+            match aptove::mode_alias(value).filter(|_| is_aptove && !known) {
+                Some((mode, policy)) => {
+                    let patch = config_options::option_patch(catalog, settings, option, mode)?;
+                    Ok(SettingsPatch { policy, ..patch })
+                }
+                None => config_options::option_patch(catalog, settings, option, value),
+            }
+        })
+    }
+
+    /// How this client is told of the session: nothing of the session itself changes.
+    fn set_streaming(&mut self, session: SessionId, value: &str) -> Result<SettingsPatch, Error> {
+        let streams = match value {
+            "enabled" | "true" => true,
+            "disabled" | "false" => false,
+            other => {
+                let other = &other[..other.floor_char_boundary(64)];
+                return Err(Error::invalid_params(format!(
+                    "unknown streaming '{other}', available: enabled, disabled"
+                )));
+            }
+        };
+        self.speech.set_streaming(session, streams);
+        Ok(SettingsPatch::default())
     }
 
     /// Answered as the prompt of the run under way is, after all its updates; at once if none is.

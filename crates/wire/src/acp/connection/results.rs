@@ -54,11 +54,6 @@ pub(super) enum PendingRequest {
     },
     Prompt(RunId),
     Steer(Responder),
-    Slash {
-        responder: Responder,
-        session: SessionId,
-        run: RunId,
-    },
     Command {
         responder: Responder,
         result: Value,
@@ -134,7 +129,8 @@ impl Connection {
                     .meta(opened.meta);
                 self.speech.remember_session(session, opened.kept.as_ref());
                 self.peer.respond_result(responder, &response);
-                self.attach_session(view, catalog);
+                // A session that is begun anew may be open here already.
+                self.continue_attached(view, catalog);
                 self.send_introduction(session, opened.unstarted);
             }
             Some(PendingRequest::Resume { responder, opened, .. }) => {
@@ -188,13 +184,13 @@ impl Connection {
         }
     }
 
-    /// A session has these commands beside those that every session has.
-    pub fn offer_commands(&mut self, session: SessionId, offers: &[SlashCommand]) {
+    /// A session has these commands.
+    pub fn offer_commands(&mut self, session: SessionId, commands: &[SlashCommand]) {
         if let Some(attachment) = self.sessions.get(&session) {
             self.peer.out.set_origin(session_origin(session));
             attachment.send_update(
                 &mut self.peer.out,
-                &SessionUpdateOut::Other(Box::new(slash_commands::available_commands_with(offers))),
+                &SessionUpdateOut::Other(Box::new(slash_commands::available_commands_update(commands))),
             );
         }
     }
@@ -202,18 +198,15 @@ impl Connection {
     /// A command was accepted. A prompt is answered when its run ends.
     pub fn handle_accepted(&mut self, ticket: IntentTicket, accepted: Accepted) {
         match self.waiting.remove(&ticket.0) {
-            Some(PendingRequest::Prompt(run)) => {
-                if let Accepted::Steered(active) = accepted {
-                    self.wait_with_steered_run(run, active);
-                }
-            }
+            Some(PendingRequest::Prompt(run)) => match accepted {
+                Accepted::Steered(active) => self.wait_with_steered_run(run, active),
+                Accepted::Done => self.answer_command_within_run(run),
+                Accepted::Started(_) | Accepted::Queued(_) | Accepted::Repeated(_) => {}
+            },
             Some(PendingRequest::Steer(responder)) => {
                 self.peer.respond_result(responder, &json!({ "outcome": steer_outcome(accepted) }))
             }
             Some(PendingRequest::Command { responder, result }) => self.peer.respond_result(responder, &result),
-            Some(PendingRequest::Slash { responder, session, run }) => {
-                self.answer_commanded_turn(responder, session, run)
-            }
             Some(PendingRequest::Configure { responder, session, patch, reply }) => {
                 self.answer_configured(responder, session, patch, &reply);
             }
@@ -259,7 +252,6 @@ impl Connection {
                 | PendingRequest::Status(responder)
                 | PendingRequest::Steer(responder)
                 | PendingRequest::Command { responder, .. }
-                | PendingRequest::Slash { responder, .. }
                 | PendingRequest::Extension(responder)
                 | PendingRequest::Leave { responder, .. }
                 | PendingRequest::Configure { responder, .. },
@@ -301,8 +293,7 @@ impl Connection {
                 SessionRequest::Prompt { .. } => {
                     self.peer.respond_result(held.responder, &PromptResponse::new(StopReason::Cancelled));
                 }
-                SessionRequest::Slash(_)
-                | SessionRequest::Wait
+                SessionRequest::Wait
                 | SessionRequest::Steer { .. }
                 | SessionRequest::SetMode { .. }
                 | SessionRequest::SetOption { .. } => {
@@ -357,7 +348,6 @@ impl Connection {
             | PendingRequest::Prompt(_)
             | PendingRequest::Steer(_)
             | PendingRequest::Command { .. }
-            | PendingRequest::Slash { .. }
             | PendingRequest::Configure { .. }
             | PendingRequest::Extension(_) => false,
         };
@@ -368,8 +358,9 @@ impl Connection {
         }
     }
 
-    /// A prompt that was a command is a turn too, which ends at once.
-    fn answer_commanded_turn(&mut self, responder: Responder, session: SessionId, run: RunId) {
+    /// A command that the session carried out in the middle of another run is a turn too, which ends at once.
+    fn answer_command_within_run(&mut self, run: RunId) {
+        let Some(ActivePrompt { responder, session, .. }) = self.prompts.remove(&run) else { return };
         if !self.abilities.is_some_and(|abilities| abilities.v2) {
             self.peer.respond_result(responder, &PromptResponse::new(StopReason::EndTurn));
             return;
@@ -397,6 +388,8 @@ impl Connection {
         patch: SettingsPatch,
         reply: &ConfigureReply,
     ) {
+        // A dialect may have options of its own for the session.
+        self.peer.out.set_origin(session_origin(session));
         let attachment = self.sessions.get_mut(&session);
         let known = attachment.and_then(|attachment| {
             let settings = attachment.apply_accepted_patch(patch)?;
@@ -453,7 +446,6 @@ impl PendingRequest {
             | Self::Made { .. }
             | Self::Steer(_)
             | Self::Command { .. }
-            | Self::Slash { .. }
             | Self::Status(_)
             | Self::Load { .. }
             | Self::Resume { .. }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{block_text, failed_run_as_stop, result_object, session_update};
+use super::{block_text, failed_run_as_stop, result_object, session_update, unknown_command_as_stop};
 use crate::key_case::camel_case;
 
 /// Tool calls without an end: each update says again what they are.
@@ -20,6 +20,7 @@ pub(super) fn translate_message(
     tools: &mut OpenToolCalls,
 ) -> Option<()> {
     failed_run_as_stop(message);
+    unknown_command_as_stop(message);
     if let Some(update) = session_update(message) {
         *update = translate_update(std::mem::take(update), tools)?;
     } else if let Some(result) = result_object(message) {

@@ -1,17 +1,41 @@
 //! The dialect of Aptove's mobile clients.
 
+use gander_domain::Policy;
 use serde_json::{Map, Value, json};
 
 use super::{failed_run_as_stop, result_object, session_update};
+use crate::acp::error::STOP_REASON_META;
 use crate::key_case::camel_case;
 
+/// The config option by which text comes as it is written, or each message whole.
+pub(in crate::acp) const STREAMING: &str = "streaming";
+
+/// What its modes are called here, and the policy that comes with one.
+pub(in crate::acp) fn mode_alias(mode: &str) -> Option<(&'static str, Option<Policy>)> {
+    match mode {
+        "plan" => Some(("planner", None)),
+        "code" => Some(("backend", None)),
+        "chat" => Some(("assistant", Some(Policy::ReadOnly))),
+        _ => None,
+    }
+}
+
 /// One message.
-pub(super) fn translate_message(message: &mut Value) -> Option<()> {
+pub(super) fn translate_message(message: &mut Value, streams: bool) -> Option<()> {
     failed_run_as_stop(message);
     if let Some(update) = session_update(message) {
         *update = translate_update(std::mem::take(update));
+        if let Some(Value::Array(options)) = update.get_mut("configOptions") {
+            options.push(streaming_option(streams));
+        }
     } else if let Some(result) = result_object(message) {
-        if let Some(options) = result.remove("configOptions") {
+        if let Some(stop) = result.get("_meta").and_then(|meta| meta.get(STOP_REASON_META)).cloned() {
+            result.insert("stopReason".to_owned(), stop);
+        }
+        if let Some(mut options) = result.remove("configOptions") {
+            if let Some(options) = options.as_array_mut() {
+                options.push(streaming_option(streams));
+            }
             result.insert("config".to_owned(), options);
         }
         if let Some(Value::Array(sessions)) = result.get_mut("sessions") {
@@ -19,6 +43,15 @@ pub(super) fn translate_message(message: &mut Value) -> Option<()> {
         }
     }
     Some(())
+}
+
+fn streaming_option(streams: bool) -> Value {
+    let choices = [("enabled", "As it is written"), ("disabled", "Whole messages")];
+    json!({
+        "id": STREAMING, "name": "Streaming", "type": "select",
+        "currentValue": if streams { "enabled" } else { "disabled" },
+        "options": choices.map(|(value, name)| json!({ "value": value, "name": name })),
+    })
 }
 
 fn translate_update(update: Map<String, Value>) -> Map<String, Value> {

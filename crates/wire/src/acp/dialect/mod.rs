@@ -5,12 +5,12 @@
 //! that nothing of a dialect can get into a standard answer. Which words those are is settled at `initialize`.
 
 mod agentkit;
-mod aptove;
+pub(super) mod aptove;
 mod goosed;
 mod inbound;
 mod key_case;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -18,6 +18,7 @@ use gander_domain::SessionId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::error::UNKNOWN_COMMAND;
 use super::v2;
 use crate::jsonrpc::{Error, MessageOrigin};
 pub(super) use goosed::initialize_result as goosed_hello;
@@ -51,6 +52,8 @@ pub(super) struct DialectState {
     /// What clients said about their sessions and want back (Go acp package).
     metadata: HashMap<SessionId, Value>,
     tools: agentkit::OpenToolCalls,
+    /// Sessions whose messages come whole (Aptove).
+    whole: HashSet<SessionId>,
 }
 
 /// Since when the dialect stands fast.
@@ -79,6 +82,20 @@ impl DialectState {
     pub(super) fn force_dialect(&mut self, dialect: Dialect) {
         self.dialect = dialect;
         self.settled = DialectSource::Fast;
+    }
+
+    /// True if this session's messages come whole.
+    pub(super) fn sends_whole_messages(&self, session: SessionId) -> bool {
+        self.whole.contains(&session)
+    }
+
+    /// From now on this session's text comes as it is written, or each message whole.
+    pub(super) fn set_streaming(&mut self, session: SessionId, streams: bool) {
+        if streams {
+            self.whole.remove(&session);
+        } else {
+            self.whole.insert(session);
+        }
     }
 
     /// The session that messages without one are about.
@@ -125,7 +142,10 @@ impl DialectState {
             Dialect::Standard => Some(()),
             Dialect::V2 => v2::translate_message(&mut message),
             Dialect::Goosed => goosed::translate_message(&mut message, origin.session),
-            Dialect::Aptove => aptove::translate_message(&mut message),
+            Dialect::Aptove => {
+                let streams = origin.session.is_none_or(|session| !self.whole.contains(&session));
+                aptove::translate_message(&mut message, streams)
+            }
             Dialect::Agentkit => {
                 let metadata = origin.session.and_then(|session| self.metadata.get(&session));
                 agentkit::translate_message(&mut message, metadata, &mut self.tools)
@@ -203,9 +223,20 @@ fn result_object(message: &mut Value) -> Option<&mut Map<String, Value>> {
 
 /// Where a run that failed has a stop reason of its own, that is the answer to its prompt, and no error.
 fn failed_run_as_stop(message: &mut Value) {
-    if message["error"]["data"]["outcome"] == "failed"
-        && let Some(envelope) = message.as_object_mut()
-    {
+    if message["error"]["data"]["outcome"] == "failed" {
+        error_as_stop(message);
+    }
+}
+
+/// The same for a command that nobody knows.
+fn unknown_command_as_stop(message: &mut Value) {
+    if message["error"]["data"]["reason"] == UNKNOWN_COMMAND {
+        error_as_stop(message);
+    }
+}
+
+fn error_as_stop(message: &mut Value) {
+    if let Some(envelope) = message.as_object_mut() {
         let error = envelope.remove("error").unwrap_or_default();
         envelope.insert("result".to_owned(), serde_json::json!({ "stopReason": "error", "_meta": { "error": error } }));
     }

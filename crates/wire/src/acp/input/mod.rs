@@ -2,19 +2,21 @@
 
 mod params;
 
+use gander_domain::session_command::check_title;
 use gander_domain::{IfBusy, Part, SessionId};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::params::{
-    Authenticate, Initialize, List, Named, OpenParams, Prompt, SetMode, SetModel, SetOption, SetTitle, read_params,
+    Authenticate, CommandInput, Initialize, List, Named, OpenParams, Prompt, SetMode, SetModel, SetOption, SetTitle,
+    read_params,
 };
 use super::abilities::ClientAbilities;
 use super::acp_options::WhenBusy;
-use super::content::{self, check_title, refuse_nul};
+use super::content::{self, refuse_nul};
 use super::error::unknown_session;
 use super::schema::{ClientCapabilities, SessionArchiveFilter};
-use super::slash_commands::{self, SessionCommand};
-use super::types::{AgentProfile, ArchiveFilter, SessionParams};
+use super::slash_commands;
+use super::types::{AgentProfile, ArchiveFilter, ListFilter, SessionParams};
 use crate::jsonrpc::Error;
 
 /// The longest path in bytes.
@@ -24,6 +26,11 @@ const MAX_PATH: usize = 4096;
 const MAX_CLIENT_NAME: usize = 64;
 
 const IF_BUSY_META: [&str; 2] = ["ifBusy", "gander/ifBusy"];
+
+/// Where in `_meta` of a list stands whether it holds sessions that were never prompted.
+const UNPROMPTED_META: [&str; 2] = ["unprompted", "gander/unprompted"];
+/// Where in what is kept of a prompt stands the command that its client named as such.
+const NAMED_COMMAND: &str = "command";
 
 /// Methods of ours and of goose that the server handles itself.
 const EXTENSIONS: [&str; 2] = ["_gander/", "_goose/"];
@@ -46,7 +53,7 @@ pub enum ClientRequest {
     /// Make a session that begins where this one is now.
     Fork(SessionId, SessionParams),
     /// Which sessions are there?
-    List { cwd: Option<String>, cursor: Option<String>, archived: ArchiveFilter },
+    List { cwd: Option<String>, cursor: Option<String>, filter: ListFilter },
     /// I leave this session.
     Close(SessionId),
     /// Nobody needs this session any more.
@@ -74,8 +81,6 @@ pub enum SessionRequest {
     Prompt { parts: Vec<Part>, meta: Option<Value>, if_busy: IfBusy },
     /// Be told when the run under way has ended.
     Wait,
-    /// Do this instead of asking the model.
-    Slash(SessionCommand),
     /// Say this into the running turn.
     Steer { parts: Vec<Part>, idle: WhenIdle },
     /// Change the mode.
@@ -145,6 +150,12 @@ pub fn request(method: &str, params: Value, profile: &AgentProfile) -> Result<Cl
     }
 }
 
+/// The command that a prompt's client named as such: it must exist.
+pub fn named_command(meta: Option<&Value>) -> Option<&str> {
+    let name = meta?.get("acp")?.get(NAMED_COMMAND)?.as_str()?;
+    Some(name.strip_prefix('/').unwrap_or(name))
+}
+
 /// The session that `session/cancel` names.
 pub fn cancelled_session(params: Value) -> Result<SessionId, Error> {
     read_session_id(params)
@@ -183,7 +194,7 @@ fn read_open_params(params: Value, profile: &AgentProfile) -> Result<(SessionId,
 }
 
 fn read_list(params: Value) -> Result<ClientRequest, Error> {
-    let List { cwd, cursor, archived } = read_params(params)?;
+    let List { cwd, cursor, archived, meta } = read_params(params)?;
     cwd.as_deref().map_or(Ok(()), |cwd| check_path("cwd", cwd))?;
     cursor.as_deref().map_or(Ok(()), |cursor| refuse_nul("cursor", cursor))?;
     let archived = match archived {
@@ -192,35 +203,34 @@ fn read_list(params: Value) -> Result<ClientRequest, Error> {
         Some(SessionArchiveFilter::Only) => ArchiveFilter::Only,
         Some(_) => return Err(Error::invalid_params("no such archive filter")),
     };
-    Ok(ClientRequest::List { cwd, cursor, archived })
+    let asked = meta.and_then(|meta| UNPROMPTED_META.iter().find_map(|name| meta.get(*name)?.as_bool()));
+    let filter = ListFilter { archived, unprompted: asked.unwrap_or(false) };
+    Ok(ClientRequest::List { cwd, cursor, filter })
 }
 
 fn read_set_title(params: Value) -> Result<ClientRequest, Error> {
     let SetTitle { session_id: id, title: text } = read_params(params)?;
-    Ok(ClientRequest::SetTitle(parse_session_id(&id)?, check_title(&text)?))
+    let title = check_title(&text).map_err(|error| Error::invalid_params(error.to_string()))?;
+    Ok(ClientRequest::SetTitle(parse_session_id(&id)?, title))
 }
 
-/// A command that a client names as such must exist; a text that merely looks like one is for the model.
+/// A command that a client names as such must exist, which the server finds out by what is kept of it; a text that
+/// merely looks like one is for the agent.
 fn read_prompt(params: Value, profile: &AgentProfile) -> Result<ClientRequest, Error> {
     let Prompt { session_id: id, prompt, command, meta } = read_params(params)?;
     let session = parse_session_id(&id)?;
-    let typed = command.as_ref().and_then(|command| slash_commands::agent_command_text(&command.name));
-    let (prompt, command) = match typed {
-        Some(line) => (vec![line.into()], None),
-        None => (prompt, command),
-    };
-    let slash = match command {
-        Some(command) => {
-            Some(slash_commands::parse_named_command(&command.name, command.input.as_deref().unwrap_or_default())?)
+    let prompt = match &command {
+        Some(CommandInput { name, input }) => {
+            slash_commands::prompt_for_command(name, input.as_deref().unwrap_or_default(), prompt)
         }
-        None => slash_commands::parse_typed_command(&prompt)?,
+        None => prompt,
     };
-    if let Some(slash) = slash {
-        return Ok(ClientRequest::Session(session, SessionRequest::Slash(slash)));
-    }
     let parts = content::prompt_parts(prompt, profile)?;
     let if_busy = read_if_busy(meta.as_ref(), profile)?;
-    let meta = meta.map(|meta| json!({ "acp": { "_meta": meta } }));
+    let mut kept = Map::new();
+    kept.extend(meta.map(|meta| ("_meta".to_owned(), meta)));
+    kept.extend(command.map(|command| (NAMED_COMMAND.to_owned(), json!(command.name))));
+    let meta = (!kept.is_empty()).then(|| json!({ "acp": kept }));
     Ok(ClientRequest::Session(session, SessionRequest::Prompt { parts, meta, if_busy }))
 }
 

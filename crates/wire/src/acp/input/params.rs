@@ -13,6 +13,9 @@ use crate::jsonrpc::Error;
 /// The longest name of a workspace in bytes.
 const MAX_NAME: usize = 512;
 
+/// Where in `_meta` of a new session stands who serves it.
+const AGENT_META: [&str; 2] = ["agent", "gander/agent"];
+
 /// Reads parameters.
 pub(super) fn read_params<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
     serde_json::from_value(params).map_err(|error| Error::invalid_params(format!("invalid params: {error}")))
@@ -60,6 +63,8 @@ pub(super) struct List {
     pub(super) cwd: Option<String>,
     pub(super) cursor: Option<String>,
     pub(super) archived: Option<SessionArchiveFilter>,
+    #[serde(rename = "_meta")]
+    pub(super) meta: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -110,13 +115,23 @@ pub(super) struct SetModel {
 impl OpenParams {
     pub(super) fn into_session_params(self, profile: &AgentProfile) -> Result<SessionParams, Error> {
         let reuse = self.reused_workspace()?;
+        let agent = self.named_agent()?;
         let folders = self.additional_directories.unwrap_or_default();
         self.cwd.as_deref().map_or(Ok(()), |cwd| check_path("cwd", cwd))?;
         folders.iter().try_for_each(|folder| check_path("additionalDirectories", folder))?;
         let mcp_servers = self.mcp_servers.unwrap_or_default();
         mcp_servers.iter().try_for_each(|server| check_mcp_server(server, profile))?;
         let meta = session_meta(self.meta, self.metadata);
-        Ok(SessionParams { cwd: self.cwd, folders, mcp_servers, reuse, meta })
+        Ok(SessionParams { cwd: self.cwd, folders, mcp_servers, reuse, agent, meta })
+    }
+
+    /// The agent that a client wants, in `_meta` under [`AGENT_META`].
+    fn named_agent(&self) -> Result<Option<String>, Error> {
+        let named = self.meta.as_ref().and_then(|meta| AGENT_META.iter().find_map(|name| meta.get(*name)));
+        let Some(named) = named.filter(|named| !named.is_null()) else { return Ok(None) };
+        let name = named.as_str().filter(|name| !name.is_empty() && name.len() <= MAX_NAME);
+        let name = name.ok_or_else(|| Error::invalid_params("invalid params: _meta.agent must be an agent's name"))?;
+        Ok(Some(name.to_owned()))
     }
 
     /// Mobile clients name the session, older ones themselves, whose workspace they want to go on in.

@@ -316,7 +316,7 @@ impl AdkProjection {
             Outcome::Cancelled | Outcome::Failed { .. } => StopReason::EndTurn,
         };
         let mut last = self.release_held_message(match stop {
-            StopReason::EndTurn | StopReason::MaxTurns => "STOP",
+            StopReason::EndTurn | StopReason::MaxTurns | StopReason::StopSequence => "STOP",
             StopReason::MaxTokens => "MAX_TOKENS",
             StopReason::Refusal => "SAFETY",
         });

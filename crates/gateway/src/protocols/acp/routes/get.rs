@@ -11,7 +11,8 @@ use http::header::HeaderMap;
 use http::request::Parts;
 
 use super::{
-    CONNECTION_ID, SESSION_ID, connection_id, missing_connection_id_response, session_id, set_id_header, single_header,
+    CONNECTION_ID, SESSION_ID, addressed_connection, missing_connection_id_response, session_id, set_id_header,
+    single_header,
 };
 use crate::protocols::acp::AcpState;
 use crate::protocols::acp::{OpenError, OpenRequest, ResumeFrom};
@@ -24,14 +25,16 @@ pub(crate) async fn open_event_stream(
     request: &Parts,
 ) -> Result<Response, Box<Response>> {
     let headers = &request.headers;
-    let Some(id) = connection_id(headers)? else { return Err(Box::new(missing_connection_id_response())) };
+    let Some((id, by)) = addressed_connection(headers)? else {
+        return Err(Box::new(missing_connection_id_response()));
+    };
     if !accepts_event_stream(headers) {
         let message = "this is a stream of text/event-stream";
         return Err(Box::new(problem(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message)));
     }
     let session = session_id(headers)?;
     let from = resume_from(headers, session)?;
-    match state.acp.open_stream(id, caller, OpenRequest { session, from, stop: permit.stop_token() }).await {
+    match state.acp.open_stream(id, by, caller, OpenRequest { session, from, stop: permit.stop_token() }).await {
         Ok(events) => {
             let mut response = permit.sse_response(events.into_events());
             set_id_header(&mut response, CONNECTION_ID, &id);

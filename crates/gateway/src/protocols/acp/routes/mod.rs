@@ -20,6 +20,7 @@ use gander_http::sse_response::SsePermit;
 use gander_http::websocket_upgrade::{self, WebSocketUpgrade};
 use gander_wire::acp::AcpOptions;
 use http::header::{HeaderMap, HeaderName};
+use http::request::Parts;
 use http::{HeaderValue, StatusCode, Uri};
 use uuid::Uuid;
 
@@ -88,11 +89,10 @@ fn accept_websocket(
 async fn handle_post(
     State(state): State<Arc<AcpState>>,
     Extension(caller): Extension<Caller>,
-    uri: Uri,
-    headers: HeaderMap,
+    request: Parts,
     body: Bytes,
 ) -> Response {
-    post::handle_message(&state, &caller, &uri, &headers, body).await.unwrap_or_else(|refusal| *refusal)
+    post::handle_message(&state, &caller, &request, body).await.unwrap_or_else(|refusal| *refusal)
 }
 
 /// Ends a connection. Its runs go on.

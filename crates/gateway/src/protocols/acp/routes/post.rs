@@ -5,14 +5,19 @@ use std::borrow::Cow;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
+use futures::{StreamExt as _, stream};
 use gander_domain::SessionId;
 use gander_domain::caller::Caller;
+use gander_http::accept_header::names_event_stream;
 use gander_http::body;
 use gander_http::error::{not_utf8_response, problem, retry_later_response};
+use gander_http::sse;
+use gander_http::sse_response::SsePermit;
 use gander_wire::acp::AcpOptions;
 use gander_wire::jsonrpc::{Incoming, Peer, RequestId};
-use http::header::{self, HeaderMap};
-use http::{HeaderValue, StatusCode, Uri};
+use http::header;
+use http::request::Parts;
+use http::{HeaderValue, StatusCode};
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -22,18 +27,13 @@ use super::{
     session_id, set_id_header, unknown_session_response,
 };
 use crate::protocols::acp::AcpState;
-use crate::protocols::acp::{Addressed, CreateOutcome, PostOutcome, PostedMessage};
+use crate::protocols::acp::{Addressed, CreateOutcome, PostOutcome, PostedMessage, SsePipeReader};
 
 type Refused<T> = Result<T, Box<Response>>;
 
 /// Takes in a message: `initialize` is answered in the body, everything else on a stream.
-pub(crate) async fn handle_message(
-    state: &AcpState,
-    caller: &Caller,
-    uri: &Uri,
-    headers: &HeaderMap,
-    body: Bytes,
-) -> Refused<Response> {
+pub(crate) async fn handle_message(state: &AcpState, caller: &Caller, parts: &Parts, body: Bytes) -> Refused<Response> {
+    let (uri, headers) = (&parts.uri, &parts.headers);
     if body::declares_foreign_charset(headers) {
         return Err(Box::new(not_utf8_response()));
     }
@@ -49,9 +49,17 @@ pub(crate) async fn handle_message(
     let answers = envelope.id.clone().filter(|_| envelope.is_answer());
     let request = envelope.id.clone().filter(|_| envelope.method.is_some());
     let message = body.clone();
-    match state.acp.post_message(id, caller, PostedMessage { message, request, answers, by, named, session }).await {
+    // Only a stream that is wanted counts as one.
+    let wants_events = envelope.is_prompt() && names_event_stream(headers);
+    let permit = wants_events.then(|| SsePermit::new(state, caller, &parts.extensions)).transpose()?;
+    let events = permit.as_ref().map(SsePermit::stop_token);
+    let post = PostedMessage { message, request, answers, by, named, session, events };
+    match state.acp.post_message(id, caller, post).await {
         PostOutcome::Accepted => Ok(empty_response(StatusCode::ACCEPTED)),
-        PostOutcome::Answered(answer) => wait_for_body_answer(id, answer).await,
+        PostOutcome::Answered(answer, events) => match permit {
+            Some(permit) => Ok(stream_with_answer(id, permit, events, answer)),
+            None => wait_for_body_answer(id, answer).await,
+        },
         PostOutcome::Malformed(error) => Ok(json_response(StatusCode::BAD_REQUEST, error)),
         PostOutcome::Denied(denied) => Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", &denied.to_string()))),
         PostOutcome::UnknownSession => Err(Box::new(unknown_session_response())),
@@ -70,6 +78,35 @@ async fn wait_for_body_answer(id: Uuid, answer: oneshot::Receiver<Vec<u8>>) -> R
     let mut response = json_response(StatusCode::OK, answer);
     set_id_header(&mut response, SESSION_ID, &id);
     Ok(response)
+}
+
+/// What happens in the session while the request is carried out, then its answer.
+fn stream_with_answer(
+    id: Uuid,
+    permit: SsePermit,
+    events: Option<SsePipeReader>,
+    answer: oneshot::Receiver<Vec<u8>>,
+) -> Response {
+    let events = match events {
+        Some(events) => events.into_events().boxed(),
+        None => stream::pending().boxed(),
+    };
+    let told = stream::unfold((events, Some(answer)), |(mut events, mut answer)| async move {
+        let waiting = answer.as_mut()?;
+        tokio::select! {
+            // What happened before the answer is told before it.
+            biased;
+            event = events.next() => Some((event?, (events, answer))),
+            said = waiting => {
+                let mut frame = Vec::new();
+                sse::append_event(&mut frame, None, &said.ok()?);
+                Some((Ok(Bytes::from(frame)), (events, None)))
+            }
+        }
+    });
+    let mut response = permit.sse_response(told);
+    set_id_header(&mut response, SESSION_ID, &id);
+    response
 }
 
 async fn handle_initialize(state: &AcpState, caller: &Caller, options: AcpOptions, body: Bytes) -> Response {
@@ -107,6 +144,10 @@ struct Named<'a> {
 }
 
 impl InboundEnvelope<'_> {
+    fn is_prompt(&self) -> bool {
+        self.id.is_some() && matches!(self.method.as_deref(), Some("prompt" | "session/prompt"))
+    }
+
     fn is_answer(&self) -> bool {
         self.method.is_none() && self.id.is_some()
     }

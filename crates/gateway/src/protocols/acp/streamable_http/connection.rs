@@ -15,11 +15,15 @@ use gander_wire::jsonrpc::MessageOrigin;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinError;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::journal::{ConnectionFact, ConnectionJournal, ConnectionStart};
 use super::streams::{ClientStreams, RECONNECT_TIMEOUT};
-use super::{Addressed, CloseOutcome, ConnectionRequest, Connections, PostOutcome, PostedMessage};
+use super::{
+    Addressed, CloseOutcome, ConnectionRequest, Connections, OpenRequest, PostOutcome, PostedMessage, ResumeFrom,
+    SsePipeReader,
+};
 use crate::protocols::acp::intents::FinishedIntent;
 use crate::protocols::acp::sessions::initial_session;
 use crate::protocols::acp::subscriptions::{Attendance, SessionEvent};
@@ -78,7 +82,10 @@ pub(super) struct ConnectionActor {
 pub(super) async fn handle_initialize(client: &mut AcpClient, initialize: &[u8]) -> (InitializeOutcome, Vec<u8>) {
     client.connection.handle_message(initialize, &mut SystemIds);
     client.carry_out_intents().await;
-    while let Some(done) = client.work.join_next().await {
+    // Only the answer is waited for: what else begins with a session goes on beside it.
+    while client.connection.outbox().is_empty()
+        && let Some(done) = client.work.join_next().await
+    {
         client.handle_finished(done);
         client.carry_out_intents().await;
     }
@@ -272,7 +279,7 @@ impl ConnectionActor {
     }
 
     async fn handle_post(&mut self, post: PostedMessage, reply: oneshot::Sender<PostOutcome>) {
-        let PostedMessage { message, request, answers, by, named, session } = post;
+        let PostedMessage { message, request, answers, by, named, session, events } = post;
         if by == Addressed::Session && !self.adopt_legacy_session().await {
             drop(reply.send(PostOutcome::UnknownSession));
             return;
@@ -318,13 +325,23 @@ impl ConnectionActor {
         }
         match request {
             Some(id) if self.spoken == Dialect::Goosed => {
-                drop(reply.send(PostOutcome::Answered(self.lanes.answer_in_body(id))));
+                let events = match events {
+                    Some(stop) => self.open_for_request(session.or(named).unwrap_or(self.reserved), stop).await,
+                    None => None,
+                };
+                drop(reply.send(PostOutcome::Answered(self.lanes.answer_in_body(id), events)));
             }
             request => {
                 self.lanes.asked.extend(request.zip(session));
                 self.posts.push(PendingPost { tasks: first_task..self.client.work.next_number(), reply });
             }
         }
+    }
+
+    /// What happens in a session from now on, for the response to a request. If somebody reads that already, it is told
+    /// there.
+    async fn open_for_request(&mut self, session: SessionId, stop: CancellationToken) -> Option<SsePipeReader> {
+        self.handle_open(OpenRequest { session: Some(session), from: ResumeFrom::Now, stop }).await.ok()
     }
 
     /// Whoever names a session alone speaks the legacy dialect of goose's unified server, and finds a session behind the id.

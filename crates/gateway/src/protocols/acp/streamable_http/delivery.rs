@@ -43,6 +43,7 @@ impl ConnectionActor {
             }
             lanes.deliver(incarnation, out, n, place);
         }
+        lanes.send_body_answers();
         outbox.clear();
     }
 

@@ -72,6 +72,8 @@ pub struct PostedMessage {
     pub named: Option<SessionId>,
     /// The session it is about.
     pub session: Option<SessionId>,
+    /// Its sender reads what happens in the session in the response, until this is cancelled.
+    pub events: Option<CancellationToken>,
 }
 
 /// How a request says which connection it belongs to.
@@ -88,8 +90,8 @@ pub enum Addressed {
 pub enum PostOutcome {
     /// It is being carried out; answers come on the streams.
     Accepted,
-    /// It is being carried out, and this is where its answer comes.
-    Answered(oneshot::Receiver<Vec<u8>>),
+    /// It is being carried out, and this is where its answer comes, after these events if they were asked for.
+    Answered(oneshot::Receiver<Vec<u8>>, Option<SsePipeReader>),
     /// It is none: the error to answer with.
     Malformed(Vec<u8>),
     /// It is an answer that the caller may not give.
@@ -119,6 +121,8 @@ pub struct OpenRequest {
 pub enum ResumeFrom {
     /// What it was given.
     Wherever,
+    /// Everything up to now.
+    Now,
     /// A session's stream up to here.
     Event(EventId),
     /// The connection's own stream up to here.
@@ -250,8 +254,30 @@ impl Connections {
         }
     }
 
-    /// Opens a stream.
-    pub async fn open_stream(self: &Arc<Self>, id: Uuid, caller: &Caller, open: OpenRequest) -> OpenOutcome {
+    /// Opens a stream. A session that is named alone gets a connection under its own id.
+    pub async fn open_stream(
+        self: &Arc<Self>,
+        id: Uuid,
+        by: Addressed,
+        caller: &Caller,
+        open: OpenRequest,
+    ) -> OpenOutcome {
+        let (session, from, stop) = (open.session, open.from, open.stop.clone());
+        let opened = self.forward_open(id, caller, open).await;
+        let lost = matches!(opened, Err(OpenError::Unknown)) && by == Addressed::Session;
+        if !lost {
+            return opened;
+        }
+        match self.adopt_session(id, caller).await {
+            Some(CreateOutcome::Connection(..)) => {
+                self.forward_open(id, caller, OpenRequest { session, from, stop }).await
+            }
+            Some(CreateOutcome::Unavailable) => Err(OpenError::Failed),
+            Some(CreateOutcome::Refused(_) | CreateOutcome::Malformed(_) | CreateOutcome::Full) | None => opened,
+        }
+    }
+
+    async fn forward_open(self: &Arc<Self>, id: Uuid, caller: &Caller, open: OpenRequest) -> OpenOutcome {
         let (reply, answer) = oneshot::channel();
         self.send_request(id, ConnectionRequest::Open { caller: caller.clone(), open, reply }).await;
         answer.await.unwrap_or(Err(OpenError::Unknown))

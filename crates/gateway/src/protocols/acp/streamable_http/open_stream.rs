@@ -11,7 +11,7 @@ use gander_wire::jsonrpc::RequestId;
 
 use super::connection::{ConnectionActor, split_entries};
 use super::sse_pipe::sse_pipe;
-use super::{OpenError, OpenOutcome, OpenRequest, ResumeFrom};
+use super::{OpenError, OpenOutcome, OpenRequest, ResumeFrom, SsePipeReader};
 
 /// Streams that may wait for sessions that are not there.
 const MAX_WAITING_STREAMS: usize = 16;
@@ -29,6 +29,7 @@ impl ConnectionActor {
         let after = match open.from {
             ResumeFrom::Wherever if self.lanes.own.has_reader() => return Err(OpenError::Taken),
             ResumeFrom::Wherever => self.lanes.own.had.answer,
+            ResumeFrom::Now => self.record.last,
             ResumeFrom::Number(n) if n <= self.record.last => n,
             ResumeFrom::Number(_) | ResumeFrom::Event(_) => return Err(OpenError::Truncated),
         };
@@ -43,12 +44,16 @@ impl ConnectionActor {
     async fn open_session_stream(&mut self, session: SessionId, open: OpenRequest) -> OpenOutcome {
         let stream = self.lanes.sessions.get(&session);
         let attached = stream.is_some_and(|stream| stream.attached);
-        if open.from == ResumeFrom::Wherever && stream.is_some_and(|stream| stream.has_reader()) {
+        let names_no_place = matches!(open.from, ResumeFrom::Wherever | ResumeFrom::Now);
+        if names_no_place && stream.is_some_and(|stream| stream.has_reader()) {
             return Err(OpenError::Taken);
         }
         // Nobody is told of a session that it did not open. One that is not there may be about to be.
-        if !attached && (open.from == ResumeFrom::Wherever || !self.client.owns_session(session).await) {
+        if !attached && (names_no_place || !self.client.owns_session(session).await) {
             return self.open_waiting_stream(session, open);
+        }
+        if open.from == ResumeFrom::Now {
+            return Ok(self.open_live_stream(session, open));
         }
         let position = self.resume_position(session, open.from).await?;
         self.replay_from(session, position).await.map_err(|error| open_error(&error))?;
@@ -64,10 +69,23 @@ impl ConnectionActor {
         Ok(events)
     }
 
+    /// The stream goes on where the connection is. Nothing is gone through again, so that nothing is answered again: a
+    /// client may use the id of a request that was answered for another one.
+    fn open_live_stream(&mut self, session: SessionId, open: OpenRequest) -> SsePipeReader {
+        let seq = self.client.connection.view(session).map_or(0, |view| view.head.0);
+        let (pipe, events) = sse_pipe(Arc::clone(&self.read), open.stop);
+        let stream = self.lanes.sessions.entry(session).or_default();
+        stream.pipe = Some(pipe);
+        stream.due.clear();
+        stream.set_position(StreamPosition { seq, index: u32::MAX, answer: self.record.last });
+        events
+    }
+
     /// The stream waits for the client to open the session. Another's looks the same as its own and as none.
     fn open_waiting_stream(&mut self, session: SessionId, open: OpenRequest) -> OpenOutcome {
         let known = self.lanes.sessions.contains_key(&session);
-        if open.from != ResumeFrom::Wherever || (!known && self.lanes.waiting_streams() >= MAX_WAITING_STREAMS) {
+        let names_place = !matches!(open.from, ResumeFrom::Wherever | ResumeFrom::Now);
+        if names_place || (!known && self.lanes.waiting_streams() >= MAX_WAITING_STREAMS) {
             return Err(OpenError::Unknown);
         }
         let (pipe, events) = sse_pipe(Arc::clone(&self.read), open.stop);
@@ -83,6 +101,7 @@ impl ConnectionActor {
         let stream = self.lanes.sessions.get(&session).filter(|stream| stream.attached);
         match from {
             ResumeFrom::Wherever => Ok(stream.map_or(now, |stream| stream.had)),
+            ResumeFrom::Now => Ok(now),
             ResumeFrom::Event(id) => {
                 let StreamPosition { seq, answer, .. } = id.position;
                 if id.incarnation != store.incarnation() || seq > head.0 || answer > self.record.last {

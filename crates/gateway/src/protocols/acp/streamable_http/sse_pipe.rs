@@ -19,6 +19,7 @@ pub(super) struct SsePipe {
 }
 
 /// The reading end: the body of a response. It ends when the writing end is dropped or the server stops.
+#[derive(Debug)]
 pub struct SsePipeReader {
     shared: Arc<Shared>,
     stop: CancellationToken,

@@ -50,6 +50,8 @@ pub(super) struct ClientStreams {
     pub(super) asked: HashMap<RequestId, SessionId>,
     /// Requests that are answered where they came in.
     bodies: HashMap<RequestId, oneshot::Sender<Vec<u8>>>,
+    /// Their answers, until everything that comes before them is told.
+    answered: Vec<(oneshot::Sender<Vec<u8>>, Vec<u8>)>,
 }
 
 /// A message and where it goes.
@@ -209,6 +211,13 @@ impl ClientStreams {
         answer
     }
 
+    /// Answers requests where they came in: what their streams were to be told before is told.
+    pub(super) fn send_body_answers(&mut self) {
+        for (body, answer) in self.answered.drain(..) {
+            drop(body.send(answer)); // whoever asked may have left just now
+        }
+    }
+
     /// True if somebody waits for an answer where it asked.
     pub(super) fn has_body_waiter(&self) -> bool {
         self.bodies.values().any(|body| !body.is_closed())
@@ -247,7 +256,9 @@ impl ClientStreams {
     ) -> Destination {
         let kind = MessageKind::classify(message);
         let body = kind.answered_id().and_then(|id| self.bodies.remove(id));
-        let in_body = body.is_some_and(|body| body.send(message.to_vec()).is_ok());
+        let body = body.filter(|body| !body.is_closed());
+        let in_body = body.is_some();
+        self.answered.extend(body.map(|body| (body, message.to_vec())));
         let asked = kind.answered_id().and_then(|id| self.asked.remove(id));
         let session = origin.session.or(asked);
         let stream = session.and_then(|session| self.sessions.get(&session));

@@ -1,8 +1,10 @@
 //! Settings, providers and models as goose's pages ask for them.
 
-use axum::extract::Path;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query};
 use axum::response::IntoResponse;
 use bytes::Bytes;
+use gander_domain::SessionId;
 use gander_models::ModelInfo;
 use gander_services::extension_changes::Switch;
 use gander_services::models::Provider;
@@ -13,7 +15,8 @@ use serde_json::{Map, Value, json};
 
 use super::{GooseCaller, HandlerResult, empty_response, json_response, read_json};
 use crate::protocols::goose::error::{GooseError, bad_request};
-use crate::protocols::goose::{built_in_commands, config, extensions, providers as shown};
+use crate::protocols::goose::extension_methods::{command_type, slash_commands_of};
+use crate::protocols::goose::{config, extensions, providers as shown};
 
 /// A model that says nothing of its window is shown with this one, as goose does.
 const DEFAULT_CONTEXT_WINDOW: u64 = 128_000;
@@ -255,15 +258,23 @@ pub(crate) async fn use_prompt(caller: GooseCaller, body: Bytes) -> HandlerResul
     json_response(json!({ "name": name, "content": filled, "messages": [message] }))
 }
 
-/// `GET /config/slash_commands`: ours, and those of recipes.
-pub(crate) async fn list_slash_commands(caller: GooseCaller) -> HandlerResult {
-    let builtin = built_in_commands().into_iter().map(
-        |command| json!({ "command": command["name"], "help": command["description"], "command_type": "Builtin" }),
-    );
-    let recipes = config::load_saved_settings(caller.services(), &caller.peer, Collection::Slash).await?;
-    let recipes =
-        recipes.iter().map(|(id, command)| json!({ "command": command, "help": id, "command_type": "Recipe" }));
-    json_response(json!({ "commands": builtin.chain(recipes).collect::<Vec<_>>() }))
+/// What `GET /config/slash_commands` may ask for. goose sends `working_dir`, which makes no difference here.
+#[derive(Deserialize)]
+pub(crate) struct SlashCommandsQuery {
+    session_id: Option<SessionId>,
+}
+
+/// `GET /config/slash_commands`: what `/reply` carries out in every session, or in the one that is named.
+pub(crate) async fn list_slash_commands(
+    caller: GooseCaller,
+    query: Result<Query<SlashCommandsQuery>, QueryRejection>,
+) -> HandlerResult {
+    let Query(query) = query.map_err(|error| bad_request(error.body_text()))?;
+    let commands = slash_commands_of(caller.services(), &caller.peer, query.session_id).await?;
+    let told = commands.iter().map(|command| {
+        json!({ "command": command.name, "help": command.description, "command_type": command_type(command.kind) })
+    });
+    json_response(json!({ "commands": told.collect::<Vec<_>>() }))
 }
 
 /// `GET /config/validate`: a server that runs has read its settings.

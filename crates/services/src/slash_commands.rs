@@ -1,0 +1,94 @@
+//! Slash commands: which ones a session has, and what a typed one becomes. The same for every protocol.
+//!
+//! The session carries out its own (`/clear`, `/title`), its agent those that it is sent as they were typed; recipes and
+//! prompts of MCP servers are text that takes the place of what was typed.
+
+use gander_domain::caller::Caller;
+use gander_domain::{Part, ServiceError, SessionId, SessionView, SlashCommand, SlashCommandKind};
+use gander_mcp::PromptSpec;
+
+use crate::Services;
+use crate::recipes::{self, SlashRecipe};
+
+/// All commands of a session; without one, those that every new session has. A name that is there twice means the first.
+pub async fn list_slash_commands(
+    services: &Services,
+    caller: &Caller,
+    view: Option<&SessionView>,
+) -> Result<Vec<SlashCommand>, ServiceError> {
+    let mut commands = SlashCommand::of_every_session();
+    let recipes = recipes::load_slash_recipes(&services.recipes, &caller.principal).await?;
+    commands.extend(recipes.iter().map(SlashRecipe::to_command));
+    let agent = async {
+        match view {
+            Some(view) => services.agents.slash_commands(&view.settings.agent, &view.workspace).await,
+            None => services.agents.slash_commands(&services.default_session_settings().agent, "/").await,
+        }
+    };
+    let prompts = async {
+        match view {
+            Some(view) => services.extensions.prompts(view).await,
+            None => Vec::new(),
+        }
+    };
+    let (agent, prompts) = futures::join!(agent, prompts);
+    commands.extend(prompts.iter().map(prompt_command).chain(agent));
+    let mut seen = std::collections::HashSet::new();
+    commands.retain(|command| seen.insert(command.name.clone()));
+    Ok(commands)
+}
+
+/// All commands of a session of this caller's.
+pub async fn list_for_session(
+    services: &Services,
+    caller: &Caller,
+    session: SessionId,
+) -> Result<Vec<SlashCommand>, ServiceError> {
+    let view = services.sessions.view(caller, session).await?;
+    list_slash_commands(services, caller, Some(&view)).await
+}
+
+/// What a person's prompt becomes: the name of a recipe or of a server's prompt becomes what that says. Everything else
+/// stays as it was typed.
+pub async fn expand_slash_command(
+    services: &Services,
+    caller: &Caller,
+    session: SessionId,
+    parts: Vec<Part>,
+) -> Result<Vec<Part>, ServiceError> {
+    if !begins_with_slash(&parts) {
+        return Ok(parts);
+    }
+    let view = services.sessions.view(caller, session).await?;
+    let parts = recipes::expand_slash(&services.recipes, &caller.principal, &view.workspace, parts).await?;
+    services.extensions.expand_prompt(&view, parts).await.map_err(ServiceError::BadParams)
+}
+
+/// Refuses the name of a command that the session does not have. What is merely typed need not be one.
+pub async fn require_slash_command(
+    services: &Services,
+    caller: &Caller,
+    session: SessionId,
+    name: &str,
+) -> Result<(), ServiceError> {
+    let commands = list_for_session(services, caller, session).await?;
+    match commands.iter().any(|command| command.name == name) {
+        true => Ok(()),
+        false => Err(ServiceError::UnknownCommand(name[..name.floor_char_boundary(64)].to_owned())),
+    }
+}
+
+/// True for a prompt that may be a slash command: whoever starts a session with it has the session first.
+pub fn begins_with_slash(parts: &[Part]) -> bool {
+    matches!(parts.first(), Some(Part::Text { text }) if text.trim_start().starts_with('/'))
+}
+
+fn prompt_command(prompt: &PromptSpec) -> SlashCommand {
+    let hint = prompt.arguments.iter().map(|argument| argument.name.as_str()).collect::<Vec<_>>().join(" ");
+    SlashCommand {
+        kind: SlashCommandKind::McpPrompt,
+        name: prompt.slash_command_name(),
+        description: prompt.description.clone(),
+        hint,
+    }
+}
