@@ -20,7 +20,7 @@ export const model = createServer((request, response) => {
       return;
     }
     response.setHeader("content-type", "text/event-stream");
-    const shell = tools.map((tool) => tool.function.name).find((name) => name.endsWith("shell"));
+    const shell = tools.map((tool) => tool.function.name).find((name) => name.endsWith("shell") || name === "bash");
     const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 };
     if (shell && !messages.some((message) => message.role === "tool")) {
       const call = { index: 0, id: "call_1", type: "function" };

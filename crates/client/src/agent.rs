@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tokio::process::Command;
 use tokio::sync::watch;
 
 use crate::process::{AgentProcess, ProcessExit};
@@ -18,6 +19,7 @@ pub struct AgentLaunch {
     minimum: Option<Version>,
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
+    clear_environment: bool,
     folder: Option<PathBuf>,
 }
 
@@ -73,7 +75,7 @@ impl AgentLaunch {
     /// The program that this search finds, each time anew.
     pub fn from_search(search: impl Into<ProgramSearch>) -> Self {
         let (arguments, environment) = (Vec::new(), Vec::new());
-        Self { search: search.into(), minimum: None, arguments, environment, folder: None }
+        Self { search: search.into(), minimum: None, arguments, environment, clear_environment: false, folder: None }
     }
 
     /// Only if `--version` says at least this.
@@ -97,11 +99,32 @@ impl AgentLaunch {
         self
     }
 
+    /// Its environment is what is given here, and nothing of that of this process.
+    #[must_use]
+    pub fn with_clear_environment(mut self) -> Self {
+        self.clear_environment = true;
+        self
+    }
+
     /// The folder that it starts in.
     #[must_use]
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
+    }
+}
+
+impl AgentLaunch {
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        if self.clear_environment {
+            command.env_clear();
+        }
+        command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        command
     }
 }
 
@@ -160,12 +183,11 @@ impl Agent {
     }
 
     async fn launch_process(&self) -> Result<(Client, AgentProcess), StartError> {
-        let AgentLaunch { search, minimum, arguments, environment, folder } = &self.launch;
-        let program = search.find_program()?;
-        if let Some(minimum) = minimum {
-            Version::check_minimum(&program, *minimum).await?;
+        let program = self.launch.search.find_program()?;
+        if let Some(minimum) = self.launch.minimum {
+            Version::check_minimum(&program, minimum).await?;
         }
-        let (process, link) = AgentProcess::start(&program, arguments, environment, folder.as_ref())
+        let (process, link) = AgentProcess::start(self.launch.command(&program))
             .map_err(|reason| StartError::Spawn { program, reason })?;
         match Client::connect(link, self.who.clone(), Arc::clone(&self.handler.0)).await {
             Ok(client) => Ok((client, process)),

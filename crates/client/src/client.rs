@@ -97,7 +97,12 @@ impl Client {
         session: impl Into<SessionId>,
         content: Vec<ContentBlock>,
     ) -> Result<PromptResponse, CallError> {
-        self.send_call("session/prompt", &PromptRequest::new(session.into(), content), None).await
+        self.prompt_with(PromptRequest::new(session.into(), content)).await
+    }
+
+    /// The same with everything that a prompt can carry.
+    pub async fn prompt_with(&self, request: PromptRequest) -> Result<PromptResponse, CallError> {
+        self.send_call("session/prompt", &request, None).await
     }
 
     /// Stops the turn of a session: its open permissions are answered "cancelled", its prompt still gets its answer.
@@ -119,6 +124,11 @@ impl Client {
     /// Ends the connection: every open call of every clone fails with -32000.
     pub fn close_connection(&self) {
         self.shared.dispose.cancel();
+    }
+
+    /// True once the agent is gone.
+    pub fn is_gone(&self) -> bool {
+        self.shared.gone.borrow().is_some()
     }
 
     /// Waits until the agent is gone, and says why.

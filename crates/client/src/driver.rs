@@ -66,7 +66,12 @@ enum RequestDuty {
 /// What goes to the handler in order. Answers stand in the same line, so that they come after what was told before.
 enum HandlerEvent {
     Update(Box<SessionNotification>),
-    Notice { method: String, params: Value },
+    Notice {
+        method: String,
+        params: Value,
+    },
+    /// Everything that was told before a request has been heard.
+    Reached(oneshot::Sender<()>),
     Answer(CallReply, Result<Value, CallError>),
 }
 
@@ -123,8 +128,12 @@ impl Driver {
                 let error = self.connection.call_error(error);
                 self.handle_answer(call, Err(error), place);
             }
-            AgentEvent::Asked { permission, request } => self.handle_permission(permission, *request),
-            AgentEvent::Requested { responder, request } => self.handle_request(responder, *request),
+            AgentEvent::Asked { permission, request } => {
+                self.handle_permission(permission, *request, reach_event(place));
+            }
+            AgentEvent::Requested { responder, request } => {
+                self.handle_request(responder, *request, reach_event(place));
+            }
             AgentEvent::Withdrawn { request } => self.cancel_requests(|asked| asked.duty.id() == &request),
             // Only ever the answers to calls that the driver does not make.
             AgentEvent::Initialized { .. } | AgentEvent::Opened { .. } | AgentEvent::Ended { .. } => {}
@@ -153,15 +162,21 @@ impl Driver {
         }
     }
 
-    fn handle_permission(&mut self, permission: PermissionRequest, request: RequestPermissionRequest) {
+    fn handle_permission(&mut self, permission: PermissionRequest, request: RequestPermissionRequest, turn: Reached) {
         let handler = Arc::clone(&self.handler);
         let duty = RequestDuty::Permission(permission, request.session_id.clone());
-        self.spawn_request(duty, async move { to_value(handler.request_permission(request).await) });
+        self.spawn_request(duty, async move {
+            turn.await.ok();
+            to_value(handler.request_permission(request).await)
+        });
     }
 
-    fn handle_request(&mut self, responder: Responder, request: AgentRequest) {
+    fn handle_request(&mut self, responder: Responder, request: AgentRequest, turn: Reached) {
         let handler = Arc::clone(&self.handler);
-        self.spawn_request(RequestDuty::Other(responder), async move { answer_request(&*handler, request).await });
+        self.spawn_request(RequestDuty::Other(responder), async move {
+            turn.await.ok();
+            answer_request(&*handler, request).await
+        });
     }
 
     fn spawn_request(&mut self, duty: RequestDuty, work: impl Future<Output = Result<Value, Error>> + Send + 'static) {
@@ -239,6 +254,15 @@ async fn next_event<'a>(
     Ok((connection.next_event().await?, place))
 }
 
+/// Comes true when the handler has heard what was told before a request: nothing overtakes it.
+type Reached = oneshot::Receiver<()>;
+
+fn reach_event(place: mpsc::Permit<'_, HandlerEvent>) -> Reached {
+    let (reached, turn) = oneshot::channel();
+    place.send(HandlerEvent::Reached(reached));
+    turn
+}
+
 async fn sleep_until(instant: Option<Instant>) {
     match instant {
         Some(instant) => tokio::time::sleep_until(instant).await,
@@ -252,6 +276,7 @@ async fn run_handler(handler: Arc<dyn Handler>, mut line: mpsc::Receiver<Handler
             HandlerEvent::Update(update) => handler.updated(*update).await,
             HandlerEvent::Notice { method, params } => handler.notified(method, params).await,
             // Nobody may be waiting any more.
+            HandlerEvent::Reached(reached) => drop(reached.send(())),
             HandlerEvent::Answer(answer, result) => drop(answer.send(result)),
         }
     }

@@ -16,7 +16,8 @@ use crate::schema::{
 
 /// What a client does when its agent asks or tells something. Whatever is not implemented answers "method not found".
 ///
-/// Requests run beside each other, each in a task of its own, which is ended when the agent takes its request back.
+/// Requests run beside each other, each in a task of its own, which is ended when the agent takes its request back. Each
+/// begins once everything was told that came before it.
 /// What is told comes one after the other and in order, and the answer to a prompt comes after everything that was told
 /// before it. So do not wait for a call of the same client in [`updated`](Self::updated): its answer would stand behind it.
 #[async_trait]

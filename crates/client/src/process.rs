@@ -1,10 +1,8 @@
 //! The process of an agent: started with piped stdio, watched, and stopped for certain.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -45,18 +43,8 @@ pub(crate) struct AgentProcess {
 type StderrTail = Arc<Mutex<VecDeque<u8>>>;
 
 impl AgentProcess {
-    /// Starts a program; the link is its stdin and stdout.
-    pub(crate) fn start(
-        program: &Path,
-        arguments: &[OsString],
-        environment: &[(OsString, OsString)],
-        folder: Option<&PathBuf>,
-    ) -> io::Result<(Self, Link)> {
-        let mut command = Command::new(program);
-        command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
-        if let Some(folder) = folder {
-            command.current_dir(folder);
-        }
+    /// Starts it; the link is its stdin and stdout.
+    pub(crate) fn start(mut command: Command) -> io::Result<(Self, Link)> {
         // A group of its own: a wrapper script is stopped together with what it started, and a ctrl-c is not for it.
         command.process_group(0).kill_on_drop(true);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -111,6 +99,8 @@ async fn watch_process(
         waited = child.wait() => waited,
         () = stop.cancelled() => stop_child(&mut child, group).await,
     };
+    // What it started and left behind: it would keep our ends of the pipes open.
+    group.map(|group| kill_process_group(group, Signal::KILL).ok());
     let abort = listener.abort_handle();
     if tokio::time::timeout(STDERR_TIMEOUT, listener).await.is_err() {
         abort.abort();
@@ -123,16 +113,13 @@ async fn watch_process(
 async fn stop_child(child: &mut Child, group: Option<Pid>) -> io::Result<ExitStatus> {
     let signal = |signal| group.map(|group| kill_process_group(group, signal).ok());
     signal(Signal::TERM);
-    let waited = match tokio::time::timeout(STOP_TIMEOUT, child.wait()).await {
+    match tokio::time::timeout(STOP_TIMEOUT, child.wait()).await {
         Ok(waited) => waited,
         Err(_) => {
             signal(Signal::KILL);
             child.wait().await
         }
-    };
-    // What it started and left behind.
-    signal(Signal::KILL);
-    waited
+    }
 }
 
 /// Keeps the end of what is read.

@@ -68,9 +68,9 @@ impl Backend for ScriptedAgent {
             }
         };
         tokio::select! {
-        biased;
-        () = stop.cancelled() => {}
-        outcome = outcome => drop(outcome),
+            biased;
+            () = stop.cancelled() => {}
+            outcome = outcome => drop(outcome),
         }
     }
 }
@@ -258,8 +258,8 @@ impl ScriptedRun {
         for number in 0..50 {
             self.send_deltas(DeltaKind::Text, &[&format!("tick{number} ")]).await?;
             tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(100)) => {}
-            order = self.orders.recv() => self.handle_order(order).await?,
+                () = tokio::time::sleep(Duration::from_millis(100)) => {}
+                order = self.orders.recv() => self.handle_order(order).await?,
             }
         }
         self.answer_with(&[]).await

@@ -1,5 +1,6 @@
 //! The running application: store, sessions and protocols behind one handle.
 
+mod agents;
 mod build;
 
 use std::collections::HashSet;
@@ -37,6 +38,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use self::agents::ConfiguredAgents;
 use self::build::{
     StoredServices, build_agent_catalog, build_agents, build_extensions_config, build_file_access, build_models,
     build_native, build_run_settings, build_sandbox, build_services, follow_settings, live_policy, load_schedules,
@@ -161,7 +163,8 @@ impl App {
         let tools = own_tools(&run_settings().toolbox);
         let native = build_native(&config, &models, &stored, run_settings);
         let weak = Arc::clone(&native.hub);
-        let agents = Arc::new(build_agents(&config, native, &store, more_agents)?);
+        let configured = ConfiguredAgents::new(Arc::clone(&store), stored.files.clone());
+        let agents = Arc::new(build_agents(&config, native, &store, &configured, more_agents)?);
         let cache = config.sections.limits.idle_sessions.len();
         let hub = Hub::with_cache(Arc::clone(&store), Arc::clone(&agents) as _, recovery_policy(&config), cache)
             .with_default_policy(live_policy(&live))
@@ -172,7 +175,7 @@ impl App {
         let push = PushNotifications::load(services.hub.clone(), config.sections.a2a.push_allow.clone(), vault).await?;
         let signer = CardSigner::load(&config.sections.a2a, config.paths.data_directory())?.map(Arc::new);
         let (clock, controls) = (CancellationToken::new(), Mutex::new(Some(controls)));
-        follow_settings(&live, &models, &services);
+        follow_settings(&live, &models, &services, configured);
         let large_responses = LargeResponses::new(config.paths.data_directory().to_owned());
         let app = Self { live, store, services, models, large_responses, push, signer, clock, controls };
         app.spawn_background_tasks();

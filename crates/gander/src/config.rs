@@ -3,10 +3,12 @@
 //! The only place that reads the process's environment.
 
 mod agents;
+mod agents_file;
 mod default_file;
 mod extensions;
 mod file;
 mod goose;
+mod known_agents;
 mod live;
 mod load;
 mod provider_keys;
@@ -26,8 +28,10 @@ use gander_services::paths::Paths;
 use gander_tools::{self, BuiltIn};
 use secrecy::SecretString;
 
-pub use agents::{RemoteAgent, RemoteKind, is_web_address};
+pub use agents::{AcpSettings, RemoteAgent, RemoteKind, check_agent, is_web_address};
+pub use agents_file::{AgentsFile, AgentsFileError, agents_file_path};
 pub use default_file::default_settings_text;
+pub use known_agents::{KNOWN_AGENTS, KnownAgent, find_known_agent};
 pub use live::LiveConfig;
 pub use load::{ConfigError, settings_file};
 pub use provider_keys::store_provider;
@@ -51,6 +55,8 @@ pub struct Config {
     pub built_ins: BTreeMap<BuiltIn, bool>,
     /// Agents that other servers run.
     pub agents: Vec<RemoteAgent>,
+    /// The agent that serves whoever names none, if one was chosen.
+    pub default_agent: Option<String>,
     /// Is the built-in agent there, before all others?
     pub native: bool,
     /// How long runs may go on while the server stops.
@@ -140,6 +146,11 @@ impl Config {
     /// Puts together what flags, environment, file and defaults say.
     pub fn load(flags: &Flags, environment: &Environment) -> Result<Self, ConfigError> {
         load::load_config(flags, environment)
+    }
+
+    /// The same files, flags and environment, read again.
+    pub fn reload(&self) -> Result<Self, ConfigError> {
+        Ok(self.with_settings_of(Self::load(&self.source.flags, &self.source.environment)?))
     }
 
     /// This process with the settings of another reading: what is no setting stays as it is.

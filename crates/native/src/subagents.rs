@@ -183,9 +183,9 @@ impl HubSubagents {
             choice("reject_once", "No", ChoiceKind::RejectOnce),
         ];
         let reply = tokio::select! {
-        biased;
-        () = sub.parent.cancel.cancelled() => Reply::Cancelled,
-        reply = sub.parent.prompter.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply,
+            biased;
+            () = sub.parent.cancel.cancelled() => Reply::Cancelled,
+            reply = sub.parent.prompter.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply,
         };
         match reply.is_allowed() {
             true => Ok(()),

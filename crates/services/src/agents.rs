@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 pub struct Agents {
     native: Option<NativeAgents>,
     others: Vec<Agent>,
+    /// Those of the settings, which may come and go.
+    configured: RwLock<Arc<[Agent]>>,
     /// The first answers to every name.
     any_name: bool,
     /// The roster of the library it was made from.
@@ -47,6 +49,19 @@ pub struct Agent {
     pub manifest: Arc<AgentManifest>,
     /// What runs it.
     pub backend: Arc<dyn Backend>,
+    check: Option<AgentCheck>,
+}
+
+/// Finds out why an agent cannot run here.
+type AgentCheck = Arc<dyn Fn() -> Option<AgentProblem> + Send + Sync>;
+
+/// Why an agent cannot run here, and what mends that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentProblem {
+    /// For people.
+    pub reason: String,
+    /// A command, or what else to do.
+    pub fix: Option<String>,
 }
 
 /// There is one of this name already.
@@ -57,7 +72,13 @@ pub struct NameTaken(pub String);
 impl Agent {
     /// An agent that this back-end runs.
     pub fn new(manifest: AgentManifest, backend: Arc<dyn Backend>) -> Self {
-        Self { manifest: Arc::new(manifest), backend }
+        Self { manifest: Arc::new(manifest), backend, check: None }
+    }
+
+    /// With this to find out why it cannot run here. It may look at files.
+    #[must_use]
+    pub fn with_check(self, check: impl Fn() -> Option<AgentProblem> + Send + Sync + 'static) -> Self {
+        Self { check: Some(Arc::new(check)), ..self }
     }
 }
 
@@ -79,7 +100,8 @@ impl Agents {
 
     fn empty() -> Self {
         let (roster, rosters, changed) = (Mutex::default(), Mutex::default(), watch::Sender::new(()));
-        Self { native: None, others: Vec::new(), any_name: false, roster, rosters, changed }
+        let configured = RwLock::new(Arc::new([]) as Arc<[Agent]>);
+        Self { native: None, others: Vec::new(), configured, any_name: false, roster, rosters, changed }
     }
 
     /// One more.
@@ -90,6 +112,26 @@ impl Agents {
         self.others.push(agent);
         *self.roster.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
+    }
+
+    /// From now on the settings name these. One whose name is taken is left out.
+    pub fn set_configured(&self, agents: Vec<Agent>) {
+        let others = |name: &str| self.others.iter().any(|other| other.manifest.name == name);
+        let agents: Arc<[Agent]> = agents.into_iter().filter(|agent| !others(&agent.manifest.name)).collect();
+        *self.configured.write().unwrap_or_else(PoisonError::into_inner) = agents;
+        *self.roster.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.rosters.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.changed.send_replace(());
+    }
+
+    /// Why the agent of this name cannot run here, if it cannot. Looks at files.
+    pub fn find_problem(&self, name: &str) -> Option<AgentProblem> {
+        let agent = self.configured().iter().find(|agent| agent.manifest.name == name).cloned()?;
+        agent.check.and_then(|check| check())
+    }
+
+    fn configured(&self) -> Arc<[Agent]> {
+        Arc::clone(&self.configured.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// All agents and the names of their modes.
@@ -134,9 +176,11 @@ impl Agents {
 
     /// The agents of this library and the others. Names of these are taken.
     fn build_roster(&self, library: Option<&ModeSet>) -> Arc<Roster> {
-        let free = |manifest: &AgentManifest| self.others.iter().all(|agent| agent.manifest.name != manifest.name);
+        let configured = self.configured();
+        let others = || self.others.iter().chain(configured.iter());
+        let free = |manifest: &AgentManifest| others().all(|agent| agent.manifest.name != manifest.name);
         let native = library.into_iter().flat_map(ModeSet::agent_manifests).filter(free).map(Arc::new);
-        let others = self.others.iter().map(|agent| Arc::clone(&agent.manifest));
+        let others = others().map(|agent| Arc::clone(&agent.manifest));
         Arc::new(Roster::new(native.chain(others).collect()))
     }
 
@@ -216,7 +260,9 @@ impl Agents {
     }
 
     fn backend_in_folder(&self, name: &str, folder: &str) -> Option<Arc<dyn Backend>> {
-        if let Some(agent) = self.others.iter().find(|agent| self.any_name || agent.manifest.name == name) {
+        let configured = self.configured();
+        let mut others = self.others.iter().chain(configured.iter());
+        if let Some(agent) = others.find(|agent| self.any_name || agent.manifest.name == name) {
             return Some(Arc::clone(&agent.backend));
         }
         let native = self.native.as_ref()?;

@@ -37,6 +37,13 @@ pub(super) async fn agents(context: Context, json: bool) -> anyhow::Result<Exit>
     }
     let row = |agent: &Value| vec![text(&agent["name"]), agent["modes"].to_string(), text(&agent["description"])];
     print_table(context.output, &["AGENT", "MODES", "DESCRIPTION"], &rows(&catalog["agents"], row))?;
+    for agent in catalog["agents"].as_array().into_iter().flatten().filter(|agent| agent["problem"].is_object()) {
+        let (name, reason) = (text(&agent["name"]), text(&agent["problem"]["reason"]));
+        context.output.note(&format!("\n{name} cannot run here: {reason}"));
+        if let Some(fix) = agent["problem"]["fix"].as_str() {
+            context.output.note(&format!("Install it: {fix}"));
+        }
+    }
     context.output.note("\nUse one: gander run --agent NAME \"…\"");
     Ok(Exit::Done)
 }

@@ -1,6 +1,9 @@
 //! The command line: what can be said, and one file per command that does it.
 
 mod acp;
+mod agent_registry;
+mod agent_trial;
+mod agents;
 mod apps;
 mod backup;
 mod cancel;
@@ -156,7 +159,7 @@ fn dispatch(command: Command, context: Context, allocator: Allocator) -> anyhow:
         Command::Setup(options) => block_on(setup::run(context, options)),
         Command::Models { json } => block_on(catalog::models(context, json)),
         Command::Modes { json } => block_on(catalog::modes(context, json)),
-        Command::Agents { json } => block_on(catalog::agents(context, json)),
+        Command::Agents { command, json } => block_on(agents::run(context, command, json)),
         Command::Sessions { command } => block_on(sessions::run(context, command)),
         Command::Apps { command } => block_on(apps::run(context, command)),
         Command::Recipes { command } => block_on(recipes::run(context, command)),

@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use gander_domain::caller::Scope;
 use gander_tools::sandbox::HELPER;
 
+use super::agents::AgentsCommand;
 use super::apps::AppsCommand;
 use super::cancel::CancelOptions;
 use super::chat::options::ChatOptions;
@@ -144,8 +145,10 @@ that the running server made of it.")]
         #[arg(long)]
         json: bool,
     },
-    /// List the agents and what they are for
+    /// List the agents, put others behind every protocol, try and choose them
     Agents {
+        #[command(subcommand)]
+        command: Option<AgentsCommand>,
         /// One JSON object per line
         #[arg(long)]
         json: bool,

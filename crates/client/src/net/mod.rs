@@ -130,3 +130,17 @@ fn unreachable_server_error(error: &reqwest::Error) -> LinkError {
     texts.dedup();
     LinkError::Unreachable(texts.join(": "))
 }
+
+/// The text at an address. It may not be larger than a message.
+pub async fn fetch_text(url: &str) -> Result<String, LinkError> {
+    let unreachable = |error: reqwest::Error| unreachable_server_error(&error);
+    let response = reqwest::get(url).await.map_err(unreachable)?;
+    let status = response.status();
+    if !status.is_success() {
+        return Err(LinkError::Refused { status: status.as_u16(), message: status.to_string() });
+    }
+    if response.content_length().is_some_and(|length| length > MAX_MESSAGE as u64) {
+        return Err(LinkError::TooLong);
+    }
+    response.text().await.map_err(unreachable)
+}

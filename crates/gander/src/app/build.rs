@@ -11,9 +11,8 @@ use gander_domain::{Policy, Recovery, Settings};
 use gander_gateway::protocols;
 use gander_mcp::Keyring;
 use gander_native::{Native, RunSettings};
-use gander_runtime::backend::goosed::Goosed;
 use gander_runtime::hub::{Hub, OnDeleted};
-use gander_services::agents::{Agent, Agents};
+use gander_services::agents::Agents;
 use gander_services::apps::{Apps, listed_app_tools};
 use gander_services::artifacts::{Artifacts, listed_artifact_tools};
 use gander_services::clients::AttachedClients;
@@ -39,8 +38,9 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
+use super::agents::ConfiguredAgents;
 use super::{AgentsFactory, ControlRequest};
-use crate::config::{Config, LiveConfig, OnRestart, RemoteAgent, RemoteKind};
+use crate::config::{Config, LiveConfig, OnRestart};
 use crate::sandbox;
 
 pub(super) fn build_models(config: &Config) -> anyhow::Result<Models> {
@@ -58,32 +58,19 @@ pub(super) fn build_agents(
     config: &Config,
     native: Native,
     store: &Arc<dyn Store>,
+    configured: &ConfiguredAgents,
     more_agents: Vec<AgentsFactory>,
 ) -> anyhow::Result<Agents> {
-    let mut remote = config.agents.iter();
     let mut agents = match config.native {
         true => Agents::with_native_agents(Arc::clone(&native.agent_catalog), Arc::new(native)),
-        false => Agents::answering_every_name(build_remote_agent(remote.next().context("there is no agent")?, store)?),
-    };
-    for agent in remote {
-        agents.add(build_remote_agent(agent, store)?)?;
-    }
-    more_agents.into_iter().flat_map(|make| make(store)).try_for_each(|agent| agents.add(agent))?;
-    Ok(agents)
-}
-
-/// An agent that another server runs.
-fn build_remote_agent(agent: &RemoteAgent, store: &Arc<dyn Store>) -> anyhow::Result<Agent> {
-    let RemoteAgent { name, title, description, kind } = agent;
-    let (mut manifest, backend) = match kind {
-        RemoteKind::Goosed(remote) => {
-            let goosed = Goosed::new(name, remote.clone(), Arc::clone(store));
-            (remote.agent_manifest(name), goosed.with_context(|| format!("the agent cannot be spoken to: {name}"))?)
+        false => {
+            let only = config.agents.first().context("there is no agent")?;
+            return Ok(Agents::answering_every_name(configured.build(config, only)?));
         }
     };
-    manifest.title = title.clone().unwrap_or(manifest.title);
-    manifest.description = description.clone().unwrap_or(manifest.description);
-    Ok(Agent::new(manifest, Arc::new(backend)))
+    more_agents.into_iter().flat_map(|make| make(store)).try_for_each(|agent| agents.add(agent))?;
+    agents.set_configured(configured.build_all(config));
+    Ok(agents)
 }
 
 /// The agents and modes: built in, the owner's, and those of projects that are trusted.
@@ -211,7 +198,12 @@ pub(super) fn live_policy(live: &Arc<LiveConfig>) -> impl Fn() -> Policy + Send 
 }
 
 /// Gives models, MCP servers and what masks secrets new settings when there are some.
-pub(super) fn follow_settings(live: &Arc<LiveConfig>, models: &Arc<Models>, services: &Services) {
+pub(super) fn follow_settings(
+    live: &Arc<LiveConfig>,
+    models: &Arc<Models>,
+    services: &Services,
+    configured: ConfiguredAgents,
+) {
     let (models, extensions, files) = (Arc::clone(models), Arc::clone(&services.extensions), services.files.clone());
     let agents = Arc::clone(&services.agents);
     live.on_change(move |config| {
@@ -221,6 +213,9 @@ pub(super) fn follow_settings(live: &Arc<LiveConfig>, models: &Arc<Models>, serv
         }
         files.replace_redactor(Redactor::new(secrets_to_redact(config)));
         extensions.replace_configured(config.extensions.clone(), config.built_ins.clone());
+        if config.native {
+            agents.set_configured(configured.build_all(config));
+        }
         agents.announce_choices();
     });
 }
@@ -305,12 +300,14 @@ pub(super) fn build_services(
     tools: Arc<[ListedTool]>,
     controls: mpsc::Sender<ControlRequest>,
 ) -> Services {
-    let manifest = agents.default_manifest();
     let (config, policy, live) = (live.started(), live_policy(live), Arc::clone(live));
-    let plain = Settings::new(&manifest.name, manifest.default_mode());
+    let known_agents = Arc::clone(&agents);
     let default_settings: Arc<dyn Fn() -> Settings + Send + Sync> = Arc::new(move || {
-        let sections = &live.current().sections;
-        Settings { policy: sections.permissions.policy, effort: sections.model.effort, ..plain.clone() }
+        let config = live.current();
+        let chosen = config.default_agent.as_deref().and_then(|name| known_agents.manifest(name));
+        let manifest = chosen.unwrap_or_else(|| known_agents.default_manifest());
+        let (policy, effort) = (config.sections.permissions.policy, config.sections.model.effort);
+        Settings { policy, effort, ..Settings::new(&manifest.name, manifest.default_mode()) }
     });
     let clients = Arc::new(AttachedClients::default());
     let status = status_reporter(hub.clone(), Arc::clone(&clients), Arc::clone(models));
@@ -342,7 +339,11 @@ pub(super) fn build_services(
         tools,
         reply_grace: config.sections.server.reply_grace.0,
         models,
-        catalog: Arc::new(move |folder| known.session_catalog(roster.roster_in_folder(folder), policy())),
+        catalog: Arc::new(move |folder| {
+            // Looks at the settings: an agent that was just added is listed.
+            let policy = policy();
+            known.session_catalog(roster.roster_in_folder(folder), policy)
+        }),
         status: Arc::new(status),
         control: Arc::new(move |control| forward_control(controls.clone(), control).boxed()),
     }

@@ -1,6 +1,12 @@
-//! Agents that others run, as the settings file names them.
+//! Agents that are not our own, as the settings file and `gander agents add` name them.
 
-use gander_client::CertificatePin;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gander_client::{AgentLaunch, CertificatePin, Endpoint, ProgramSearch};
+use gander_runtime::backend::acp::AgentAddress;
 use gander_runtime::backend::goosed::{Protocol, Remote};
 use gander_services::units::DurationSetting;
 use secrecy::SecretString;
@@ -8,8 +14,12 @@ use serde::Deserialize;
 use toml::Value;
 
 use super::Environment;
+use super::known_agents::{KNOWN_AGENTS, KnownAgent, find_known_agent};
 
-/// An agent that another server runs.
+/// An agent without a prompt for so long is stopped, unless something else is set.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+
+/// An agent that another program or server runs.
 #[derive(Clone, Debug)]
 pub struct RemoteAgent {
     /// Its name here.
@@ -20,43 +30,78 @@ pub struct RemoteAgent {
     pub description: Option<String>,
     /// What speaks to it.
     pub kind: RemoteKind,
+    /// Another one for another entry: an agent whose entry is the same goes on when settings change.
+    pub fingerprint: u64,
 }
 
-/// What speaks to an agent elsewhere.
+/// What speaks to an agent.
 #[derive(Clone, Debug)]
 pub enum RemoteKind {
     /// A goosed, a `goose serve`, or another server of our kind.
     Goosed(Remote),
+    /// Anything that speaks the Agent Client Protocol.
+    Acp(Box<AcpSettings>),
+}
+
+/// How an agent is reached that speaks the Agent Client Protocol.
+#[derive(Clone, Debug)]
+pub struct AcpSettings {
+    /// Where it is.
+    pub address: AgentAddress,
+    /// That for people: a command line or a URL.
+    pub place: String,
+    /// The program that must be installed, if it is one.
+    pub program: Option<ProgramSearch>,
+    /// The folder of its sessions; absent: that of ours.
+    pub folder: Option<PathBuf>,
+    /// What logs in to it.
+    pub login: Option<String>,
+    /// What installs it.
+    pub install: Option<String>,
+    /// After so long without a prompt it is stopped.
+    pub idle_timeout: Duration,
+    /// Whether it is told what was said before it came.
+    pub tells_transcript: bool,
 }
 
 /// One agent of the settings file.
 #[derive(Debug)]
 pub(super) struct FileAgent {
-    name: String,
+    pub(super) name: String,
     entry: Entry,
+    kind: Kind,
     pin: Option<CertificatePin>,
+    fingerprint: u64,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    kind: Kind,
-    url: String,
+    kind: Option<Kind>,
+    url: Option<String>,
+    command: Option<Vec<String>>,
+    preset: Option<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
     title: Option<String>,
     description: Option<String>,
     secret_key: Option<String>,
     secret_key_variable: Option<String>,
     cert_fingerprint: Option<String>,
     working_dir: Option<String>,
+    login: Option<String>,
     mode: Option<String>,
     timeout: Option<DurationSetting>,
+    idle_timeout: Option<DurationSetting>,
+    transcript: Option<bool>,
     protocol: Option<Speaks>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
     Goosed,
+    Acp,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -68,36 +113,73 @@ enum Speaks {
 
 impl std::fmt::Debug for Entry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entry").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("Entry").field("url", &self.url).field("command", &self.command).finish_non_exhaustive()
     }
 }
 
 /// Reads one agent, or says what is wrong with it.
+pub fn check_agent(name: &str, value: Value) -> Result<(), String> {
+    parse_agent(name, value).map(drop)
+}
+
+/// Reads one agent, or says what is wrong with it.
 pub(super) fn parse_agent(name: &str, value: Value) -> Result<FileAgent, String> {
+    let mut hasher = DefaultHasher::new();
+    (name, value.to_string()).hash(&mut hasher);
     let entry: Entry = value.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
     let letters = |text: &str| text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
     if !letters(name) || name.is_empty() || name.len() > 63 || name.starts_with(['-', '_']) {
         return Err(format!("an agent's name is made of a-z, 0-9, - and _: {name}"));
     }
-    if !is_web_address(&entry.url) {
-        return Err(format!("the url of an agent begins with http:// or https://: {}", entry.url));
+    let kind = check_address(&entry)?;
+    let pin = entry.cert_fingerprint.as_deref().map(str::parse::<CertificatePin>).transpose();
+    let pin = pin.map_err(|error| error.to_string())?;
+    let url = entry.url.as_deref().unwrap_or_default();
+    if pin.is_some() && !(url.starts_with("https://") || url.starts_with("wss://")) {
+        return Err(format!("a certificate is pinned, so the url of the agent begins with https://: {url}"));
     }
-    let pin = entry
-        .cert_fingerprint
-        .as_deref()
-        .map(str::parse::<CertificatePin>)
-        .transpose()
-        .map_err(|error| error.to_string())?;
-    if pin.is_some() && !entry.url.starts_with("https://") {
-        return Err(format!("a certificate is pinned, so the url of the agent begins with https://: {}", entry.url));
+    Ok(FileAgent { name: name.to_owned(), entry, kind, pin, fingerprint: hasher.finish() })
+}
+
+/// What speaks to the agent, if the entry names one place where it is.
+fn check_address(entry: &Entry) -> Result<Kind, String> {
+    if let Some(preset) = &entry.preset {
+        let known = KNOWN_AGENTS.map(|known| known.name).join(", ");
+        find_known_agent(preset).ok_or_else(|| format!("no such preset, there are {known}: {preset}"))?;
     }
-    Ok(FileAgent { name: name.to_owned(), entry, pin })
+    match (&entry.url, &entry.command, &entry.preset) {
+        (None, None, None) => Err("an agent needs a url, a command or a preset".to_owned()),
+        (Some(_), Some(_), _) | (Some(_), _, Some(_)) => Err("an agent has a url or a command, not both".to_owned()),
+        (None, Some(command), _) if command.first().is_none_or(String::is_empty) => {
+            Err("the command of an agent is a list that begins with its program".to_owned())
+        }
+        (None, _, _) => match entry.kind {
+            Some(Kind::Goosed) => Err("a goosed has a url; for goose as a program leave out the kind".to_owned()),
+            Some(Kind::Acp) | None => Ok(Kind::Acp),
+        },
+        (Some(url), None, None) => {
+            let is_socket = url.strip_prefix("ws://").or_else(|| url.strip_prefix("wss://")).is_some_and(has_host);
+            match entry.kind {
+                Some(Kind::Acp) | None if is_socket => Ok(Kind::Acp),
+                Some(kind) if is_web_address(url) => Ok(kind),
+                None if is_web_address(url) => {
+                    Err("say what the server speaks: kind = \"acp\" or kind = \"goosed\"".to_owned())
+                }
+                Some(Kind::Goosed | Kind::Acp) | None => {
+                    Err(format!("the url of an agent begins with http:// or https://: {url}"))
+                }
+            }
+        }
+    }
 }
 
 /// True for an address that can be asked by HTTP.
 pub fn is_web_address(url: &str) -> bool {
-    let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
-    host.is_some_and(|host| !host.is_empty() && !host.starts_with('/'))
+    url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")).is_some_and(has_host)
+}
+
+fn has_host(rest: &str) -> bool {
+    !rest.is_empty() && !rest.starts_with('/')
 }
 
 impl FileAgent {
@@ -108,24 +190,95 @@ impl FileAgent {
 
     /// As it is spoken to.
     pub(super) fn into_remote_agent(self, environment: &Environment) -> RemoteAgent {
-        let Self { name, entry, pin } = self;
-        let kind = match entry.kind {
-            Kind::Goosed => {
-                let mut remote = Remote::new(entry.url);
-                let variable = entry.secret_key_variable.as_deref().and_then(|variable| environment.get(variable));
-                remote.key = entry.secret_key.or_else(|| variable.map(str::to_owned)).map(SecretString::from);
-                remote.pin = pin;
-                remote.folder = entry.working_dir;
-                remote.mode = entry.mode;
-                remote.timeout = entry.timeout.map_or(remote.timeout, |span| span.0);
-                remote.protocol = entry.protocol.map(|speaks| match speaks {
-                    Speaks::Rest => Protocol::Rest,
-                    Speaks::Acp => Protocol::Acp,
-                });
-                RemoteKind::Goosed(remote)
-            }
+        let Self { name, mut entry, kind, pin, fingerprint } = self;
+        let variable = entry.secret_key_variable.as_deref().and_then(|variable| environment.get(variable));
+        let key = entry.secret_key.take().or_else(|| variable.map(str::to_owned)).map(SecretString::from);
+        let (title, description) = (entry.title.take(), entry.description.take());
+        let kind = match kind {
+            Kind::Goosed => RemoteKind::Goosed(goosed_settings(entry, key, pin)),
+            Kind::Acp => RemoteKind::Acp(Box::new(acp_settings(entry, key.as_ref(), pin, environment))),
         };
-        RemoteAgent { name, title: entry.title, description: entry.description, kind }
+        RemoteAgent { name, title, description, kind, fingerprint }
+    }
+}
+
+fn goosed_settings(entry: Entry, key: Option<SecretString>, pin: Option<CertificatePin>) -> Remote {
+    let mut remote = Remote::new(entry.url.unwrap_or_default());
+    (remote.key, remote.pin, remote.folder, remote.mode) = (key, pin, entry.working_dir, entry.mode);
+    remote.timeout = entry.timeout.map_or(remote.timeout, |span| span.0);
+    remote.protocol = entry.protocol.map(|speaks| match speaks {
+        Speaks::Rest => Protocol::Rest,
+        Speaks::Acp => Protocol::Acp,
+    });
+    remote
+}
+
+fn acp_settings(
+    entry: Entry,
+    key: Option<&SecretString>,
+    pin: Option<CertificatePin>,
+    environment: &Environment,
+) -> AcpSettings {
+    let known = entry.preset.as_deref().and_then(find_known_agent);
+    let (address, place, program) = match &entry.url {
+        Some(url) => (server_address(url, key, pin), url.clone(), None),
+        None => {
+            let command = entry.command.unwrap_or_else(|| preset_command(known));
+            let (search, launch) = program_launch(&command, &entry.env, environment);
+            (AgentAddress::Program(launch), command.join(" "), Some(search))
+        }
+    };
+    AcpSettings {
+        address,
+        place,
+        program,
+        folder: entry.working_dir.map(PathBuf::from),
+        login: entry.login.or_else(|| known.map(|known| known.login.to_owned())),
+        install: known.map(|known| known.install.to_owned()),
+        idle_timeout: entry.idle_timeout.map_or(IDLE_TIMEOUT, |span| span.0),
+        tells_transcript: entry.transcript.unwrap_or(true),
+    }
+}
+
+fn preset_command(known: Option<&KnownAgent>) -> Vec<String> {
+    known.map(|known| known.command.iter().map(|word| (*word).to_owned()).collect()).unwrap_or_default()
+}
+
+/// The program with its arguments, in the environment of this process less what is for gander alone.
+fn program_launch(
+    command: &[String],
+    variables: &BTreeMap<String, String>,
+    environment: &Environment,
+) -> (ProgramSearch, AgentLaunch) {
+    let program = command.first().map(String::as_str).unwrap_or_default();
+    let home = environment.get("HOME").map(PathBuf::from);
+    let search = match program.contains('/') {
+        true => ProgramSearch::by_name(program).with_setting(Some(program)),
+        false => ProgramSearch::by_name(program).with_path(environment.get("PATH").map(Into::into)),
+    };
+    let search = search.with_home(home);
+    let own = |name: &&str| !name.starts_with("GANDER") && !name.ends_with("SERVER__SECRET_KEY");
+    let inherited = environment.names().filter(own).filter_map(|name| Some((name, environment.get(name)?)));
+    let given = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let launch = AgentLaunch::from_search(search.clone()).with_clear_environment();
+    let launch = inherited.chain(given).fold(launch, |launch, (name, value)| launch.with_variable(name, value));
+    let launch = command.iter().skip(1).fold(launch, |launch, word| launch.with_argument(word));
+    (search, launch)
+}
+
+fn server_address(url: &str, key: Option<&SecretString>, pin: Option<CertificatePin>) -> AgentAddress {
+    use secrecy::ExposeSecret as _;
+    let mut endpoint = Endpoint::new(url);
+    if let Some(key) = key {
+        // A key that no header can hold is refused by the server, which says so better than we could here.
+        endpoint = endpoint.clone().with_bearer(key.expose_secret()).unwrap_or(endpoint);
+    }
+    if let Some(pin) = pin {
+        endpoint = endpoint.with_pin(pin);
+    }
+    match url.starts_with("ws") {
+        true => AgentAddress::WebSocket(endpoint),
+        false => AgentAddress::Http(endpoint),
     }
 }
 
@@ -146,9 +299,33 @@ mod tests {
             "kind = \"goosed\"\nurl = \"http://127.0.0.1:3000\"\nsecret_key_variable = \"KEY\"\ntimeout = \"7s\"";
         let environment = Environment::from_pairs([("KEY".to_owned(), "hush".to_owned())]);
         let agent = reading("goose", text).unwrap().into_remote_agent(&environment);
-        let RemoteKind::Goosed(remote) = agent.kind;
+        let RemoteKind::Goosed(remote) = agent.kind else { panic!("it is a goosed") };
         assert_eq!((remote.url.as_str(), remote.timeout.as_secs()), ("http://127.0.0.1:3000", 7));
         assert_eq!(remote.key.unwrap().expose_secret(), "hush");
+    }
+
+    #[test]
+    fn a_program_is_found_on_the_path_and_sees_nothing_of_gander() {
+        let text = "command = [\"sh\", \"-c\", \"true\"]\nenv = { MODE = \"x\" }";
+        let pairs = [("PATH", "/usr/bin:/bin"), ("GANDER_TOKEN", "t"), ("GOOSE_SERVER__SECRET_KEY", "s"), ("A", "1")];
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let agent = reading("mine", text).unwrap().into_remote_agent(&Environment::from_pairs(pairs));
+        let RemoteKind::Acp(settings) = agent.kind else { panic!("it speaks ACP") };
+        assert_eq!(settings.place, "sh -c true");
+        assert!(settings.program.unwrap().find_program().is_ok());
+        let AgentAddress::Program(launch) = settings.address else { panic!("it is a program") };
+        let shown = format!("{launch:?}");
+        assert!(shown.contains("MODE") && shown.contains("\"A\""), "{shown}");
+        assert!(!shown.contains("GANDER_TOKEN") && !shown.contains("SECRET_KEY"), "{shown}");
+    }
+
+    #[test]
+    fn a_preset_knows_how_an_agent_is_started_and_installed() {
+        let agent = reading("code", "preset = \"opencode\"").unwrap().into_remote_agent(&Environment::default());
+        let RemoteKind::Acp(settings) = agent.kind else { panic!("it speaks ACP") };
+        assert_eq!(settings.place, "opencode acp");
+        assert_eq!(settings.login.as_deref(), Some("opencode auth login"));
+        assert!(settings.install.unwrap().contains("opencode-ai"));
     }
 
     #[test]
@@ -158,6 +335,11 @@ mod tests {
         assert!(reading("a", "kind = \"goosed\"\nurl = \"ftp://x\"").unwrap_err().contains("http://"));
         assert!(reading("a", "kind = \"unknown\"\nurl = \"http://x\"").unwrap_err().contains("unknown variant"));
         assert!(reading("a", &format!("{good}\nkey = 1")).unwrap_err().contains("unknown field"));
+        assert!(reading("a", "title = \"x\"").unwrap_err().contains("needs a url, a command or a preset"));
+        assert!(reading("a", "url = \"http://x\"").unwrap_err().contains("kind = \"acp\""));
+        assert!(reading("a", "command = []").unwrap_err().contains("begins with its program"));
+        assert!(reading("a", "preset = \"opncode\"").unwrap_err().contains("opencode"));
+        assert!(reading("a", "url = \"ws://x\"\ncommand = [\"x\"]").unwrap_err().contains("not both"));
         let pinned = |fingerprint: &str| format!("{good}\ncert_fingerprint = \"{fingerprint}\"");
         assert!(reading("a", &pinned("x")).unwrap_err().contains("32 pairs of hexadecimal digits"));
         let fingerprint = CertificatePin::of_certificate(b"").to_string();

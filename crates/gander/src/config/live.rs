@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use gander_tools::permission::Rule;
 use serde_json::Value;
 
+use super::agents_file::agents_file_path;
 use super::settings::SETTINGS;
 use super::{Config, TakesEffect};
 
@@ -43,8 +44,8 @@ struct LiveState {
 /// Tells one version of a file from another. A file that is replaced has another number, one that is written another time.
 type FileStamp = Option<(SystemTime, u64, u64)>;
 
-/// The files that settings come from: the owner's own, and the one of `gander setup`.
-type SettingsStamp = [FileStamp; 2];
+/// The files that settings come from: the owner's own, and those of `gander setup` and `gander agents`.
+type SettingsStamp = [FileStamp; 3];
 
 impl LiveConfig {
     /// Settings that begin as these.
@@ -166,7 +167,7 @@ impl fmt::Debug for LiveConfig {
 }
 
 fn settings_stamp(config: &Config) -> SettingsStamp {
-    [stamp(&config.file), stamp(&config.paths.provider_keys())]
+    [stamp(&config.file), stamp(&config.paths.provider_keys()), stamp(&agents_file_path(&config.file))]
 }
 
 /// Waits until nobody writes any more. `None` if that takes too long: the next look tries again.

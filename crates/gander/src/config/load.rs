@@ -9,6 +9,8 @@ use gander_models::{Keys, PROVIDER_VARIABLES};
 use gander_services::paths::{Paths, PathsError};
 use toml::{Table, Value};
 
+use super::agents::FileAgent;
+use super::agents_file::{AgentsFile, AgentsFileError, agents_file_path};
 use super::file::{self, FileValue};
 use super::provider_keys::StoredProvider;
 use super::settings::{self, SETTINGS, Setting};
@@ -53,6 +55,9 @@ pub enum ConfigError {
     /// Keys in a file that others can read.
     #[error("settings file holds keys but other users can read it, run chmod 600 on it: {0}")]
     KeysExposed(PathBuf),
+    /// The file of `gander agents` is wrong.
+    #[error(transparent)]
+    Agents(#[from] AgentsFileError),
     /// No place for data.
     #[error(transparent)]
     Paths(#[from] PathsError),
@@ -73,7 +78,8 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
     if let Some(named) = chosen_settings_file(flags, environment).filter(|named| !named.exists()) {
         return Err(ConfigError::Missing(named));
     }
-    let from_file = file::read_settings_file(&path)?;
+    let mut from_file = file::read_settings_file(&path)?;
+    let default_agent = add_agents_of_file(&path, &mut from_file.agents)?;
     let mut layers = Layers::defaults();
     for (key, text, variable) in goose::goose_settings(environment) {
         let setting =
@@ -91,16 +97,7 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
     for FileValue { setting, value, line } in from_file.values {
         layers.set_value(setting, value, Origin::File { path: path.clone(), line })?;
     }
-    for setting in SETTINGS {
-        let variable = setting.variable();
-        if let Some(text) = environment.get(&variable) {
-            layers.set_from_text(setting, text, Origin::Variable(variable))?;
-        }
-    }
-    for flag in &flags.values {
-        let setting = settings::find_setting(flag.key).expect("flags name settings of the table: a test walks them");
-        layers.set_from_text(setting, &flag.text, Origin::Flag(flag.flag))?;
-    }
+    layers.set_variables_and_flags(flags, environment)?;
     let mut sections = layers.deserialize_sections().expect("each value was checked when it was put");
     sections.providers = from_file.providers;
     let keys = keys_from_environment(environment, &sections.providers).with_fallback(&from_file.keys);
@@ -109,6 +106,7 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
         built_ins: from_file.extensions.iter().filter_map(|extension| extension.built_in_switch()).collect(),
         extensions: from_file.extensions.into_iter().filter_map(|extension| extension.spec(&keys)).collect(),
         agents: from_file.agents.into_iter().map(|agent| agent.into_remote_agent(environment)).collect(),
+        default_agent,
         native: true,
         grace: GRACE,
         tls: false,
@@ -129,6 +127,19 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
     })
 }
 
+/// Adds what `gander agents` keeps, behind what the settings file says, and tells which agent is the default.
+fn add_agents_of_file(settings_file: &Path, agents: &mut Vec<FileAgent>) -> Result<Option<String>, AgentsFileError> {
+    let path = agents_file_path(settings_file);
+    let file = AgentsFile::read(&path)?;
+    let default = file.default.clone();
+    for added in file.parse_agents(&path)? {
+        if agents.iter().all(|agent| agent.name != added.name) {
+            agents.push(added);
+        }
+    }
+    Ok(default)
+}
+
 /// Values under construction.
 struct Layers {
     values: Table,
@@ -136,6 +147,21 @@ struct Layers {
 }
 
 impl Layers {
+    fn set_variables_and_flags(&mut self, flags: &Flags, environment: &Environment) -> Result<(), ConfigError> {
+        for setting in SETTINGS {
+            let variable = setting.variable();
+            if let Some(text) = environment.get(&variable) {
+                self.set_from_text(setting, text, Origin::Variable(variable))?;
+            }
+        }
+        for flag in &flags.values {
+            let setting =
+                settings::find_setting(flag.key).expect("flags name settings of the table: a test walks them");
+            self.set_from_text(setting, &flag.text, Origin::Flag(flag.flag))?;
+        }
+        Ok(())
+    }
+
     fn defaults() -> Self {
         let mut layers = Self { values: Table::new(), origins: BTreeMap::new() };
         for setting in SETTINGS {

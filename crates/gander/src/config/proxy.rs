@@ -108,8 +108,13 @@ pub fn with_proxy_flags(
     remote.protocol = flags.protocol;
     config.native = false;
     config.grace = GRACE;
-    config.agents =
-        vec![RemoteAgent { name: AGENT.to_owned(), title: None, description: None, kind: RemoteKind::Goosed(remote) }];
+    config.agents = vec![RemoteAgent {
+        name: AGENT.to_owned(),
+        title: None,
+        description: None,
+        kind: RemoteKind::Goosed(remote),
+        fingerprint: 0,
+    }];
     config.sections.server.listen = listen;
     config.sections.server.open = if api_key.is_none() { vec![OpenProtocol::Adk] } else { Vec::new() };
     // Whoever reaches goose through this address is asked what goose asks: there is nobody else to answer.
@@ -124,7 +129,7 @@ pub fn with_proxy_flags(
 pub fn proxied_goose(config: &Config) -> &str {
     match config.agents.first().map(|agent| &agent.kind) {
         Some(RemoteKind::Goosed(remote)) => &remote.url,
-        None => "",
+        Some(RemoteKind::Acp(_)) | None => "",
     }
 }
 
@@ -176,7 +181,7 @@ mod tests {
     }
 
     fn remote(config: &Config) -> &Remote {
-        let RemoteKind::Goosed(remote) = &config.agents[0].kind;
+        let RemoteKind::Goosed(remote) = &config.agents[0].kind else { panic!("it is a goosed") };
         remote
     }
 

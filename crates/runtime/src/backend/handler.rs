@@ -55,15 +55,15 @@ impl<H: Handler> Backend for HandlerBackend<H> {
         let (mut turn, mut orders, stop) = Turn::new(backend_run);
         let reports = turn.reports.clone();
         let last = tokio::select! {
-        biased;
-        () = stop.cancelled() => return,
-        () = wait_for_cancel(&mut orders) => Report::Ended(Outcome::Cancelled),
-        handled = self.0.handle(&mut turn) => match handled {
-        Ok(()) => Report::Ended(Outcome::Completed { stop: StopReason::EndTurn }),
-        Err(Stop::Asked) => Report::Parked,
-        Err(Stop::Failed(reason, message)) => Report::Ended(Outcome::failed(reason, message)),
-        Err(Stop::Gone) => return,
-        },
+            biased;
+            () = stop.cancelled() => return,
+            () = wait_for_cancel(&mut orders) => Report::Ended(Outcome::Cancelled),
+            handled = self.0.handle(&mut turn) => match handled {
+                Ok(()) => Report::Ended(Outcome::Completed { stop: StopReason::EndTurn }),
+                Err(Stop::Asked) => Report::Parked,
+                Err(Stop::Failed(reason, message)) => Report::Ended(Outcome::failed(reason, message)),
+                Err(Stop::Gone) => return,
+            },
         };
         // Nobody hears it only if the session is gone.
         drop(reports.send(last).await);

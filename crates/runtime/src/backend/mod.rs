@@ -8,8 +8,10 @@ use gander_tools::Host;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub mod acp;
 pub mod goosed;
 pub mod handler;
+mod session_mapping;
 
 /// Runs agents. One call of [`Backend::drive`] is one back-end run: from its start, or from its last answer,
 /// until it parks or ends.

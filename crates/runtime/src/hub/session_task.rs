@@ -93,8 +93,8 @@ impl SessionTask {
             let (hub, id) = (Arc::clone(&self.hub), self.id);
             self.hub.tracker.spawn(async move {
                 tokio::select! {
-                () = tokio::time::sleep(RETRY_AFTER_FAILURE) => hub.deliver_request(id, SessionRequest::Wake).await,
-                () = hub.stop.cancelled() => {}
+                    () = tokio::time::sleep(RETRY_AFTER_FAILURE) => hub.deliver_request(id, SessionRequest::Wake).await,
+                    () = hub.stop.cancelled() => {}
                 }
             });
         }
@@ -146,12 +146,12 @@ impl LiveSession {
             }
             let deadline = self.active_backend.cancel_deadline();
             tokio::select! {
-            biased;
-            () = hub.stop.cancelled() => return self.commit_queue.finish_append().await.map(|mut after| after.acknowledge_all()),
-            landed = self.commit_queue.append_done(), if self.commit_queue.is_in_flight() => self.on_committed(landed?).await?,
-            Some(request) = inbox.recv() => self.handle_request(request),
-            report = self.active_backend.next_event(), if self.commit_queue.has_room() => self.handle_backend_event(report).await,
-            () = wait_until(deadline) => self.stop_overdue_backend(),
+                biased;
+                () = hub.stop.cancelled() => return self.commit_queue.finish_append().await.map(|mut after| after.acknowledge_all()),
+                landed = self.commit_queue.append_done(), if self.commit_queue.is_in_flight() => self.on_committed(landed?).await?,
+                Some(request) = inbox.recv() => self.handle_request(request),
+                report = self.active_backend.next_event(), if self.commit_queue.has_room() => self.handle_backend_event(report).await,
+                () = wait_until(deadline) => self.stop_overdue_backend(),
             }
         }
     }

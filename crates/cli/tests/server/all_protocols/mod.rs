@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod behind;
 mod deltas;
 pub mod events;
 mod floods;
@@ -55,7 +56,12 @@ async fn test_server_with(settings: &str) -> anyhow::Result<(tempfile::TempDir, 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everybody_watches_one_run_and_the_first_answer_counts() -> anyhow::Result<()> {
-    let (_root, server, mut test_session) = test_server().await?;
+    let (_root, server, test_session) = test_server().await?;
+    watch_and_answer(&server, test_session).await
+}
+
+/// Every protocol watches a run that asks, all answer at once, and all see its end.
+async fn watch_and_answer(server: &Server, mut test_session: TestSession) -> anyhow::Result<()> {
     let shell =
         json!([{ "text": "first I look " }, { "tool": "shell", "args": { "command": "echo x >> ran; cat ran" } }]);
     test_session.run = test_session.start(&script(&[shell, json!([{ "text": LAST, "chunks": 4 }])])).await?;
@@ -99,7 +105,12 @@ async fn everybody_watches_one_run_and_the_first_answer_counts() -> anyhow::Resu
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_protocol_goes_on_where_the_last_one_was() -> anyhow::Result<()> {
-    let (_root, _server, mut test_session) = test_server().await?;
+    let (_root, _server, test_session) = test_server().await?;
+    say_through_each(test_session).await
+}
+
+/// Every protocol says something in the same session and sees what was said before.
+async fn say_through_each(mut test_session: TestSession) -> anyhow::Result<()> {
     test_session.run = test_session.start(&script(&[json!([{ "text": "begun" }])])).await?;
     test_session.settled().await?;
     let mut said = vec!["begun".to_owned()];

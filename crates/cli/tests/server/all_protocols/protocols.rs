@@ -40,6 +40,8 @@ pub fn all() -> Vec<Box<dyn ProtocolClient>> {
 pub struct TestSession {
     pub session: String,
     pub run: String,
+    /// Who serves it.
+    pub agent: String,
     url: String,
     token: String,
     socket: PathBuf,
@@ -54,7 +56,8 @@ impl TestSession {
         let session = server.client().await?.new_session(&folder).await?;
         let client = reqwest::Client::builder().no_proxy().build()?;
         let (url, socket) = (format!("http://{}", server.address), server.launch.socket());
-        Ok(Self { session, run: String::new(), url, token, socket, folder, client })
+        let agent = "gander".to_owned();
+        Ok(Self { session, run: String::new(), agent, url, token, socket, folder, client })
     }
 
     /// Begins a run and gives its id.
@@ -63,10 +66,15 @@ impl TestSession {
         Ok(run["run_id"].as_str().context("no run")?.to_owned())
     }
 
+    /// The run as it is now.
+    pub async fn run_object(&self) -> anyhow::Result<Value> {
+        self.ok(self.get(&format!("/runs/{}", self.run))).await
+    }
+
     /// Waits until the run awaits nobody and is over.
     pub async fn settled(&self) -> anyhow::Result<Value> {
         loop {
-            let run = self.ok(self.get(&format!("/runs/{}", self.run))).await?;
+            let run = self.run_object().await?;
             if run["status"] == "completed" {
                 return Ok(run);
             }
@@ -75,9 +83,14 @@ impl TestSession {
         }
     }
 
+    /// A path of A2A for the agent that serves the session.
+    fn a2a(&self, path: &str) -> String {
+        format!("/a2a/{}{path}", self.agent)
+    }
+
     fn new_run(&self, mode: &str, text: &str) -> Value {
         let input = [json!({ "role": "user", "parts": [{ "content": text }] })];
-        json!({ "agent_name": "gander", "mode": mode, "session_id": self.session, "input": input })
+        json!({ "agent_name": self.agent, "mode": mode, "session_id": self.session, "input": input })
     }
 
     pub fn get(&self, path: &str) -> RequestBuilder {
@@ -185,7 +198,9 @@ impl A2a {
         let parts = [json!({ "text": text })];
         let message =
             json!({ "messageId": id, "role": "ROLE_USER", "contextId": test_session.session, "parts": parts });
-        test_session.post("/a2a/message:send", &json!({ "message": message })).header("A2A-Version", "1.0")
+        test_session
+            .post(&test_session.a2a("/message:send"), &json!({ "message": message }))
+            .header("A2A-Version", "1.0")
     }
 }
 
@@ -196,19 +211,22 @@ impl ProtocolClient for A2a {
     }
 
     async fn watch(&self, test_session: &TestSession, asked: Sender<&'static str>) -> anyhow::Result<String> {
-        let stream =
-            test_session.get(&format!("/a2a/tasks/{}:subscribe", test_session.run)).header("A2A-Version", "1.0");
+        let stream = test_session
+            .get(&test_session.a2a(&format!("/tasks/{}:subscribe", test_session.run)))
+            .header("A2A-Version", "1.0");
         let mut events = Events::of(stream.send().await?)?;
         events.until(|event| event.to_string().contains("TASK_STATE_INPUT_REQUIRED")).await?;
         asked.send(self.name()).await?;
         events.until(|event| event["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED").await?;
-        let task = test_session.get(&format!("/a2a/tasks/{}", test_session.run)).header("A2A-Version", "1.0");
+        let task =
+            test_session.get(&test_session.a2a(&format!("/tasks/{}", test_session.run))).header("A2A-Version", "1.0");
         Ok(texts(&test_session.ok(task).await?["artifacts"], "text"))
     }
 
     async fn question(&self, test_session: &TestSession) -> anyhow::Result<(String, Option<Value>)> {
-        let stream =
-            test_session.get(&format!("/a2a/tasks/{}:subscribe", test_session.run)).header("A2A-Version", "1.0");
+        let stream = test_session
+            .get(&test_session.a2a(&format!("/tasks/{}:subscribe", test_session.run)))
+            .header("A2A-Version", "1.0");
         let asks = |event: &Value| event.to_string().contains("TASK_STATE_INPUT_REQUIRED");
         let event = Events::of(stream.send().await?)?.until(asks).await?;
         let status = event.pointer("/task/status").or_else(|| event.pointer("/statusUpdate/status"));
@@ -217,7 +235,8 @@ impl ProtocolClient for A2a {
 
     /// A message that does not say which question it answers may come as one more word to the running task.
     async fn answer(&self, test_session: &TestSession) -> anyhow::Result<bool> {
-        let task = test_session.get(&format!("/a2a/tasks/{}", test_session.run)).header("A2A-Version", "1.0");
+        let task =
+            test_session.get(&test_session.a2a(&format!("/tasks/{}", test_session.run))).header("A2A-Version", "1.0");
         let task = test_session.ok(task.header("A2A-Extensions", EXTENSION)).await?;
         let parts = task["status"]["message"]["parts"].as_array().cloned().unwrap_or_default();
         let Some(question) = parts.iter().map(|part| &part["data"]).find(|data| data["kind"] == "question") else {
@@ -227,7 +246,9 @@ impl ProtocolClient for A2a {
             "messageId": "m-yes", "role": "ROLE_USER", "taskId": test_session.run, "parts": [{ "text": "yes" }],
             "metadata": { EXTENSION: { "question": question["id"] } },
         });
-        let send = test_session.post("/a2a/message:send", &json!({ "message": message })).header("A2A-Version", "1.0");
+        let send = test_session
+            .post(&test_session.a2a("/message:send"), &json!({ "message": message }))
+            .header("A2A-Version", "1.0");
         test_session.counted(send, 400).await
     }
 
@@ -238,7 +259,8 @@ impl ProtocolClient for A2a {
     }
 
     async fn history(&self, test_session: &TestSession) -> anyhow::Result<String> {
-        let list = test_session.get(&format!("/a2a/tasks?contextId={}&includeArtifacts=true", test_session.session));
+        let list = test_session
+            .get(&test_session.a2a(&format!("/tasks?contextId={}&includeArtifacts=true", test_session.session)));
         let list = test_session.ok(list.header("A2A-Version", "1.0")).await?;
         let tasks = list["tasks"].as_array().context("no tasks")?.iter().rev();
         Ok(tasks.map(|task| texts(&task["history"], "text") + &texts(&task["artifacts"], "text")).collect())

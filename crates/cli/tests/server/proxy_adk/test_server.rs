@@ -41,7 +41,7 @@ impl Proxy {
         ];
         let (config, environment) = served::settings(root.path(), &[&fixed, variables].concat());
         let mut config = with_proxy_flags(config, ProxyFlags::default(), &environment).unwrap();
-        let RemoteKind::Goosed(remote) = &mut config.agents[0].kind;
+        let RemoteKind::Goosed(remote) = &mut config.agents[0].kind else { panic!("it is a goosed") };
         remote.pause = Duration::from_millis(5);
         Self(Served::of(root, config, router).await)
     }

@@ -1,7 +1,7 @@
 //! What the terminal shows of all sessions: their states, who began them, and what a short id means.
 
 use gander_domain::caller::Caller;
-use gander_domain::{ServiceError, SessionCatalog, SessionId};
+use gander_domain::{AgentManifest, ServiceError, SessionCatalog, SessionId};
 use gander_services::Services;
 use gander_services::models::Provider;
 use gander_services::sessions::{SessionError, SessionFilter};
@@ -103,9 +103,7 @@ pub(super) async fn show_catalog(services: &Services, params: CatalogParams) -> 
     let modes = catalog.roster.agent_modes().iter().map(|way| {
         json!({ "name": way.name, "agent": way.agent.name, "title": way.mode.name, "description": way.mode.description })
     });
-    let agents = catalog.roster.agents().iter().map(|agent| {
-        json!({ "name": agent.name, "title": agent.title, "description": agent.description, "modes": agent.modes.len() })
-    });
+    let agents = catalog.roster.agents().iter().map(|agent| agent_row(services, agent));
     let models = catalog.models.iter().map(|model| json!({ "id": model.id, "default": model.id == default.model }));
     json!({
         "modes": modes.collect::<Vec<_>>(),
@@ -115,6 +113,16 @@ pub(super) async fn show_catalog(services: &Services, params: CatalogParams) -> 
         "defaultModel": default.model,
         "defaultModelReason": default.reason,
     })
+}
+
+/// An agent, and why it cannot run here if it cannot.
+fn agent_row(services: &Services, agent: &AgentManifest) -> Value {
+    let AgentManifest { name, title, description, modes, .. } = agent;
+    let mut row = json!({ "name": name, "title": title, "description": description, "modes": modes.len() });
+    if let Some(problem) = services.agents.find_problem(name) {
+        row["problem"] = json!({ "reason": problem.reason, "fix": problem.fix });
+    }
+    row
 }
 
 /// A provider, and which variable holds its key. Never the key.

@@ -1,92 +1,75 @@
 //! One run over ACP: a `goose serve`, which has no REST any more.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_client::schema::{
-    ContentBlock, Implementation, PromptResponse, RequestPermissionOutcome, RequestPermissionRequest,
-    RequestPermissionResponse, SessionNotification, SessionUpdate,
+    ContentBlock, Implementation, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
+    SessionNotification,
 };
 use gander_client::{CallError, Client, Endpoint, Error, Handler, Link, LinkError};
-use gander_domain::{Order, Outcome, Part, QuestionId, Report, Role, SessionView};
-use gander_store::clock::SystemIds;
-use gander_wire::acp::client::AgentTurn;
-use gander_wire::acp::content::content_block;
+use gander_domain::{Outcome, Report, Role, SessionView};
 use gander_wire::goose::client::GoosedError;
 use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Goosed, Remote, rest_run};
+use super::{Goosed, Remote, rest_run, store_trouble};
 use crate::backend::BackendRun;
+use crate::backend::acp::prompt_run::{AgentEvent, EVENT_CAPACITY, PromptEnd, PromptRun, prompt_blocks};
 use crate::backend::handler::wait_for_cancel;
-
-/// Updates that wait to be reported. Beyond them goose has to wait.
-const EVENT_CAPACITY: usize = 64;
 
 /// The code of a session that goose does not know.
 const UNKNOWN_SESSION: i64 = -32002;
 
-/// What the other end says while a turn is under way.
-enum AcpEvent {
-    Updated(Box<SessionUpdate>),
-    Asked(Box<RequestPermissionRequest>, oneshot::Sender<RequestPermissionOutcome>),
-}
-
-struct AcpHandler(mpsc::Sender<AcpEvent>);
+struct AcpHandler(mpsc::Sender<AgentEvent>);
 
 #[async_trait]
 impl Handler for AcpHandler {
     async fn updated(&self, update: SessionNotification) {
         // Nobody hears it only if the run is over.
-        self.0.send(AcpEvent::Updated(Box::new(update.update))).await.ok();
+        self.0.send(AgentEvent::Updated(Box::new(update.update))).await.ok();
     }
 
     async fn request_permission(&self, request: RequestPermissionRequest) -> Result<RequestPermissionResponse, Error> {
         let (answer, answered) = oneshot::channel();
-        self.0.send(AcpEvent::Asked(Box::new(request), answer)).await.ok();
+        self.0.send(AgentEvent::Permission(Box::new(request), answer)).await.ok();
         Ok(RequestPermissionResponse::new(answered.await.unwrap_or(RequestPermissionOutcome::Cancelled)))
     }
-}
-
-/// A turn under way.
-struct AcpRun {
-    turn: AgentTurn,
-    open_permissions: Vec<(QuestionId, oneshot::Sender<RequestPermissionOutcome>)>,
-    reports: mpsc::Sender<Report>,
 }
 
 /// Drives a run from its prompt to its end.
 pub(super) async fn drive_run(goosed: &Goosed, backend_run: BackendRun) {
     let BackendRun { view, context, mut orders, reports, stop, .. } = backend_run;
-    let (events, events_in) = mpsc::channel(EVENT_CAPACITY);
+    let (events, mut events_in) = mpsc::channel(EVENT_CAPACITY);
     let opened = tokio::select! {
-    biased;
-    () = stop.cancelled() => return,
-    () = wait_for_cancel(&mut orders) => Err(Outcome::Cancelled),
-    opened = open_session(goosed, &view, events) => {
-    opened.map_err(|trouble| Outcome::failed(trouble.reason_code(), trouble.to_string()))
-    }
-    };
-    let (client, theirs, events_in) = match opened {
-        Ok((client, theirs)) => (client, theirs, events_in),
-        Err(outcome) => {
-            // Nobody hears it only if the session is gone.
-            drop(reports.send(Report::Ended(outcome)).await);
-            return;
+        biased;
+        () = stop.cancelled() => return,
+        () = wait_for_cancel(&mut orders) => Err(Outcome::Cancelled),
+        opened = open_session(goosed, &view, events) => {
+            opened.map_err(|trouble| Outcome::failed(trouble.reason_code(), trouble.to_string()))
         }
+    };
+    let (client, theirs) = match opened {
+        Ok(opened) => opened,
+        // Nobody hears it only if the session is gone.
+        Err(outcome) => return drop(reports.send(Report::Ended(outcome)).await),
     };
     let own = &context.messages[context.run_start_index()..];
     let prompt = own.iter().find(|message| message.role == Role::User);
-    let blocks: Vec<ContentBlock> =
-        prompt.map_or(&[][..], |message| &message.parts).iter().filter_map(prompt_block).collect();
+    let blocks: Vec<ContentBlock> = prompt.map(|message| prompt_blocks(message)).unwrap_or_default();
     let model = view.settings.model.clone().unwrap_or_else(|| goosed.name.clone());
-    let run = AcpRun { turn: AgentTurn::new(model), open_permissions: Vec::new(), reports };
-    tokio::select! {
-    biased;
-    () = stop.cancelled() => {}
-    () = run.drive_prompt(&client, &theirs, blocks, events_in, orders) => {}
+    let mut run = PromptRun::new(model, reports, Duration::ZERO);
+    let end = tokio::select! {
+        biased;
+        () = stop.cancelled() => PromptEnd::Abandoned,
+        end = run.drive_prompt(&client, &theirs, blocks, &mut events_in, &mut orders) => end,
+    };
+    if let PromptEnd::Failed(error) = end {
+        let trouble = call_trouble(error);
+        run.report_failure(trouble.reason_code(), &trouble.to_string()).await;
     }
     client.close_connection();
 }
@@ -107,7 +90,7 @@ pub(super) async fn close_session(goosed: &Goosed, theirs: &str) -> Result<(), G
     call_method(goosed, "session/close", json!({ "sessionId": theirs })).await.map(drop)
 }
 
-/// GoosedHttp one method on a connection of its own.
+/// Calls one method on a connection of its own.
 pub(super) async fn call_method(goosed: &Goosed, method: &str, params: Value) -> Result<Value, GoosedError> {
     let (events, events_in) = mpsc::channel(EVENT_CAPACITY);
     let deaf = tokio::spawn(drain_events(events_in));
@@ -118,35 +101,20 @@ pub(super) async fn call_method(goosed: &Goosed, method: &str, params: Value) ->
     answer
 }
 
-async fn drain_events(mut events_in: mpsc::Receiver<AcpEvent>) {
+async fn drain_events(mut events_in: mpsc::Receiver<AgentEvent>) {
     while events_in.recv().await.is_some() {}
-}
-
-/// Parts that the protocol has no block for are what a function gave: told as text.
-fn prompt_block(part: &Part) -> Option<ContentBlock> {
-    content_block(part).or_else(|| match part {
-        Part::Unknown(value) => Some(value.to_string().into()),
-        Part::Text { .. }
-        | Part::Thought { .. }
-        | Part::Image { .. }
-        | Part::Audio { .. }
-        | Part::Link { .. }
-        | Part::Resource { .. }
-        | Part::ToolUse { .. }
-        | Part::ToolResult { .. } => None,
-    })
 }
 
 /// A connection whose session is ready for a prompt. What it tells of its history is known.
 async fn open_session(
     goosed: &Goosed,
     view: &SessionView,
-    events: mpsc::Sender<AcpEvent>,
+    events: mpsc::Sender<AgentEvent>,
 ) -> Result<(Client, String), GoosedError> {
     let gate = HistoryGate::default();
     let client =
         connect_with(&goosed.remote, Arc::new(GatedHandler { events: AcpHandler(events), gate: gate.clone() })).await?;
-    let theirs = match goosed.session_mapping(view).find_remote_id().await? {
+    let theirs = match goosed.session_mapping(view).find_remote_id().await.map_err(store_trouble)? {
         None => create_session(goosed, view, &client).await?,
         Some(theirs) => {
             match client.load_session(theirs.clone(), session_folder(goosed, view)).await.map_err(call_trouble) {
@@ -178,7 +146,7 @@ async fn set_model(client: &Client, theirs: &str, view: &SessionView) -> Result<
 async fn create_session(goosed: &Goosed, view: &SessionView, client: &Client) -> Result<String, GoosedError> {
     let made = client.new_session(session_folder(goosed, view)).await.map_err(call_trouble)?;
     let theirs = made.session_id.to_string();
-    goosed.session_mapping(view).set_remote_id(&theirs).await?;
+    goosed.session_mapping(view).set_remote_id(&theirs).await.map_err(store_trouble)?;
     if let Some(mode) = &goosed.remote.mode {
         let params = json!({ "sessionId": theirs, "modeId": mode });
         client.request::<Value>("session/set_mode", &params).await.map_err(call_trouble)?;
@@ -190,7 +158,7 @@ fn session_folder(goosed: &Goosed, view: &SessionView) -> String {
     goosed.remote.folder.clone().unwrap_or_else(|| view.workspace.clone())
 }
 
-async fn connect(remote: &Remote, events: mpsc::Sender<AcpEvent>) -> Result<Client, GoosedError> {
+async fn connect(remote: &Remote, events: mpsc::Sender<AgentEvent>) -> Result<Client, GoosedError> {
     connect_with(remote, Arc::new(AcpHandler(events))).await
 }
 
@@ -240,99 +208,6 @@ impl Handler for GatedHandler {
 
     async fn request_permission(&self, request: RequestPermissionRequest) -> Result<RequestPermissionResponse, Error> {
         self.events.request_permission(request).await
-    }
-}
-
-impl AcpRun {
-    /// Hears goose out to the end of its turn.
-    async fn drive_prompt(
-        mut self,
-        client: &Client,
-        theirs: &str,
-        blocks: Vec<ContentBlock>,
-        mut events_in: mpsc::Receiver<AcpEvent>,
-        mut orders: mpsc::Receiver<Order>,
-    ) {
-        let mut prompt = std::pin::pin!(client.prompt(theirs.to_owned(), blocks));
-        loop {
-            let going = tokio::select! {
-            biased;
-            order = orders.recv() => self.handle_order(order, client, theirs).await,
-            event = events_in.recv() => match event {
-            Some(event) => self.handle_event(event).await,
-            None => false,
-            },
-            ended = &mut prompt => {
-            while let Ok(event) = events_in.try_recv() {
-            self.handle_event(event).await;
-            }
-            return self.handle_end(ended).await;
-            }
-            };
-            if !going {
-                return;
-            }
-        }
-    }
-
-    async fn handle_event(&mut self, event: AcpEvent) -> bool {
-        let reports = match event {
-            AcpEvent::Updated(update) => self.turn.handle_update(*update, &mut SystemIds),
-            AcpEvent::Asked(request, answer) => {
-                let (question, reports) = self.turn.handle_permission(&request, &mut SystemIds);
-                self.open_permissions.push((question, answer));
-                reports
-            }
-        };
-        self.send_reports(reports).await
-    }
-
-    async fn handle_order(&mut self, order: Option<Order>, client: &Client, theirs: &str) -> bool {
-        match order {
-            Some(Order::Cancel) => {
-                client.cancel(theirs.to_owned()).await.ok();
-                self.send_reports(vec![Report::Ended(Outcome::Cancelled)]).await;
-                false
-            }
-            Some(Order::Answered { question, answer }) => {
-                let (outcome, ready) = self.turn.answer_question(question, &answer.reply);
-                if let Some(place) = self.open_permissions.iter().position(|(asked, _)| *asked == question) {
-                    let going = self.send_reports(ready.into_iter().collect()).await;
-                    // An agent that is gone says so by the end of its prompt.
-                    self.open_permissions.remove(place).1.send(outcome).ok();
-                    return going;
-                }
-                true
-            }
-            Some(
-                Order::Begin { .. }
-                | Order::Resume { .. }
-                | Order::RunTool { .. }
-                | Order::Steer { .. }
-                | Order::Configured { .. },
-            ) => true,
-            None => false,
-        }
-    }
-
-    async fn handle_end(mut self, ended: Result<PromptResponse, CallError>) {
-        let reports = match ended {
-            Ok(response) => self.turn.handle_end(&response),
-            Err(error) => {
-                let trouble = call_trouble(error);
-                self.turn.handle_failure(trouble.reason_code(), &trouble.to_string())
-            }
-        };
-        self.send_reports(reports).await;
-    }
-
-    async fn send_reports(&self, reports: Vec<Report>) -> bool {
-        for report in reports {
-            if self.reports.send(report).await.is_err() {
-                return false;
-            }
-        }
-        true
     }
 }
 

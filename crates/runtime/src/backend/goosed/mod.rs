@@ -6,7 +6,6 @@ mod acp_run;
 mod http_client;
 mod remote_files;
 mod rest_run;
-mod session_mapping;
 mod slash_commands;
 
 use std::collections::HashMap;
@@ -16,18 +15,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gander_client::CertificatePin;
 use gander_domain::{AgentManifest, Outcome, Report, SessionId, SessionView, SlashCommand};
-use gander_store::Store;
+use gander_store::{Store, StoreError};
 use gander_wire::goose::client::request::ProviderChoice;
 use gander_wire::goose::client::{GoosedError, request};
 use secrecy::SecretString;
 use serde_json::Value;
 
 use self::http_client::GoosedHttp;
-use self::session_mapping::SessionMapping;
+use super::session_mapping::SessionMapping;
 use super::{Backend, BackendRun, RemoteFile, RunStart};
 
 /// How long a goosed may take to hear of a session's begin or end: whoever makes or deletes it waits.
 const SESSION_CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Under this kind the ids of goose's sessions are kept.
+const ALIAS_KIND: &str = "goosed";
 
 /// Sessions that are known to be awake. Of more, all are asked anew.
 const MAX_AWAKE: usize = 10_000;
@@ -105,7 +107,7 @@ impl Goosed {
     }
 
     fn session_mapping<'a>(&'a self, view: &'a SessionView) -> SessionMapping<'a> {
-        SessionMapping { store: &*self.store, agent: &self.name, view }
+        SessionMapping { store: &*self.store, kind: ALIAS_KIND, agent: &self.name, view }
     }
 
     /// What goose speaks. One that has no list of sessions has no REST.
@@ -139,7 +141,7 @@ impl Goosed {
 
     /// The goose session behind ours, ready for a prompt: started if there is none, else resumed once.
     async fn ensure_awake(&self, view: &SessionView) -> Result<String, GoosedError> {
-        let Some(theirs) = self.session_mapping(view).find_remote_id().await? else {
+        let Some(theirs) = self.session_mapping(view).find_remote_id().await.map_err(store_trouble)? else {
             return self.start_rest_session(view).await;
         };
         if self.lock_awake_sessions().contains_key(&view.session) {
@@ -157,7 +159,7 @@ impl Goosed {
         let answer = self.http.post_json("/agent/start", &request::start_body(folder)).await?;
         let theirs = answer["id"].as_str().or_else(|| answer["session_id"].as_str());
         let theirs = theirs.ok_or_else(|| GoosedError::Unreadable("a session without an id".to_owned()))?;
-        self.session_mapping(view).set_remote_id(theirs).await?;
+        self.session_mapping(view).set_remote_id(theirs).await.map_err(store_trouble)?;
         self.remember_awake(view.session, &answer);
         if let Some(mode) = &self.remote.mode {
             self.http.post_json("/agent/update_session", &request::update_session_body(theirs, mode)).await?;
@@ -191,7 +193,7 @@ impl Goosed {
 
     async fn forget_session(&self, view: &SessionView) -> Result<(), GoosedError> {
         self.lock_awake_sessions().remove(&view.session);
-        self.session_mapping(view).clear().await
+        self.session_mapping(view).clear().await.map_err(store_trouble)
     }
 
     fn remember_awake(&self, session: SessionId, answer: &Value) {
@@ -267,4 +269,9 @@ impl Backend for Goosed {
             tracing::warn!(%error, "a deleted goose session is still remembered");
         }
     }
+}
+
+fn store_trouble(error: StoreError) -> GoosedError {
+    tracing::error!(%error, "the store failed");
+    GoosedError::Internal("the proxy's own store failed".to_owned())
 }

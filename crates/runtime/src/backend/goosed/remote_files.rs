@@ -4,7 +4,7 @@ use gander_domain::SessionView;
 use gander_wire::goose::client::GoosedError;
 use serde_json::json;
 
-use super::{Goosed, Protocol, acp_run};
+use super::{Goosed, Protocol, acp_run, store_trouble};
 use crate::backend::RemoteFile;
 
 /// The session as goose exports it.
@@ -28,7 +28,9 @@ impl Goosed {
         view: &SessionView,
         name: &str,
     ) -> Result<Option<RemoteFile>, GoosedError> {
-        let Some(theirs) = self.session_mapping(view).find_remote_id().await? else { return Ok(None) };
+        let Some(theirs) = self.session_mapping(view).find_remote_id().await.map_err(store_trouble)? else {
+            return Ok(None);
+        };
         let resource = name.strip_prefix(RESOURCE_PREFIX).and_then(|rest| rest.split_once(':'));
         let found = match (name == EXPORT_FILE, resource) {
             (true, _) => self.fetch_export(&theirs).await,

@@ -36,12 +36,12 @@ enum StreamInput {
 pub(super) async fn drive_run(goosed: &Goosed, backend_run: BackendRun) {
     let BackendRun { view, context, mut orders, reports, stop, .. } = backend_run;
     let opened = tokio::select! {
-    biased;
-    () = stop.cancelled() => return,
-    () = wait_for_cancel(&mut orders) => Err(Outcome::Cancelled),
-    opened = send_prompt(goosed, &view, &context) => {
-    opened.map_err(|trouble| Outcome::failed(trouble.reason_code(), trouble.to_string()))
-    }
+        biased;
+        () = stop.cancelled() => return,
+        () = wait_for_cancel(&mut orders) => Err(Outcome::Cancelled),
+        opened = send_prompt(goosed, &view, &context) => {
+            opened.map_err(|trouble| Outcome::failed(trouble.reason_code(), trouble.to_string()))
+        }
     };
     let (theirs, response) = match opened {
         Ok(opened) => opened,
@@ -54,9 +54,9 @@ pub(super) async fn drive_run(goosed: &Goosed, backend_run: BackendRun) {
     let model = view.settings.model.clone().unwrap_or_else(|| goosed.name.clone());
     let run = RestRun { goosed, view, theirs, turn: GoosedTurn::new(model), reports };
     tokio::select! {
-    biased;
-    () = stop.cancelled() => {}
-    () = run.drive_stream(response, orders) => {}
+        biased;
+        () = stop.cancelled() => {}
+        () = run.drive_stream(response, orders) => {}
     }
 }
 
@@ -98,12 +98,12 @@ impl RestRun<'_> {
         let (mut events, patience) = (SseParser::with_limit(MAX_EVENT_BYTES), self.goosed.http.silence_timeout());
         while !self.turn.is_over() {
             let next = tokio::select! {
-            biased;
-            order = orders.recv() => StreamInput::Order(order),
-            piece = tokio::time::timeout(patience, response.chunk()) => StreamInput::Bytes(match piece {
-            Ok(piece) => piece.map_err(|error| http_client::connection_trouble(&error)),
-            Err(_) => Err(GoosedError::Unavailable("not a word, not even a sign of life".to_owned())),
-            }),
+                biased;
+                order = orders.recv() => StreamInput::Order(order),
+                piece = tokio::time::timeout(patience, response.chunk()) => StreamInput::Bytes(match piece {
+                    Ok(piece) => piece.map_err(|error| http_client::connection_trouble(&error)),
+                    Err(_) => Err(GoosedError::Unavailable("not a word, not even a sign of life".to_owned())),
+                }),
             };
             let going = match next {
                 StreamInput::Order(order) => self.handle_order(order).await,

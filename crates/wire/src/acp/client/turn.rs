@@ -87,10 +87,7 @@ impl AgentTurn {
     ) -> (QuestionId, Vec<Report>) {
         let (mut reports, theirs) = (Vec::new(), request.tool_call.tool_call_id.to_string());
         if !self.calls.contains_key(&theirs) {
-            let fields = json!(request.tool_call);
-            let title = fields["title"].as_str().unwrap_or("tool").to_owned();
-            let call = schema::ToolCall::new(theirs.clone(), title).raw_input(fields.get("rawInput").cloned());
-            self.handle_tool_call(call, ids, &mut reports);
+            self.handle_tool_call(unannounced_call(&request.tool_call), ids, &mut reports);
         }
         let id = QuestionId::make(ids);
         let Some(known) = self.calls.get_mut(&theirs) else { return (id, reports) };
@@ -271,12 +268,10 @@ impl AgentTurn {
 
     fn handle_tool_update(&mut self, update: ToolCallUpdate, ids: &mut dyn IdGenerator, reports: &mut Vec<Report>) {
         let theirs = update.tool_call_id.to_string();
-        let fields = update.fields;
         if !self.calls.contains_key(&theirs) {
-            let title = fields.title.clone().unwrap_or_else(|| "tool".to_owned());
-            let call = schema::ToolCall::new(theirs.clone(), title).raw_input(fields.raw_input.clone());
-            self.handle_tool_call(call, ids, reports);
+            self.handle_tool_call(unannounced_call(&update), ids, reports);
         }
+        let fields = update.fields;
         if let (Some(call), Some(content)) = (self.calls.get_mut(&theirs), fields.content) {
             call.content = content.into_iter().map(tool_content).collect();
             if call.stage == CallStage::Started && fields.status.is_none() {
@@ -315,6 +310,17 @@ impl AgentTurn {
             reports.push(Report::ToolDone { call: call.call.id, result });
         }
     }
+}
+
+/// A call that is first heard of by an update or a question about it.
+fn unannounced_call(update: &ToolCallUpdate) -> schema::ToolCall {
+    let fields = &update.fields;
+    let title = fields.title.clone().unwrap_or_else(|| "tool".to_owned());
+    schema::ToolCall::new(update.tool_call_id.clone(), title)
+        .name(fields.name.clone())
+        .kind(fields.kind.unwrap_or_default())
+        .locations(fields.locations.clone().unwrap_or_default())
+        .raw_input(fields.raw_input.clone())
 }
 
 /// A block as a part; what cannot be checked is kept as it came.

@@ -14,13 +14,14 @@ pub struct Adk;
 impl Adk {
     /// A session of another door is found under its agent, and the user of that name.
     async fn session(test_session: &TestSession) -> anyhow::Result<Value> {
-        test_session.ok(test_session.get(&format!("/apps/gander/users/user/sessions/{}", test_session.session))).await
+        test_session
+            .ok(test_session.get(&format!("/apps/{}/users/user/sessions/{}", test_session.agent, test_session.session)))
+            .await
     }
 
     fn run(test_session: &TestSession, part: Value) -> RequestBuilder {
         let message = json!({ "role": "user", "parts": [part] });
-        let body =
-            json!({ "appName": "gander", "userId": "user", "sessionId": test_session.session, "newMessage": message });
+        let body = json!({ "appName": test_session.agent, "userId": "user", "sessionId": test_session.session, "newMessage": message });
         test_session.post("/run", &body)
     }
 

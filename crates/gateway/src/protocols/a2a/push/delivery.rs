@@ -36,8 +36,8 @@ pub(super) async fn deliver_updates(inner: Arc<Inner>, receiver: Receiver, stop:
     };
     loop {
         let batch = tokio::select! {
-        () = stop.cancelled() => return,
-        batch = follower.next_batch() => batch,
+            () = stop.cancelled() => return,
+            batch = follower.next_batch() => batch,
         };
         let Ok(Some(batch)) = batch else { return };
         let notices = writer.notifications(&receiver, &batch);
@@ -140,8 +140,8 @@ async fn send_until_taken(
     let mut pause = FIRST_RETRY_PAUSE;
     for attempt in 1..=MAX_TRIES {
         let sent = tokio::select! {
-        () = stop.cancelled() => return DeliveryOutcome::GivenUp,
-        sent = post_notification(&inner.guard, &receiver.config, &id, &notice.body) => sent,
+            () = stop.cancelled() => return DeliveryOutcome::GivenUp,
+            sent = post_notification(&inner.guard, &receiver.config, &id, &notice.body) => sent,
         };
         match sent {
             PostOutcome::Taken => {
@@ -154,8 +154,8 @@ async fn send_until_taken(
             }
         }
         tokio::select! {
-        () = stop.cancelled() => return DeliveryOutcome::GivenUp,
-        () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => return DeliveryOutcome::GivenUp,
+            () = tokio::time::sleep(pause) => {}
         }
         pause = (pause * 2).min(MAX_RETRY_PAUSE);
     }

@@ -1,0 +1,92 @@
+//! Agents that the settings name: programs and servers that speak ACP, and gooses elsewhere.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context as _;
+use gander_domain::AgentManifest;
+use gander_runtime::backend::Backend;
+use gander_runtime::backend::acp::{AcpAgent, AcpAgentParts};
+use gander_runtime::backend::goosed::Goosed;
+use gander_services::agents::{Agent, AgentProblem};
+use gander_store::Store;
+use gander_tools::FileAccess;
+
+use crate::config::{AcpSettings, Config, RemoteAgent, RemoteKind};
+
+/// The agents that the settings name, as they were built last.
+pub(super) struct ConfiguredAgents {
+    store: Arc<dyn Store>,
+    files: FileAccess,
+    /// By the fingerprint of their entries: one that did not change keeps its processes.
+    built: Mutex<Vec<(u64, Agent)>>,
+}
+
+impl ConfiguredAgents {
+    pub(super) fn new(store: Arc<dyn Store>, files: FileAccess) -> Self {
+        Self { store, files, built: Mutex::default() }
+    }
+
+    /// The agents of these settings. One that cannot be built is left out, and the log says why.
+    pub(super) fn build_all(&self, config: &Config) -> Vec<Agent> {
+        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::take(&mut *built);
+        for agent in &config.agents {
+            let kept = before.iter().find(|(fingerprint, _)| *fingerprint == agent.fingerprint);
+            let made = match kept {
+                Some((_, kept)) => Ok(kept.clone()),
+                None => self.build(config, agent),
+            };
+            match made {
+                Ok(made) => built.push((agent.fingerprint, made)),
+                Err(error) => tracing::error!(agent = agent.name, %error, "an agent of the settings is left out"),
+            }
+        }
+        built.iter().map(|(_, agent)| agent.clone()).collect()
+    }
+
+    /// One agent.
+    pub(super) fn build(&self, config: &Config, agent: &RemoteAgent) -> anyhow::Result<Agent> {
+        let RemoteAgent { name, title, description, kind, .. } = agent;
+        let (mut manifest, backend, problem): (_, Arc<dyn Backend>, _) = match kind {
+            RemoteKind::Goosed(remote) => {
+                let goosed = Goosed::new(name, remote.clone(), Arc::clone(&self.store));
+                let goosed = goosed.with_context(|| format!("the agent cannot be spoken to: {name}"))?;
+                (remote.agent_manifest(name), Arc::new(goosed), None)
+            }
+            RemoteKind::Acp(settings) => {
+                let parts = AcpAgentParts {
+                    name: name.clone(),
+                    address: settings.address.clone(),
+                    folder: settings.folder.clone(),
+                    login: settings.login.clone(),
+                    idle_timeout: settings.idle_timeout,
+                    tells_transcript: settings.tells_transcript,
+                    files: self.files.clone(),
+                    environment: config.tool_environment.clone(),
+                };
+                let agent = AcpAgent::new(parts, Arc::clone(&self.store));
+                (acp_manifest(name, settings), Arc::new(agent), Some(settings.clone()))
+            }
+        };
+        manifest.title = title.clone().unwrap_or(manifest.title);
+        manifest.description = description.clone().unwrap_or(manifest.description);
+        let agent = Agent::new(manifest, backend);
+        Ok(match problem {
+            Some(settings) => agent.with_check(move || find_problem(&settings)),
+            None => agent,
+        })
+    }
+}
+
+fn acp_manifest(name: &str, settings: &AcpSettings) -> AgentManifest {
+    let mut manifest = AgentManifest::new(name, name, format!("The agent behind `{}`", settings.place));
+    manifest.takes.push("image/*".to_owned());
+    manifest.tags.push("acp".to_owned());
+    manifest
+}
+
+/// Why an agent cannot run here, as far as can be told without starting it.
+fn find_problem(settings: &AcpSettings) -> Option<AgentProblem> {
+    let missing = settings.program.as_ref()?.find_program().err()?;
+    Some(AgentProblem { reason: missing.to_string(), fix: settings.install.clone() })
+}

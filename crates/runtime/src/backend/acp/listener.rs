@@ -1,0 +1,146 @@
+//! The client's side of an agent behind a session: its updates go to the run under way, its files and commands to a host.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use gander_client::schema::{
+    ClientCapabilities, CreateElicitationRequest, CreateElicitationResponse, CreateTerminalRequest,
+    CreateTerminalResponse, ElicitationAction, ElicitationCapabilities, ElicitationFormCapabilities,
+    FileSystemCapabilities, KillTerminalRequest, KillTerminalResponse, ReadTextFileRequest, ReadTextFileResponse,
+    ReleaseTerminalRequest, ReleaseTerminalResponse, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, SessionNotification, TerminalOutputRequest, TerminalOutputResponse,
+    WaitForTerminalExitRequest, WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
+};
+use gander_client::{Code, Error, Handler};
+use gander_tools::{Environment, Host, HostError, LocalHost};
+use tokio::sync::{mpsc, oneshot};
+
+use super::prompt_run::AgentEvent;
+use super::terminals::Terminals;
+
+/// The client's side of an agent behind one session.
+pub(super) struct Listener {
+    /// The run under way; between runs nobody listens.
+    run: Mutex<Option<ListeningRun>>,
+    /// This machine, confined to the session's folders.
+    local: Arc<LocalHost>,
+    folder: PathBuf,
+    environment: Environment,
+    terminals: Terminals,
+}
+
+/// Where what the agent says and asks goes.
+#[derive(Clone)]
+pub(super) struct ListeningRun {
+    pub(super) events: mpsc::Sender<AgentEvent>,
+    /// What the prompting client lends.
+    pub(super) host: Option<Arc<dyn Host>>,
+}
+
+impl Listener {
+    pub(super) fn new(local: Arc<LocalHost>, folder: PathBuf, environment: Environment) -> Self {
+        Self { run: Mutex::default(), local, folder, environment, terminals: Terminals::default() }
+    }
+
+    /// From now on this run hears the agent, or nobody does.
+    pub(super) fn set_run(&self, run: Option<ListeningRun>) {
+        *self.lock_run() = run;
+    }
+
+    fn current_run(&self) -> Option<ListeningRun> {
+        self.lock_run().clone()
+    }
+
+    fn lock_run(&self) -> MutexGuard<'_, Option<ListeningRun>> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn send_event(&self, event: AgentEvent) {
+        if let Some(run) = self.current_run() {
+            // Nobody hears it only if the run is over.
+            run.events.send(event).await.ok();
+        }
+    }
+
+    /// The attached editor where it lends this, else this machine.
+    fn host(&self, is_lent: impl Fn(&dyn Host) -> bool) -> Arc<dyn Host> {
+        let lent = self.current_run().and_then(|run| run.host).filter(|host| is_lent(&**host));
+        lent.unwrap_or_else(|| Arc::clone(&self.local) as Arc<dyn Host>)
+    }
+}
+
+#[async_trait]
+impl Handler for Listener {
+    fn offers(&self) -> ClientCapabilities {
+        let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
+        let forms = ElicitationCapabilities::new().form(ElicitationFormCapabilities::new());
+        ClientCapabilities::new().fs(files).terminal(true).elicitation(forms)
+    }
+
+    async fn updated(&self, update: SessionNotification) {
+        self.send_event(AgentEvent::Updated(Box::new(update.update))).await;
+    }
+
+    async fn request_permission(&self, request: RequestPermissionRequest) -> Result<RequestPermissionResponse, Error> {
+        let (answer, answered) = oneshot::channel();
+        self.send_event(AgentEvent::Permission(Box::new(request), answer)).await;
+        Ok(RequestPermissionResponse::new(answered.await.unwrap_or(RequestPermissionOutcome::Cancelled)))
+    }
+
+    async fn elicit(&self, request: CreateElicitationRequest) -> Result<CreateElicitationResponse, Error> {
+        let (answer, answered) = oneshot::channel();
+        self.send_event(AgentEvent::Form(Box::new(request), answer)).await;
+        Ok(answered.await.unwrap_or_else(|_| CreateElicitationResponse::new(ElicitationAction::Cancel)))
+    }
+
+    async fn read_text_file(&self, request: ReadTextFileRequest) -> Result<ReadTextFileResponse, Error> {
+        let text = self.host(|host| host.offers().read).read_text(&request.path).await;
+        let text = text.map_err(|error| host_error(&request.path, &error))?;
+        Ok(ReadTextFileResponse::new(cut_lines(text, request.line, request.limit)))
+    }
+
+    async fn write_text_file(&self, request: WriteTextFileRequest) -> Result<WriteTextFileResponse, Error> {
+        let written = self.host(|host| host.offers().write).write_text(&request.path, &request.content).await;
+        written.map(|()| WriteTextFileResponse::new()).map_err(|error| host_error(&request.path, &error))
+    }
+
+    async fn create_terminal(&self, request: CreateTerminalRequest) -> Result<CreateTerminalResponse, Error> {
+        let host = self.host(|host| host.offers().terminal);
+        let id = self.terminals.create(&request, host, self.folder.clone(), self.environment.clone())?;
+        Ok(CreateTerminalResponse::new(id))
+    }
+
+    async fn terminal_output(&self, request: TerminalOutputRequest) -> Result<TerminalOutputResponse, Error> {
+        self.terminals.output(&request.terminal_id.0)
+    }
+
+    async fn wait_for_terminal_exit(
+        &self,
+        request: WaitForTerminalExitRequest,
+    ) -> Result<WaitForTerminalExitResponse, Error> {
+        self.terminals.wait_for_exit(&request.terminal_id.0).await.map(WaitForTerminalExitResponse::new)
+    }
+
+    async fn kill_terminal(&self, request: KillTerminalRequest) -> Result<KillTerminalResponse, Error> {
+        self.terminals.kill(&request.terminal_id.0).map(|()| KillTerminalResponse::new())
+    }
+
+    async fn release_terminal(&self, request: ReleaseTerminalRequest) -> Result<ReleaseTerminalResponse, Error> {
+        self.terminals.release(&request.terminal_id.0).map(|()| ReleaseTerminalResponse::new())
+    }
+}
+
+/// So many lines from this one on, counted from 1.
+fn cut_lines(text: String, line: Option<u32>, limit: Option<u32>) -> String {
+    if line.is_none() && limit.is_none() {
+        return text;
+    }
+    let from = line.map_or(0, |line| line.saturating_sub(1) as usize);
+    let count = limit.map_or(usize::MAX, |limit| limit as usize);
+    text.split_inclusive('\n').skip(from).take(count).collect()
+}
+
+fn host_error(path: &Path, error: &HostError) -> Error {
+    Error::new(Code::Internal, format!("{error}: {}", path.display()))
+}
