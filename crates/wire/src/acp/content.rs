@@ -11,8 +11,6 @@ use super::types::AgentProfile;
 use crate::check;
 use crate::jsonrpc::Error;
 
-/// The longest title in characters.
-
 /// A prompt's blocks as parts. Nothing is fetched: a link stays a link.
 pub fn prompt_parts(blocks: Vec<ContentBlock>, profile: &AgentProfile) -> Result<Vec<Part>, Error> {
     if blocks.is_empty() {
