@@ -94,12 +94,13 @@ pub enum ServerError {
 
 /// Why it cannot listen, with what to do where that is known.
 fn listen_trouble(reason: &io::Error) -> String {
-    match reason.kind() {
-        io::ErrorKind::AddrInUse => "another program uses this address, choose another with --listen".to_owned(),
-        io::ErrorKind::AddrNotAvailable => "this machine does not have this address".to_owned(),
-        io::ErrorKind::PermissionDenied => "not allowed, ports below 1024 are for root".to_owned(),
-        _ => reason.to_string(),
-    }
+    let known = [
+        (io::ErrorKind::AddrInUse, "another program uses this address, choose another with --listen"),
+        (io::ErrorKind::AddrNotAvailable, "this machine does not have this address"),
+        (io::ErrorKind::PermissionDenied, "not allowed, ports below 1024 are for root"),
+    ];
+    let told = known.iter().find(|(kind, _)| *kind == reason.kind());
+    told.map_or_else(|| reason.to_string(), |(_, text)| (*text).to_owned())
 }
 
 /// A listener that a client asked for; it closes when this is dropped.
