@@ -79,6 +79,7 @@ pub fn summary_request(older: &[Arc<Message>], budget: u64, max_output: Option<u
         effort: None,
         temperature: None,
         max_output,
+        params: serde_json::Map::new(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Agents, their modes, and the settings of a session.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::{Route, Routing};
 
@@ -72,7 +73,12 @@ impl AgentManifest {
     /// An agent of one mode that takes and gives text.
     pub fn new(name: impl Into<String>, title: impl Into<String>, description: impl Into<String>) -> Self {
         let (title, description) = (title.into(), description.into());
-        let mode = Mode { id: "default".to_owned(), name: title.clone(), description: description.clone() };
+        let mode = Mode {
+            id: "default".to_owned(),
+            name: title.clone(),
+            description: description.clone(),
+            category: ModeCategory::Session,
+        };
         let text = || vec!["text/plain".to_owned()];
         Self {
             name: name.into(),
@@ -105,6 +111,33 @@ pub struct Mode {
     pub name: String,
     /// One sentence.
     pub description: String,
+    /// What kind of work it is made for.
+    #[serde(default)]
+    pub category: ModeCategory,
+}
+
+/// What kind of work a mode is made for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModeCategory {
+    /// Work with tools, over many turns.
+    #[default]
+    Session,
+    /// A text is written: it may look around, and changes nothing.
+    PromptOnly,
+    /// The model alone: no tools but those that store what it makes.
+    LlmOnly,
+}
+
+impl ModeCategory {
+    /// As lists of modes show it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::PromptOnly => "prompt_only",
+            Self::LlmOnly => "llm_only",
+        }
+    }
 }
 
 /// What a session is set to. Changed only by `SettingsChanged`.
@@ -137,6 +170,27 @@ pub struct Settings {
     /// Who chooses the mode.
     #[serde(default, skip_serializing_if = "Routing::is_off")]
     pub routing: Routing,
+    /// How the model is called.
+    #[serde(default, skip_serializing_if = "ModelParams::is_empty")]
+    pub model_params: ModelParams,
+}
+
+/// How a session's model is called, besides what the server itself says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelParams {
+    /// Tokens that its window is taken to hold; absent: as the server knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// Fields of the provider's request. What the server sets itself stays.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub request: Map<String, Value>,
+}
+
+impl ModelParams {
+    /// True if the server alone decides.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What all runs of a session together may use.
@@ -230,6 +284,9 @@ pub struct SettingsPatch {
     /// New chooser of the mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<Routing>,
+    /// How the model is called from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_params: Option<ModelParams>,
 }
 
 impl Budget {
@@ -253,6 +310,7 @@ impl Settings {
             max_turns: None,
             budget: Budget::default(),
             routing: Routing::Off,
+            model_params: ModelParams::default(),
         }
     }
 
@@ -263,7 +321,8 @@ impl Settings {
 
     /// Applies what the patch names. A mode that somebody chose is not routed away.
     pub fn apply_patch(&mut self, patch: &SettingsPatch) {
-        let SettingsPatch { agent, mode, model, policy, effort, temperature, max_turns, budget, routing } = patch;
+        let SettingsPatch { agent, mode, model, policy, effort, temperature, max_turns, budget, routing, model_params } =
+            patch;
         if agent.is_some() || mode.is_some() {
             self.routing = Routing::Off;
         }
@@ -286,6 +345,9 @@ impl Settings {
         self.max_turns = max_turns.or(self.max_turns);
         self.budget = budget.unwrap_or(self.budget);
         self.routing = routing.unwrap_or(self.routing);
+        if let Some(model_params) = model_params {
+            self.model_params.clone_from(model_params);
+        }
     }
 
     /// Goes where a prompt was routed. The next one may go elsewhere.

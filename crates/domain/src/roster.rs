@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{AgentManifest, Mode, Routing, Settings, SettingsPatch};
+use crate::{AgentManifest, Mode, ModeCategory, Routing, Settings, SettingsPatch};
 
 /// The name that leaves the mode to the prompt.
 pub const AUTO: &str = "auto";
@@ -123,7 +123,12 @@ impl Roster {
     fn auto_manifest(&self) -> Option<AgentManifest> {
         let first = self.agents.first().filter(|agent| agent.family.is_some())?;
         let (title, description) = ("Auto", "Picks the agent and the mode that fit each prompt");
-        let mode = Mode { id: AUTO.to_owned(), name: title.to_owned(), description: description.to_owned() };
+        let mode = Mode {
+            id: AUTO.to_owned(),
+            name: title.to_owned(),
+            description: description.to_owned(),
+            category: ModeCategory::Session,
+        };
         Some(AgentManifest {
             name: AUTO.to_owned(),
             title: title.to_owned(),
@@ -192,7 +197,12 @@ mod tests {
     use super::*;
 
     fn agent(name: &str, modes: &[&str], family: Option<&str>) -> Arc<AgentManifest> {
-        let mode = |id: &&str| Mode { id: (*id).to_owned(), name: id.to_uppercase(), description: String::new() };
+        let mode = |id: &&str| Mode {
+            id: (*id).to_owned(),
+            name: id.to_uppercase(),
+            description: String::new(),
+            category: ModeCategory::Session,
+        };
         Arc::new(AgentManifest {
             modes: modes.iter().map(mode).collect(),
             family: family.map(str::to_owned),

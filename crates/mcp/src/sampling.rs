@@ -73,6 +73,7 @@ fn to_model_request(params: CreateMessageRequestParams) -> Result<Request, Error
         effort: None,
         temperature: None,
         max_output: Some(params.max_tokens),
+        params: serde_json::Map::new(),
     })
 }
 

@@ -71,6 +71,8 @@ pub struct Request {
     pub temperature: Option<f32>,
     /// At most so many tokens of output; absent: the model's own limit.
     pub max_output: Option<u32>,
+    /// Further fields for the provider. Those that the wire sets itself stay as it sets them.
+    pub params: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Something a model said.

@@ -1,6 +1,7 @@
 //! The wires we speak, what varies inside one, and the sans-IO decoder over all of them.
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::codec::Codec;
 use super::encoded_history::EncodedHistoryCache;
@@ -23,6 +24,42 @@ pub enum Wire {
     Anthropic,
 }
 
+/// Fields that say what the model sees and may call: nobody but this server sets them.
+const RESERVED_PARAMS: [&str; 14] = [
+    "model",
+    "messages",
+    "input",
+    "system",
+    "instructions",
+    "prompt",
+    "tools",
+    "tool_choice",
+    "functions",
+    "function_call",
+    "mcp_servers",
+    "plugins",
+    "stream",
+    "store",
+];
+
+/// Puts further fields before those of an envelope whose list is open.
+fn add_params(body: &mut Vec<u8>, params: &Map<String, Value>) {
+    if params.is_empty() {
+        return;
+    }
+    let whole = [body.as_slice(), LIST_END].concat();
+    let own: Map<String, Value> = serde_json::from_slice(&whole).unwrap_or_default();
+    let mut added = params.clone();
+    added.retain(|name, _| !own.contains_key(name) && !RESERVED_PARAMS.contains(&name.as_str()));
+    if let Ok(mut fields) = serde_json::to_vec(&added)
+        && !added.is_empty()
+    {
+        fields.pop();
+        fields.push(b',');
+        body.splice(..1, fields);
+    }
+}
+
 impl Wire {
     /// The body of the HTTP request.
     pub fn encode(self, request: &Request, profile: &Profile) -> Vec<u8> {
@@ -38,6 +75,7 @@ impl Wire {
             Self::Anthropic => anthropic::encode_envelope(request, profile),
         };
         body.truncate(body.len() - LIST_END.len());
+        add_params(&mut body, &request.params);
         match self {
             Self::OpenaiChat => encoded.append_conversation(&mut body, messages, |some, list| {
                 openai_chat::encode_conversation(some, profile, list)

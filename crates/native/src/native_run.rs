@@ -106,9 +106,12 @@ impl NativeRun<'_> {
             instructions: task.instructions,
         };
         let mode = mode_prompt.apply_settings(&self.context.settings);
+        let mut model_info = model.info().clone();
+        // A client may have told how much of the window counts.
+        model_info.window = self.context.settings.model_params.window.or(model_info.window);
         let setup = TurnSetup {
             settings: (self.native.run_settings)().agent,
-            model: model.info().clone(),
+            model: model_info,
             system: mode.system,
             tools: mode.tools,
             evaluator: Arc::clone(&tools) as _,

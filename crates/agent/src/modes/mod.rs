@@ -7,6 +7,7 @@ mod mode_set;
 
 use std::sync::Arc;
 
+pub use gander_domain::ModeCategory as Category;
 use gander_domain::Policy;
 use gander_tools::{Group, ListedTool};
 
@@ -64,17 +65,6 @@ pub struct ModeSpec {
     pub then: Option<String>,
     /// Words of a prompt that point here.
     pub words: Vec<String>,
-}
-
-/// What kind of work a mode is made for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Category {
-    /// Work with tools, over many turns.
-    Session,
-    /// A text is written: it may look around, and changes nothing.
-    PromptOnly,
-    /// The model alone: no tools but those that store what it makes.
-    LlmOnly,
 }
 
 impl ModeSpec {

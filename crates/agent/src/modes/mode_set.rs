@@ -129,5 +129,10 @@ fn to_capability((name, description): &(&str, &str)) -> Capability {
 }
 
 fn to_mode(mode: &ModeSpec) -> Mode {
-    Mode { id: mode.id.clone(), name: mode.name.clone(), description: mode.description.clone() }
+    Mode {
+        id: mode.id.clone(),
+        name: mode.name.clone(),
+        description: mode.description.clone(),
+        category: mode.category,
+    }
 }

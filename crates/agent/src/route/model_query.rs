@@ -82,5 +82,6 @@ fn query_request(asked: &QueryInput<'_>) -> Request {
         effort: None,
         temperature: None,
         max_output: Some(asked.longest),
+        params: serde_json::Map::new(),
     }
 }

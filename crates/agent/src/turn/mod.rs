@@ -357,6 +357,7 @@ impl Turn {
             effort: self.context.settings.effort,
             temperature: self.context.settings.temperature.map(|hundredths| f32::from(hundredths) / 100.0),
             max_output: self.setup.settings.max_output,
+            params: self.context.settings.model_params.request.clone(),
         };
         self.phase = Phase::Calling(Draft::default());
         self.effects.push_back(Effect::CallModel(request));

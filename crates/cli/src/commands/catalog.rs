@@ -24,8 +24,8 @@ pub(super) async fn modes(context: Context, json: bool) -> anyhow::Result<Exit> 
     if json {
         return print_json(&context, &catalog["modes"]);
     }
-    let row = |mode: &Value| vec![text(&mode["name"]), text(&mode["agent"]), text(&mode["description"])];
-    print_table(context.output, &["MODE", "AGENT", "DESCRIPTION"], &rows(&catalog["modes"], row))?;
+    let row = |mode: &Value| ["name", "agent", "category", "description"].map(|field| text(&mode[field])).to_vec();
+    print_table(context.output, &["MODE", "AGENT", "CATEGORY", "DESCRIPTION"], &rows(&catalog["modes"], row))?;
     context.output.note("\nUse one: gander run --mode NAME \"…\"");
     Ok(Exit::Done)
 }

@@ -29,7 +29,15 @@ fn request(messages: Vec<Arc<Message>>) -> Request {
 fn request_with_tools(messages: Vec<Arc<Message>>, names: &[&str]) -> Request {
     let spec = |name: &&str| ToolSpec { name: (*name).to_owned(), description: String::new(), schema: json!({}) };
     let tools = names.iter().map(spec).collect();
-    Request { system: String::new(), messages, tools, effort: None, temperature: None, max_output: None }
+    Request {
+        system: String::new(),
+        messages,
+        tools,
+        effort: None,
+        temperature: None,
+        max_output: None,
+        params: Default::default(),
+    }
 }
 
 fn demo(name: &str) -> Demo {

@@ -39,6 +39,7 @@ fn request(messages: Vec<Message>) -> Request {
         effort: None,
         temperature: None,
         max_output: None,
+        params: serde_json::Map::new(),
     }
 }
 
@@ -470,4 +471,19 @@ fn a_temperature_is_sent_as_it_was_set_and_only_if_it_was() {
     assert_eq!(sent(Wire::OpenaiChat, &plain, Some(1.7), None), Some(json!(1.7)));
     assert_eq!(sent(Wire::Anthropic, &plain, Some(1.7), None), Some(json!(1.0)), "it counts from 0 to 1 there");
     assert_eq!(sent(Wire::Anthropic, &budget, Some(0.35), Some(Effort::High)), None, "who thinks takes none");
+}
+
+#[test]
+fn further_parameters_are_sent_and_change_nothing_that_is_set() {
+    let plain = profile("acme", Quirks::default());
+    let params = json!({"top_p": 0.5, "temperature": 1, "model": "other", "messages": [], "input": [], "tools": [{}], "store": true});
+    let params = params.as_object().unwrap().clone();
+    for wire in [Wire::OpenaiChat, Wire::OpenaiResponses, Wire::Anthropic] {
+        let asked = Request { temperature: Some(0.25), ..bare(vec![user("hi")]) };
+        let without: Value = serde_json::from_slice(&wire.encode(&asked, &plain)).unwrap();
+        let asked = Request { params: params.clone(), ..asked };
+        let mut with: Value = serde_json::from_slice(&wire.encode(&asked, &plain)).unwrap();
+        assert_eq!(with.as_object_mut().unwrap().remove("top_p"), Some(json!(0.5)), "{wire:?}");
+        assert_eq!(with, without, "{wire:?}");
+    }
 }

@@ -24,6 +24,7 @@ fn request() -> Request {
         effort: None,
         temperature: None,
         max_output: None,
+        params: serde_json::Map::new(),
     }
 }
 

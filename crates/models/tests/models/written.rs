@@ -34,6 +34,7 @@ fn request(messages: &[Arc<Message>]) -> Request {
         effort: Some(Effort::Low),
         temperature: None,
         max_output: None,
+        params: serde_json::Map::new(),
     }
 }
 

@@ -119,7 +119,10 @@ fn common_fields(manifest: &AgentManifest, details: &CardDetails) -> Value {
     let skills: Vec<Value> = manifest
         .modes
         .iter()
-        .map(|mode| json!({ "id": mode.id, "name": mode.name, "description": mode.description, "tags": [manifest.name] }))
+        .map(|mode| {
+            let tags = [manifest.name.as_str(), mode.category.name()];
+            json!({ "id": mode.id, "name": mode.name, "description": mode.description, "tags": tags })
+        })
         .collect();
     json!({
         "name": manifest.title,

@@ -3,6 +3,8 @@
 use gander_domain::roster::is_same_name;
 use gander_domain::{AgentMode, Effort, Policy, Routing, SessionCatalog, Settings, SettingsPatch};
 
+use serde_json::{Map, Value};
+
 use super::limit_options::{self, select_choice};
 use super::schema::{SessionConfigOption, SessionConfigOptionCategory, SessionMode, SessionModeState};
 use crate::goose;
@@ -24,10 +26,16 @@ const ROUTING: &str = "routing";
 /// The current mode and all that can be chosen.
 pub fn mode_state(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionModeState> {
     let mode = |way: &AgentMode| {
-        SessionMode::new(way.name.clone(), way.mode.name.clone()).description(way.mode.description.clone())
+        let mode = SessionMode::new(way.name.clone(), way.mode.name.clone());
+        mode.description(way.mode.description.clone()).meta(category_meta(way))
     };
     let modes: Vec<_> = catalog.roster.available_modes(settings).map(mode).collect();
     (!modes.is_empty()).then(|| SessionModeState::new(current_mode(catalog, settings), modes))
+}
+
+/// What kind of work a mode is made for, which the protocol has no field for.
+fn category_meta(way: &AgentMode) -> Map<String, Value> {
+    Map::from_iter([("category".to_owned(), Value::from(way.mode.category.name()))])
 }
 
 /// The name of the mode that a session is in, among those that it can be set to.
@@ -136,8 +144,10 @@ fn agent_patch(catalog: &SessionCatalog, settings: &Settings, name: &str) -> Opt
 }
 
 fn mode_option(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
-    let described =
-        |way: &AgentMode| select_choice(&way.name, &way.mode.name).description(way.mode.description.clone());
+    let described = |way: &AgentMode| {
+        let choice = select_choice(&way.name, &way.mode.name).description(way.mode.description.clone());
+        choice.meta(category_meta(way))
+    };
     let choices: Vec<_> = catalog.roster.available_modes(settings).map(described).collect();
     let option = || SessionConfigOption::select(MODE, "Mode", current_mode(catalog, settings), choices.clone());
     (!choices.is_empty()).then(|| option().category(SessionConfigOptionCategory::Mode))

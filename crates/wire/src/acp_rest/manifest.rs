@@ -40,7 +40,11 @@ pub fn agent_manifest(agent: &AgentManifest, figures: Option<AgentStats>) -> Val
 
 fn manifest_metadata(agent: &AgentManifest) -> Map<String, Value> {
     let links = agent.links.iter().map(|link| json!({ "type": link_type(link.kind), "url": link.url }));
-    let annotations = json!({ "beeai_ui": { "ui_type": "chat", "display_name": agent.title, "tools": [] } });
+    let modes = agent.modes.iter().map(|mode| (mode.id.clone(), json!(mode.category)));
+    let annotations = json!({
+        "beeai_ui": { "ui_type": "chat", "display_name": agent.title, "tools": [] },
+        "gander": { "modes": modes.collect::<Map<_, _>>() },
+    });
     let entries = [
         ("annotations", annotations),
         ("programming_language", json!("Rust")),

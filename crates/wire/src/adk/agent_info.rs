@@ -80,6 +80,7 @@ fn app_object(agent: &AgentManifest, agents: Value) -> Value {
         "description": agent.description,
         "language": "rust",
         "isComputerUse": false,
+        "modes": agent.modes.iter().map(|mode| (mode.id.clone(), json!(mode.category))).collect::<Map<_, _>>(),
         "agents": agents,
     })
 }

@@ -101,7 +101,10 @@ pub(super) async fn show_catalog(services: &Services, params: CatalogParams) -> 
     let default = services.models.default_model().await;
     let catalog: std::sync::Arc<SessionCatalog> = (services.catalog)(params.cwd.as_deref().unwrap_or("/"));
     let modes = catalog.roster.agent_modes().iter().map(|way| {
-        json!({ "name": way.name, "agent": way.agent.name, "title": way.mode.name, "description": way.mode.description })
+        json!({
+            "name": way.name, "agent": way.agent.name, "title": way.mode.name, "description": way.mode.description,
+            "category": way.mode.category,
+        })
     });
     let agents = catalog.roster.agents().iter().map(|agent| agent_row(services, agent));
     let models = catalog.models.iter().map(|model| json!({ "id": model.id, "default": model.id == default.model }));

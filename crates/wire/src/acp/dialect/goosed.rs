@@ -1,6 +1,6 @@
 //! The legacy dialect of goose's unified server.
 
-use gander_domain::{AgentMode, SessionCatalog, SessionId, SessionView};
+use gander_domain::{AgentMode, Mode, SessionCatalog, SessionId, SessionView};
 use serde_json::{Map, Value, json};
 
 use super::{block_text, key_case, session_update};
@@ -16,7 +16,10 @@ const LEGACY_VERSION: &str = "2024-11-05";
 pub(in crate::acp) fn initialize_result(profile: &AgentProfile, view: &SessionView, catalog: &SessionCatalog) -> Value {
     let mut hello = serde_json::to_value(initialize::initialize_response(profile)).unwrap_or_default();
     let capabilities = key_case::rename_keys(hello["agentCapabilities"].clone(), snake_case);
-    let shown = |way: &AgentMode| json!({ "id": way.name, "name": way.mode.name, "description": way.mode.description });
+    let shown = |way: &AgentMode| {
+        let Mode { name, description, category, .. } = &way.mode;
+        json!({ "id": way.name, "name": name, "description": description, "category": category })
+    };
     let modes: Vec<Value> = catalog.roster.available_modes(&view.settings).map(shown).collect();
     hello["protocol_version"] = json!(LEGACY_VERSION);
     hello["_session_id"] = json!(view.session);

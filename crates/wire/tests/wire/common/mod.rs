@@ -35,7 +35,12 @@ pub fn profile() -> AgentProfile {
 }
 
 pub fn catalog() -> Arc<SessionCatalog> {
-    let mode = |id: &str, name: &str| Mode { id: id.into(), name: name.into(), description: format!("{name} mode") };
+    let mode = |id: &str, name: &str| Mode {
+        id: id.into(),
+        name: name.into(),
+        description: format!("{name} mode"),
+        category: gander_domain::ModeCategory::default(),
+    };
     let modes = vec![mode("assistant", "Assistant"), mode("planner", "Planner")];
     let agent = AgentManifest { modes, ..AgentManifest::new("gander", "Gander", "") };
     let model = |id: &str| ModelChoice { id: id.into(), name: id.into() };
