@@ -1,6 +1,9 @@
 //! What entries change in the side tables: a pure fold, the same for every store and for a rebuild.
 
-use gander_domain::{Entry, Event, Outcome, Principal, QuestionId, QuestionOrigin, RunId, Seq, SessionId, Timestamp};
+use gander_domain::{
+    Entry, Event, Outcome, Policy, Principal, QuestionId, QuestionOrigin, ResetReason, RunId, Seq, SessionId,
+    Timestamp, Usage,
+};
 
 /// What some entries of one session change.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,6 +22,19 @@ pub(super) struct SummaryChange {
     pub(super) archived: Option<bool>,
     pub(super) messages: u64,
     pub(super) updated_at: Timestamp,
+    pub(super) policy: Option<Policy>,
+    pub(super) usage: UsageChange,
+}
+
+/// What changes in a session's usage.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct UsageChange {
+    /// What was counted before these entries counts no more.
+    pub(super) reset: bool,
+    pub(super) input: u64,
+    pub(super) output: u64,
+    pub(super) cost: u64,
+    pub(super) last_call: Option<(u64, u64)>,
 }
 
 /// What never changes in a session.
@@ -57,6 +73,17 @@ pub(super) struct QuestionChange {
     pub(super) held: bool,
 }
 
+impl UsageChange {
+    fn add_call(&mut self, usage: &Usage) {
+        self.input += usage.input;
+        self.output += usage.output;
+        self.cost += usage.cost.unwrap_or(0);
+        if usage.child.is_none() {
+            self.last_call = Some((usage.input, usage.output));
+        }
+    }
+}
+
 /// Folds entries of one session, in order.
 pub(super) fn fold_entries<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> SideTableChanges {
     let mut changes = SideTableChanges::default();
@@ -77,9 +104,13 @@ impl SideTableChanges {
                 let (owner, workspace) = (owner.clone(), workspace.clone());
                 summary.creation = Some(CreatedSession { owner, workspace, parent: *parent, at: entry.at });
                 summary.agent = Some(settings.agent.clone());
+                summary.policy = Some(settings.policy);
             }
             Event::TitleSet { title } => summary.title = Some(title.clone()),
-            Event::SettingsChanged { patch } => summary.agent = patch.agent.clone().or_else(|| summary.agent.take()),
+            Event::SettingsChanged { patch } => {
+                summary.agent = patch.agent.clone().or_else(|| summary.agent.take());
+                summary.policy = patch.policy.or(summary.policy);
+            }
             Event::Routed { route } => summary.agent = Some(route.agent.clone()),
             Event::ArchiveSet { archived } => summary.archived = Some(*archived),
             Event::RunQueued { .. } => self.push_run(entry, RunStep::Queued),
@@ -97,12 +128,15 @@ impl SideTableChanges {
                 let (run, question, answered) = (entry.run, *question, Some(entry.seq));
                 self.questions.push(QuestionChange { question, run, asked: None, answered, held: false });
             }
+            Event::UsageAdded { usage } => summary.usage.add_call(usage),
+            Event::HistoryReset { reason, .. } if *reason != ResetReason::Compacted => {
+                summary.usage = UsageChange { reset: true, ..UsageChange::default() };
+            }
             Event::HistoryReset { .. }
             | Event::Noticed { .. }
             | Event::PlanSet { .. }
             | Event::StateChanged { .. }
             | Event::ArtifactSaved { .. }
-            | Event::UsageAdded { .. }
             | Event::RunRecovered { .. }
             | Event::CancelRequested { .. }
             | Event::MessageStarted { .. }

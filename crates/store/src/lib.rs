@@ -33,7 +33,7 @@ pub use sqlite::{SqliteStore, StoreOptions};
 pub use types::{
     Alias, Append, BusyTimeout, Claim, Committed, Cursor, DeltaForm, Durability, Epoch, Health, Limit,
     MaintenanceReport, PageKey, QuestionRow, RunRow, RunState, ScopeAppend, ScopeEntry, SessionPage, SessionQuery,
-    SessionStatus, SessionSummary, Snapshot, Stats,
+    SessionStatus, SessionSummary, Snapshot, Stats, SummaryUsage,
 };
 
 /// Facts of a scope that are read in one go.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gander_domain::{Entry, Outcome, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
+use gander_domain::{Entry, Outcome, Policy, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
 use serde_json::Value;
 
 /// A fencing number: grows with every claim of a session.
@@ -158,6 +158,23 @@ pub struct SessionSummary {
     pub messages: u64,
     /// The session it came from.
     pub parent: Option<SessionId>,
+    /// Absent for a session from before it was kept here: its view has it.
+    pub usage: Option<SummaryUsage>,
+}
+
+/// What a list says of a session's policy and of its usage since its history last began anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SummaryUsage {
+    /// What may run unasked.
+    pub policy: Policy,
+    /// Tokens read by all its model calls.
+    pub input: u64,
+    /// Tokens written by all of them.
+    pub output: u64,
+    /// Millionths of a US dollar, as far as prices are known.
+    pub cost: u64,
+    /// Tokens read and written by the last call of its own.
+    pub last_call: Option<(u64, u64)>,
 }
 
 /// What a session does now.

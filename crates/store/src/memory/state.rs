@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use gander_domain::{Entry, Event, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
 use serde_json::Value;
 
-use crate::fold::{self, CreatedSession, RunStep, SideTableChanges};
+use crate::fold::{self, CreatedSession, RunStep, SideTableChanges, SummaryChange};
 use crate::row::join_deltas;
 use crate::types::{search_words, searchable_title};
 use crate::{
     Alias, Append, Claim, DeltaForm, Durability, Epoch, Limit, PageKey, QuestionRow, RunKey, RunPage, RunQuery, RunRow,
     RunState, ScopeAppend, ScopeEntry, SessionPage, SessionQuery, SessionStatus, SessionSummary, Snapshot, Stats,
-    StoreError,
+    StoreError, SummaryUsage,
 };
 
 #[derive(Default)]
@@ -266,6 +266,7 @@ impl MemoryState {
         for session in &sessions {
             let Some(log) = self.sessions.get_mut(session) else { continue };
             log.summary.messages = 0;
+            log.summary.usage = None;
             log.summary.updated_at = Timestamp::default();
             let changes = fold::fold_entries(&log.entries);
             self.apply_changes(*session, &changes);
@@ -320,6 +321,7 @@ impl MemoryState {
             summary.messages += change.messages;
             summary.updated_at = summary.updated_at.max(change.updated_at);
             summary.state = state;
+            summary.usage = changed_usage(summary.usage, change);
         }
     }
 
@@ -374,6 +376,21 @@ fn first_summary(session: SessionId, entries: &[Entry]) -> Result<SessionSummary
         archived: false,
         messages: 0,
         parent,
+        usage: None,
+    })
+}
+
+/// Nothing is known before the session was created.
+fn changed_usage(before: Option<SummaryUsage>, change: &SummaryChange) -> Option<SummaryUsage> {
+    let policy = change.policy.or_else(|| before.map(|before| before.policy))?;
+    let before = before.filter(|_| !change.usage.reset);
+    let total = |count: fn(&SummaryUsage) -> u64| before.as_ref().map_or(0, count);
+    Some(SummaryUsage {
+        policy,
+        input: total(|usage| usage.input) + change.usage.input,
+        output: total(|usage| usage.output) + change.usage.output,
+        cost: total(|usage| usage.cost) + change.usage.cost,
+        last_call: change.usage.last_call.or_else(|| before?.last_call),
     })
 }
 

@@ -9,11 +9,12 @@ use super::read::{decode_uuid, seq_column, session_bytes, session_id};
 use super::script::Script;
 use crate::types::search_words;
 use crate::{
-    Alias, PageKey, QuestionRow, RunRow, RunState, SessionPage, SessionQuery, SessionStatus, SessionSummary, StoreError,
+    Alias, PageKey, QuestionRow, RunRow, RunState, SessionPage, SessionQuery, SessionStatus, SessionSummary,
+    StoreError, SummaryUsage,
 };
 
 const SUMMARY_SQL: &str = "SELECT id, owner, workspace, agent, parent, title, created_at, updated_at, state, archived, \
-     messages FROM session ";
+     messages, policy, spent_input, spent_output, spent_cost, last_input, last_output FROM session ";
 
 const RUN_SQL: &str = "SELECT id, session, first, began_at, started, ended, outcome, ";
 
@@ -203,6 +204,19 @@ fn decode_summary(row: &SqliteRow) -> Result<SessionSummary, StoreError> {
         state: decode_status(row.get(8))?,
         archived: row.get(9),
         messages: row.get::<i64, _>(10) as u64,
+        usage: decode_usage(row),
+    })
+}
+
+/// `None` for a row from before these columns were there.
+fn decode_usage(row: &SqliteRow) -> Option<SummaryUsage> {
+    let count = |column: usize| row.get::<Option<i64>, _>(column).map(|count| count as u64);
+    Some(SummaryUsage {
+        policy: serde_json::from_value(row.get::<Option<String>, _>(11)?.into()).ok()?,
+        input: count(12)?,
+        output: count(13)?,
+        cost: count(14)?,
+        last_call: count(15).zip(count(16)),
     })
 }
 

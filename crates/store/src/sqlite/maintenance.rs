@@ -63,7 +63,8 @@ pub(super) fn compact_scope_script(scope: &str, upto: Seq, at: Timestamp, fact: 
 pub(super) fn delete_session_script(session: SessionId, at: Timestamp) -> Script {
     let mut script = Script::new(
         "UPDATE session SET epoch = epoch + 1, deleted_owner = owner, owner = NULL, workspace = '', agent = '', parent = NULL, title = '', \
-         search = '', state = 0, messages = 0, deleted_at = ? WHERE id = ? AND deleted_at IS NULL;\n",
+         search = '', state = 0, messages = 0, policy = NULL, spent_input = NULL, spent_output = NULL, spent_cost = NULL, \
+         last_input = NULL, last_output = NULL, deleted_at = ? WHERE id = ? AND deleted_at IS NULL;\n",
     );
     script.bind_value(at.as_micros());
     script.bind_session(session);
@@ -104,7 +105,8 @@ pub(super) async fn rebuild_folds(store: &SqliteStore) -> Result<u64, StoreError
 
 async fn rebuild_session(store: &SqliteStore, session: SessionId) -> Result<(), StoreError> {
     let mut script = Script::new(
-        "UPDATE session SET title = '', search = '', archived = 0, messages = 0, updated_at = 0 WHERE id = ?;\n\
+        "UPDATE session SET title = '', search = '', archived = 0, messages = 0, updated_at = 0, spent_input = 0, \
+         spent_output = 0, spent_cost = 0, last_input = NULL, last_output = NULL WHERE id = ?;\n\
          DELETE FROM run WHERE session = ?;\nDELETE FROM question WHERE session = ?;\n",
     );
     (0..3).for_each(|_| script.bind_session(session));

@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0004_held_questions.sql"),
     include_str!("../../migrations/sqlite/0005_deleted_owner.sql"),
     include_str!("../../migrations/sqlite/0006_sessions_by_parent.sql"),
+    include_str!("../../migrations/sqlite/0007_policy_and_usage.sql"),
 ];
 
 /// How every connection is opened.

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use gander_domain::{Seq, SessionId};
+use gander_domain::{Policy, Seq, SessionId};
 
 use super::script::Script;
 use super::writer::Pending;
-use crate::fold::{self, CreatedSession, RunStep, SideTableChanges, SummaryChange};
+use crate::fold::{self, CreatedSession, RunStep, SideTableChanges, SummaryChange, UsageChange};
 use crate::row::{Row, RowEncoder};
 use crate::types::searchable_title;
 use crate::{Epoch, ScopeAppend, StoreError};
@@ -115,8 +115,8 @@ fn insert_session(script: &mut Script, pending: &Pending) -> Result<(), StoreErr
         return Err(StoreError::Invalid("first entry does not create the session".to_owned()));
     };
     script.push_sql(
-        "INSERT OR ROLLBACK INTO session (id, epoch, owner, workspace, parent, created_at, agent, updated_at) \
-VALUES (?, ?, ?, ?, ?, ?, '', 0);\n",
+        "INSERT OR ROLLBACK INTO session (id, epoch, owner, workspace, parent, created_at, agent, updated_at, \
+spent_input, spent_output, spent_cost) VALUES (?, ?, ?, ?, ?, ?, '', 0, 0, 0, 0);\n",
     );
     script.bind_session(session);
     script.bind_value(Epoch::FIRST.0 as i64);
@@ -225,13 +225,16 @@ fn update_summaries(script: &mut Script, changes: &[(SessionId, SideTableChanges
         script.push_sql(
             "UPDATE OR ROLLBACK session SET title = COALESCE(column2, title), search = COALESCE(column3, search), \
 agent = COALESCE(column4, agent), archived = COALESCE(column5, archived), \
-messages = messages + column6, updated_at = MAX(updated_at, column7), state = CASE \
+messages = messages + column6, updated_at = MAX(updated_at, column7), policy = COALESCE(column8, policy), \
+spent_input = iif(column9, 0, spent_input) + column10, spent_output = iif(column9, 0, spent_output) + column11, \
+spent_cost = iif(column9, 0, spent_cost) + column12, last_input = COALESCE(column13, iif(column9, NULL, last_input)), \
+last_output = COALESCE(column14, iif(column9, NULL, last_output)), state = CASE \
 WHEN EXISTS (SELECT 1 FROM question q INDEXED BY question_open \
 WHERE q.session = session.id AND q.answered IS NULL AND q.run IS NOT NULL) THEN 2 \
 WHEN EXISTS (SELECT 1 FROM run r INDEXED BY run_active \
 WHERE r.session = session.id AND r.ended IS NULL AND r.started IS NOT NULL) THEN 1 ELSE 0 END FROM (VALUES ",
         );
-        script.push_tuples(some.len(), 7);
+        script.push_tuples(some.len(), 14);
         script.push_sql(") WHERE session.id = column1;\n");
         some.iter().for_each(|(session, summary)| bind_summary(script, *session, summary));
     }
@@ -245,6 +248,17 @@ fn bind_summary(script: &mut Script, session: SessionId, summary: &SummaryChange
     script.bind_value(summary.archived);
     script.bind_value(summary.messages as i64);
     script.bind_value(summary.updated_at.as_micros());
+    script.bind_value(summary.policy.and_then(policy_name));
+    let UsageChange { reset, input, output, cost, last_call } = summary.usage;
+    script.bind_value(reset);
+    [input, output, cost].into_iter().for_each(|count| script.bind_value(count as i64));
+    script.bind_value(last_call.map(|(input, _)| input as i64));
+    script.bind_value(last_call.map(|(_, output)| output as i64));
+}
+
+/// As serde spells it, which is what the column is read with.
+fn policy_name(policy: Policy) -> Option<String> {
+    serde_json::to_value(policy).ok()?.as_str().map(str::to_owned)
 }
 
 /// Facts of scopes, and the snapshot.

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use gander_domain::{Event, Principal, SessionId, Timestamp};
-use gander_store::{PageKey, SessionQuery, SessionStatus, SessionSummary, Store, sessions_of};
+use gander_domain::{Event, Policy, Principal, ResetReason, Seq, SessionId, SettingsPatch, Timestamp, Usage};
+use gander_store::{PageKey, SessionQuery, SessionStatus, SessionSummary, Store, SummaryUsage, sessions_of};
 
 use crate::conformance::Harness;
 use crate::story::Story;
@@ -24,6 +24,7 @@ pub async fn cards_follow_the_log(harness: &impl Harness) {
         archived: false,
         messages: 0,
         parent: None,
+        usage: Some(SummaryUsage { policy: Policy::Ask, input: 0, output: 0, cost: 0, last_call: None }),
     };
     assert_eq!(store.session_summary(story.session).await.unwrap(), expected);
     story.run();
@@ -41,12 +42,35 @@ pub async fn cards_follow_the_log(harness: &impl Harness) {
     story.ends().push(Event::ArchiveSet { archived: true });
     (expected.state, expected.archived) = (SessionStatus::Idle, true);
     check(&store, &mut story, &mut expected).await;
-    let patch = gander_domain::SettingsPatch { agent: Some("codex".into()), ..Default::default() };
+    let patch = SettingsPatch { agent: Some("codex".into()), ..Default::default() };
     story.push(Event::SettingsChanged { patch });
     expected.agent = "codex".into();
     check(&store, &mut story, &mut expected).await;
+    check_usage(&store, &mut story, &mut expected).await;
     let store = harness.reopen(store).await;
     assert_eq!(store.session_summary(story.session).await.unwrap(), expected);
+}
+
+/// Usage is added up until the history begins anew; a sub-agent's is part of the sum and not the last call.
+async fn check_usage(store: &impl Store, story: &mut Story, expected: &mut SessionSummary) {
+    let usage = |input, output, child| Event::UsageAdded {
+        usage: Usage { input, output, cost: Some(3), child, ..Usage::default() },
+    };
+    let session = story.session;
+    let patch = SettingsPatch { policy: Some(Policy::Auto), ..Default::default() };
+    story.push(Event::SettingsChanged { patch }).push(usage(5, 2, None)).push(usage(10, 1, Some(session)));
+    expected.usage =
+        Some(SummaryUsage { policy: Policy::Auto, input: 15, output: 3, cost: 6, last_call: Some((5, 2)) });
+    check(store, story, expected).await;
+    let reset = |reason| Event::HistoryReset { keep_to: Seq::ZERO, replacement: Vec::new(), reason };
+    story.push(reset(ResetReason::Compacted));
+    check(store, story, expected).await;
+    story.push(usage(1, 1, None)).push(reset(ResetReason::Cleared)).push(usage(4, 4, None));
+    expected.usage = Some(SummaryUsage { policy: Policy::Auto, input: 4, output: 4, cost: 3, last_call: Some((4, 4)) });
+    check(store, story, expected).await;
+    story.push(reset(ResetReason::Rewound));
+    expected.usage = Some(SummaryUsage { policy: Policy::Auto, input: 0, output: 0, cost: 0, last_call: None });
+    check(store, story, expected).await;
 }
 
 async fn check(store: &impl Store, story: &mut Story, expected: &mut SessionSummary) {
