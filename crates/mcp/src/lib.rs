@@ -25,6 +25,7 @@ mod network_store;
 mod pending_login;
 mod pins;
 mod pool;
+mod prompt_arguments;
 mod prompts;
 mod resources;
 mod retry;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use gander_domain::Part;
+use gander_domain::{Part, Role};
 use gander_tools::Limits;
-use rmcp::model::{GetPromptRequestParams, GetPromptResponse};
+use rmcp::model::{GetPromptRequestParams, GetPromptResponse, PromptMessage, Role as McpRole};
 use serde_json::{Map, Value};
 
 use super::catalogue::PromptSpec;
@@ -32,15 +32,35 @@ pub(super) async fn fill_prompt(
     words: &str,
     limits: &Limits,
 ) -> Result<Vec<Part>, String> {
+    let messages = get_prompt(servers, prompt, parse_arguments(prompt, words)?, limits).await?;
+    Ok(messages.into_iter().flat_map(|(_, parts)| parts).collect())
+}
+
+/// What a prompt says with these arguments, message by message.
+pub(super) async fn get_prompt(
+    servers: &[Arc<Server>],
+    prompt: &PromptSpec,
+    arguments: Map<String, Value>,
+    limits: &Limits,
+) -> Result<Vec<(Role, Vec<Part>)>, String> {
     let server = servers.iter().find(|server| server.name == prompt.server).ok_or("the server is gone")?;
-    let arguments = parse_arguments(prompt, words)?;
     let line = server.wait_for_connection().await?;
     let params = GetPromptRequestParams::new(prompt.name.clone()).with_arguments(arguments);
     let answer = line.peer.get_prompt_once(params).await.map_err(|error| line.note_unauthorized(error).to_string())?;
     let GetPromptResponse::Complete(result) = answer else {
         return Err("the server wants to know more first, which a prompt cannot tell it".to_owned());
     };
-    Ok(content::to_parts(result.messages.into_iter().map(|message| message.content), limits))
+    let message = |message: PromptMessage| {
+        let role = if message.role == McpRole::User { Role::User } else { Role::Agent };
+        (role, content::to_parts(std::iter::once(message.content), limits))
+    };
+    Ok(result.messages.into_iter().map(message).collect())
+}
+
+/// The first argument that a prompt must have and was not given.
+pub(super) fn missing_argument<'a>(prompt: &'a PromptSpec, given: &Map<String, Value>) -> Option<&'a str> {
+    let missing = prompt.arguments.iter().find(|argument| argument.required && !given.contains_key(&argument.name));
+    missing.map(|argument| argument.name.as_str())
 }
 
 /// `name=value` for each, or one word for each in order; the last takes the rest.
@@ -58,8 +78,8 @@ fn parse_arguments(prompt: &PromptSpec, words: &str) -> Result<Map<String, Value
             pairs.map(|(argument, word)| (argument.name.clone(), Value::from(word))).collect()
         }
     };
-    match prompt.arguments.iter().find(|argument| argument.required && !given.contains_key(&argument.name)) {
-        Some(missing) => Err(format!("the prompt {} wants to know: {}", prompt.slash_command_name(), missing.name)),
+    match missing_argument(prompt, &given) {
+        Some(missing) => Err(format!("the prompt {} wants to know: {missing}", prompt.slash_command_name())),
         None => Ok(given),
     }
 }

@@ -33,7 +33,7 @@ pub struct Servers {
     servers: Mutex<Vec<Lease>>,
     sharing: Sharing,
     pub(super) env: ServerEnv,
-    limits: Limits,
+    pub(super) limits: Limits,
     pins: Arc<dyn ToolPinStore>,
     times: ServerTimeouts,
     /// Changed tools that the run under way was asked about.

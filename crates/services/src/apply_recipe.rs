@@ -7,10 +7,13 @@ use gander_mcp::{Reach, Spec};
 use gander_runtime::hub::Ack;
 use gander_tools::Guard;
 
-use crate::errors::{recipe_flaw, service_error_from_hub, service_error_from_store};
+use crate::errors::{recipe_flaw, service_error_from_denied, service_error_from_hub, service_error_from_store};
 use crate::extensions::ExtensionEntry;
 use crate::recipes::{RecipeExtensions, SessionRecipe, resolve_recipe_extensions};
 use crate::{Services, extension_changes};
+
+/// As large as a recipe may be.
+const MAX_AMENDED_BYTES: usize = 256 << 10;
 
 /// The recipe that a session is to follow.
 #[derive(Clone, Debug, Default)]
@@ -99,6 +102,31 @@ fn approved_extensions(
              with `gander run --recipe`, which asks: {name}"
         ))),
     }
+}
+
+/// Changes the recipe that a session follows, or has it follow one of only that. What is filled in stays as it is.
+pub async fn amend_recipe(
+    services: &Services,
+    caller: &Caller,
+    view: &SessionView,
+    change: impl FnOnce(&mut Recipe),
+) -> Result<(), ServiceError> {
+    caller.may_prompt().map_err(service_error_from_denied)?;
+    let store_failed = |error: &_| service_error_from_store(error);
+    let followed = services.recipes.recipe_of_session(view.session).await.map_err(|error| store_failed(&error))?;
+    let mut followed = followed.unwrap_or_else(|| SessionRecipe {
+        recipe: Recipe { title: "Session".to_owned(), ..Recipe::default() },
+        folder: Some(view.workspace.clone()),
+    });
+    change(&mut followed.recipe);
+    let size = followed.recipe.to_json().to_string().len();
+    if size > MAX_AMENDED_BYTES {
+        return Err(ServiceError::BadParams(format!(
+            "what a session is told must have at most {MAX_AMENDED_BYTES} bytes: {size}"
+        )));
+    }
+    let kept = services.recipes.set_session_recipe(view.session, &followed).await;
+    kept.map_err(|error| store_failed(&error))
 }
 
 /// The model that a recipe wants, and its limits. One that nobody here knows is refused: another would do something else.

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use gander_domain::caller::Caller;
 use gander_domain::{
-    Part, ServiceError, SessionId, SessionView, ToolCall, ToolCallId, ToolContent, ToolKind, ToolResult,
+    Part, Role, ServiceError, SessionId, SessionView, ToolCall, ToolCallId, ToolContent, ToolKind, ToolResult,
 };
-use gander_mcp::Servers;
+use gander_mcp::{PromptSpec, Servers};
 use gander_store::clock::SystemIds;
 use gander_tools::protected::{Afterwards, OnChange, SetAsideChanges};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +21,9 @@ use crate::errors::service_error_from_denied;
 
 /// How long a server that sleeps may take to be ready.
 const SERVER_READY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a server may take to say one of its prompts.
+const PROMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Progress that nobody reads.
 const PROGRESS_CAPACITY: usize = 16;
@@ -83,6 +86,38 @@ pub async fn read_resource(
     caller.may_prompt().map_err(service_error_from_denied)?;
     let (view, servers) = session_servers(services, caller, session).await?;
     run_watched(services, &view, &servers, &read_resource_call(json!({ "server": server, "uri": uri }))).await
+}
+
+/// The prompts of a session's MCP servers. Who may only read sees those of servers that are there already.
+pub async fn list_prompts(
+    services: &Services,
+    caller: &Caller,
+    session: SessionId,
+) -> Result<Vec<PromptSpec>, DirectCallError> {
+    if caller.may_prompt().is_err() {
+        services.sessions.view(caller, session).await.map_err(ServiceError::from)?;
+        return Ok(services.extensions.prompts(session).await);
+    }
+    Ok(session_servers(services, caller, session).await?.1.prompt_specs())
+}
+
+/// What a prompt of one of the session's MCP servers says with these arguments; `None` if there is none of this name.
+/// Its name is the server's own, or `server:name`.
+pub async fn get_prompt(
+    services: &Services,
+    caller: &Caller,
+    session: SessionId,
+    name: &str,
+    arguments: Map<String, Value>,
+) -> Result<Option<Vec<(Role, Vec<Part>)>>, DirectCallError> {
+    caller.may_prompt().map_err(service_error_from_denied)?;
+    let (_, servers) = session_servers(services, caller, session).await?;
+    let known = servers.prompt_specs();
+    let whole = known.iter().find(|prompt| prompt.slash_command_name() == name);
+    let Some(prompt) = whole.or_else(|| known.iter().find(|prompt| prompt.name == name)) else { return Ok(None) };
+    let answer = tokio::time::timeout(PROMPT_TIMEOUT, servers.get_prompt(prompt, arguments)).await;
+    let messages = answer.map_err(|_| DirectCallError::NotReady)?;
+    messages.map(Some).map_err(|why| ServiceError::BadParams(why).into())
 }
 
 /// Reading is itself a tool, under a name that no server's tool can have.

@@ -20,6 +20,7 @@ pub mod memory;
 pub mod models;
 pub mod paths;
 pub mod permission_changes;
+pub mod recipe_from_session;
 pub mod recipes;
 pub mod schedule_methods;
 pub mod scheduler;

@@ -1,7 +1,7 @@
 //! What entries change in the side tables: a pure fold, the same for every store and for a rebuild.
 
 use gander_domain::{
-    Entry, Event, Outcome, Policy, Principal, QuestionId, QuestionOrigin, ResetReason, RunId, Seq, SessionId,
+    Entry, Event, Outcome, Principal, QuestionId, QuestionOrigin, ResetReason, RunId, Seq, SessionId, SessionPolicy,
     Timestamp, Usage,
 };
 
@@ -22,7 +22,7 @@ pub(super) struct SummaryChange {
     pub(super) archived: Option<bool>,
     pub(super) messages: u64,
     pub(super) updated_at: Timestamp,
-    pub(super) policy: Option<Policy>,
+    pub(super) policy: Option<SessionPolicy>,
     pub(super) usage: UsageChange,
 }
 
@@ -104,12 +104,12 @@ impl SideTableChanges {
                 let (owner, workspace) = (owner.clone(), workspace.clone());
                 summary.creation = Some(CreatedSession { owner, workspace, parent: *parent, at: entry.at });
                 summary.agent = Some(settings.agent.clone());
-                summary.policy = Some(settings.policy);
+                summary.policy = Some(settings.session_policy());
             }
             Event::TitleSet { title } => summary.title = Some(title.clone()),
             Event::SettingsChanged { patch } => {
                 summary.agent = patch.agent.clone().or_else(|| summary.agent.take());
-                summary.policy = patch.policy.or(summary.policy);
+                summary.policy = patch.policy.map(SessionPolicy::chosen).or(summary.policy);
             }
             Event::Routed { route } => summary.agent = Some(route.agent.clone()),
             Event::ArchiveSet { archived } => summary.archived = Some(*archived),

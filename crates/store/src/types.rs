@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gander_domain::{Entry, Outcome, Policy, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
+use gander_domain::{Entry, Outcome, Principal, QuestionId, RunId, Seq, SessionId, SessionPolicy, Timestamp};
 use serde_json::Value;
 
 /// A fencing number: grows with every claim of a session.
@@ -165,8 +165,7 @@ pub struct SessionSummary {
 /// What a list says of a session's policy and of its usage since its history last began anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SummaryUsage {
-    /// What may run unasked.
-    pub policy: Policy,
+    pub policy: SessionPolicy,
     /// Tokens read by all its model calls.
     pub input: u64,
     /// Tokens written by all of them.

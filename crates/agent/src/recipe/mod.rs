@@ -1,6 +1,7 @@
 //! Recipes: sessions that are prepared beforehand, in the form that goose gave them. Nothing here runs or reads anything.
 
 mod check;
+mod draft;
 mod fill;
 mod filters;
 mod growth;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use check::hidden_characters;
+pub use draft::RecipeSource;
 pub use fill::{FillSources, Values, fill_recipe_parameters};
 pub use link::{decode, encode};
 pub use read::{from_value, parse, parse_whole, recipe_to_yaml};

@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::{Args, Parser, Subcommand};
 use gander::config::{Environment, FlagValue};
 use gander_domain::Policy;
+use gander_tools::BuiltIn;
 use gander_wire::goose::mode;
 
 use super::options::{Cli, Shared};
@@ -31,8 +32,8 @@ struct Goose {
 enum GooseCommand {
     /// Speak the Agent Client Protocol on stdin and stdout, for editors
     Acp {
-        /// Taken, and without effect: built-in tools are on, and `gander extensions on` switches memory
-        #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+        /// Built-in extensions to have: developer, todo, skills, apps and summon are there anyway
+        #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = built_in_name)]
         with_builtin: Vec<String>,
     },
     /// Serve ACP on `/acp` and goose's REST, with X-Secret-Key as GOOSE_SERVER__SECRET_KEY says, or the server's token
@@ -56,12 +57,25 @@ struct Listening {
     /// Encrypt with a certificate of our own, whose fingerprint is printed [environment: GOOSE_TLS=true]
     #[arg(long)]
     tls: bool,
-    /// Taken, and without effect: built-in tools are on, and `gander extensions on` switches memory
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    /// Built-in extensions to have: developer, todo, skills, apps and summon are there anyway
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = built_in_name)]
     with_builtin: Vec<String>,
     /// Who calls, `cli` or `desktop`; makes no difference here
     #[arg(long, value_name = "NAME")]
     platform: Option<String>,
+}
+
+/// A built-in extension that every session has. Others are refused: to start without them would look as if they were there.
+fn built_in_name(name: &str) -> Result<String, String> {
+    match BuiltIn::from_name(name) {
+        Some(BuiltIn::Developer | BuiltIn::Todo | BuiltIn::Skills | BuiltIn::Apps | BuiltIn::Summon) => {
+            Ok(name.to_owned())
+        }
+        Some(BuiltIn::Memory) => {
+            Err("switch it on for every session with `gander extensions on memory`, and leave it out here".to_owned())
+        }
+        None => Err("it is not built in; add an MCP server with `gander extensions add`".to_owned()),
+    }
 }
 
 /// True if the program was started under goose's name, by a link or a copy.
@@ -150,6 +164,16 @@ mod tests {
             said(&["goose", "acp", "--with-builtin", "developer,todo"], &[("GOOSE_MODE", "approve")]);
         assert!(matches!(command, Command::Acp { standalone: false, model: None, .. }), "{command:?}");
         assert_eq!(settings, ["permissions.policy=ask"]);
+    }
+
+    #[test]
+    fn extensions_that_are_not_there_are_refused() {
+        let refused = |name: &str| {
+            let line = ["goose", "acp", "--with-builtin", name].map(OsString::from);
+            parse(line, &Environment::from_pairs([])).unwrap_err().to_string()
+        };
+        assert!(refused("developer,computercontroller").contains("gander extensions add"));
+        assert!(refused("memory").contains("gander extensions on memory"));
     }
 
     #[test]

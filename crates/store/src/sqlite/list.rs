@@ -1,6 +1,6 @@
 //! Lists and look-ups in the side tables. Every list walks an index and has a limit.
 
-use gander_domain::{Principal, QuestionId, RunId, SessionId, Timestamp};
+use gander_domain::{Principal, QuestionId, RunId, SessionId, SessionPolicy, Timestamp};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 const SUMMARY_SQL: &str = "SELECT id, owner, workspace, agent, parent, title, created_at, updated_at, state, archived, \
-     messages, policy, spent_input, spent_output, spent_cost, last_input, last_output FROM session ";
+     messages, policy, spent_input, spent_output, spent_cost, last_input, last_output, policy_chosen FROM session ";
 
 const RUN_SQL: &str = "SELECT id, session, first, began_at, started, ended, outcome, ";
 
@@ -212,7 +212,10 @@ fn decode_summary(row: &SqliteRow) -> Result<SessionSummary, StoreError> {
 fn decode_usage(row: &SqliteRow) -> Option<SummaryUsage> {
     let count = |column: usize| row.get::<Option<i64>, _>(column).map(|count| count as u64);
     Some(SummaryUsage {
-        policy: serde_json::from_value(row.get::<Option<String>, _>(11)?.into()).ok()?,
+        policy: SessionPolicy {
+            policy: serde_json::from_value(row.get::<Option<String>, _>(11)?.into()).ok()?,
+            chosen: row.get::<Option<bool>, _>(17)?,
+        },
         input: count(12)?,
         output: count(13)?,
         cost: count(14)?,

@@ -63,7 +63,7 @@ pub(super) fn compact_scope_script(scope: &str, upto: Seq, at: Timestamp, fact: 
 pub(super) fn delete_session_script(session: SessionId, at: Timestamp) -> Script {
     let mut script = Script::new(
         "UPDATE session SET epoch = epoch + 1, deleted_owner = owner, owner = NULL, workspace = '', agent = '', parent = NULL, title = '', \
-         search = '', state = 0, messages = 0, policy = NULL, spent_input = NULL, spent_output = NULL, spent_cost = NULL, \
+         search = '', state = 0, messages = 0, policy = NULL, policy_chosen = NULL, spent_input = NULL, spent_output = NULL, spent_cost = NULL, \
          last_input = NULL, last_output = NULL, deleted_at = ? WHERE id = ? AND deleted_at IS NULL;\n",
     );
     script.bind_value(at.as_micros());

@@ -228,13 +228,14 @@ agent = COALESCE(column4, agent), archived = COALESCE(column5, archived), \
 messages = messages + column6, updated_at = MAX(updated_at, column7), policy = COALESCE(column8, policy), \
 spent_input = iif(column9, 0, spent_input) + column10, spent_output = iif(column9, 0, spent_output) + column11, \
 spent_cost = iif(column9, 0, spent_cost) + column12, last_input = COALESCE(column13, iif(column9, NULL, last_input)), \
-last_output = COALESCE(column14, iif(column9, NULL, last_output)), state = CASE \
+last_output = COALESCE(column14, iif(column9, NULL, last_output)), \
+policy_chosen = COALESCE(column15, policy_chosen), state = CASE \
 WHEN EXISTS (SELECT 1 FROM question q INDEXED BY question_open \
 WHERE q.session = session.id AND q.answered IS NULL AND q.run IS NOT NULL) THEN 2 \
 WHEN EXISTS (SELECT 1 FROM run r INDEXED BY run_active \
 WHERE r.session = session.id AND r.ended IS NULL AND r.started IS NOT NULL) THEN 1 ELSE 0 END FROM (VALUES ",
         );
-        script.push_tuples(some.len(), 14);
+        script.push_tuples(some.len(), 15);
         script.push_sql(") WHERE session.id = column1;\n");
         some.iter().for_each(|(session, summary)| bind_summary(script, *session, summary));
     }
@@ -248,12 +249,13 @@ fn bind_summary(script: &mut Script, session: SessionId, summary: &SummaryChange
     script.bind_value(summary.archived);
     script.bind_value(summary.messages as i64);
     script.bind_value(summary.updated_at.as_micros());
-    script.bind_value(summary.policy.and_then(policy_name));
+    script.bind_value(summary.policy.and_then(|chosen| policy_name(chosen.policy)));
     let UsageChange { reset, input, output, cost, last_call } = summary.usage;
     script.bind_value(reset);
     [input, output, cost].into_iter().for_each(|count| script.bind_value(count as i64));
     script.bind_value(last_call.map(|(input, _)| input as i64));
     script.bind_value(last_call.map(|(_, output)| output as i64));
+    script.bind_value(summary.policy.map(|policy| policy.chosen));
 }
 
 /// As serde spells it, which is what the column is read with.

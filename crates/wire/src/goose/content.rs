@@ -61,7 +61,7 @@ pub(super) fn action_required_content(question: &Question, tool: Option<(&str, &
     json!({ "type": "actionRequired", "data": data })
 }
 
-fn tool_content_object(content: &ToolContent) -> Value {
+pub(super) fn tool_content_object(content: &ToolContent) -> Value {
     match content {
         ToolContent::Part { part: Part::Image { mime, data, .. } } => {
             json!({ "type": "image", "data": data, "mimeType": mime })

@@ -1,11 +1,12 @@
 //! Log entries as the events of goose's streams.
 
 use gander_domain::{
-    DeltaKind, Entry, Event, Notice, Outcome, Part, ResetReason, Role, Route, SessionView, ToolCall, ToolResult,
+    DeltaKind, Entry, Event, Notice, Outcome, Part, ResetReason, Role, Route, SessionView, ToolCall, ToolContent,
+    ToolResult,
 };
 use serde_json::{Value, json};
 
-use super::content::{content_object, tool_response};
+use super::content::{content_object, tool_content_object, tool_response};
 use super::transcript::{question_message, wire_message};
 use super::types::{Message, Metadata, TokenState, epoch_seconds};
 
@@ -128,6 +129,11 @@ pub fn run_end_events(outcome: &Outcome, spent: &TokenState) -> Vec<Value> {
 pub fn tool_result_object(result: &ToolResult) -> Value {
     let mut told = tool_response("", result);
     told["toolResult"]["value"].take()
+}
+
+/// A block of a prompt, in the form that MCP gives it.
+pub fn prompt_block(part: &Part) -> Value {
+    tool_content_object(&ToolContent::Part { part: part.clone() })
 }
 
 /// Something went wrong.

@@ -4,10 +4,13 @@
 mod bad;
 mod built_in;
 mod chat;
+mod details;
 mod folders;
+mod replaced;
 mod routes;
 mod schedules;
 mod shapes;
 mod switched;
 mod test_server;
 mod tools;
+mod versions;

@@ -49,3 +49,30 @@ async fn a_resource_of_no_extension_is_not_found() {
     let wanted = json!({"session_id": id, "extension_name": "nobody", "uri": "note://one"});
     assert_eq!(server.post("/agent/read_resource", wanted).await.0, 404);
 }
+
+#[tokio::test]
+async fn prompt_templates_of_extensions_are_listed_and_filled_in_by_their_server() {
+    let server = TestServer::open().await;
+    let id = session(&server).await;
+    server.ok("/agent/prompts", json!({"name": "mine", "content": "Dear {{ who }}"})).await;
+    let (_, listed) = server.get(&format!("/agent/prompts?session_id={id}")).await;
+    let names: Vec<&str> =
+        listed["prompts"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["mine", "greet"]);
+    let offered = &listed["prompts"][1];
+    assert_eq!((&offered["extension"], &offered["arguments"][0]["name"]), (&json!("script"), &json!("who")));
+    assert_eq!(offered["arguments"][0]["required"], true);
+    for name in ["greet", "script:greet"] {
+        let wanted = json!({"session_id": id, "name": name, "arguments": {"who": "Anna"}});
+        let filled = server.ok("/agent/prompts", wanted).await;
+        assert_eq!(filled["content"], "Greet Anna warmly.", "{filled}");
+        assert_eq!(filled["messages"][0]["role"], "user");
+    }
+    let stored = json!({"session_id": id, "name": "mine", "arguments": {"who": "Anna"}});
+    assert_eq!(server.ok("/agent/prompts", stored).await["content"], "Dear Anna");
+    let (status, refused) = server.post("/agent/prompts", json!({"session_id": id, "name": "greet"})).await;
+    assert_eq!(status, 400);
+    assert!(refused["message"].as_str().unwrap().contains("who"), "{refused}");
+    assert_eq!(server.post("/agent/prompts", json!({"session_id": id, "name": "nothing"})).await.0, 404);
+    assert_eq!(server.get("/agent/prompts?session_id=x").await.0, 404);
+}

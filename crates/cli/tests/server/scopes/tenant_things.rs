@@ -21,7 +21,7 @@ impl TestServer {
         let calls = json!([[{ "tool": name, "args": args }], [{ "text": "done" }]]);
         let text = format!("[[script:{calls}]]");
         let said = json!({ "role": "user", "created": 1, "content": [{ "type": "text", "text": text }] });
-        let mode = if name.starts_with("app_") { "app_maker" } else { "general" };
+        let mode = if name.starts_with("app_") { "app_maker" } else { "assistant" };
         let prompt = json!({ "session_id": session, "user_message": said, "mode": mode });
         let (status, told) = self.post(token, "/reply", &prompt).await;
         assert_eq!(status, 200, "{told}");

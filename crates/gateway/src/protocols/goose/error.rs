@@ -87,7 +87,7 @@ impl From<ChatError> for GooseError {
             ChatError::Refused(refusal) => refusal.into(),
             ChatError::Message(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, text),
             ChatError::BadAction(_) => bad_request(text),
-            ChatError::NoQuestion(_) => Self::new(StatusCode::NOT_FOUND, text),
+            ChatError::NoQuestion(_) | ChatError::UnknownMode { .. } => Self::new(StatusCode::NOT_FOUND, text),
             ChatError::KeyReused(_) => Self::new(StatusCode::CONFLICT, text),
         }
     }

@@ -80,7 +80,8 @@ async fn handle_saved_recipe_method(
         "recipes/create" => {
             let session = session_id.ok_or_else(|| ServiceError::BadParams("sessionId is missing".to_owned()))?;
             let view = sessions::find_own_session(services, peer, session).await?;
-            Ok(json!({ "recipe": recipes::recipe_from_session(services, &view, None).await? }))
+            let made = recipes::recipe_from_session(services, peer, &view, None).await?;
+            Ok(made.map_or_else(|| json!({ "recipe": null }), |made| recipes::session_recipe_object(&made)))
         }
         _ => Err(unknown_method(name)),
     }

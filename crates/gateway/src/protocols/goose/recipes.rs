@@ -5,11 +5,12 @@ use gander_domain::{ServiceError, SessionView};
 use gander_services::Services;
 use gander_services::errors::recipe_flaw;
 use gander_services::errors::service_error_from_store;
+use gander_services::recipe_from_session::{RecipeExtras, SessionAsRecipe};
 use gander_services::user_store::{Collection, UserStore};
 use gander_store::clock;
 use serde_json::{Value, json};
 
-use super::{config, sessions};
+use super::{config, extensions};
 use crate::ClientPeer;
 
 /// Longer ids name nothing.
@@ -130,35 +131,21 @@ pub fn fill_placeholders(text: &Value, values: &Value) -> Value {
     }))
 }
 
-/// A recipe that begins as a session did; none if nothing was said in it.
+/// A recipe made of a session, with the extensions that it has; none if nothing was said in it.
 pub async fn recipe_from_session(
     services: &Services,
+    peer: &ClientPeer,
     view: &SessionView,
-    author: Option<&Value>,
-) -> Result<Option<Value>, ServiceError> {
-    let messages = sessions::load_transcript(services, view.session).await?.all_messages();
-    Ok(recipe_from_messages(view.title.as_deref().unwrap_or("Untitled"), &messages, author))
+    author: Option<Value>,
+) -> Result<Option<SessionAsRecipe>, ServiceError> {
+    let extras = RecipeExtras { extensions: extensions::session_extensions(services, view), author };
+    gander_services::recipe_from_session::recipe_from_session(services, &peer.caller, view, extras).await
 }
 
-fn recipe_from_messages(name: &str, messages: &[Value], author: Option<&Value>) -> Option<Value> {
-    let said = |message: &Value| -> Option<String> {
-        let texts: Vec<&str> =
-            message["content"].as_array()?.iter().filter_map(|piece| piece["text"].as_str()).collect();
-        (message["role"] == "user" && !texts.is_empty()).then(|| texts.join("\n"))
-    };
-    // What people said is no template.
-    let plain = |text: &String| text.replace("{{", "{ {").replace("{%", "{ %").replace("{#", "{ #");
-    let prompts: Vec<String> = messages.iter().filter_map(said).map(|text| plain(&text)).collect();
-    let first = prompts.first()?;
-    let mut recipe = json!({
-    "version": "1.0.0", "title": plain(&name.to_owned()), "prompt": first,
-    "description": first.lines().next().filter(|line| !line.trim().is_empty()).unwrap_or(name),
-    "activities": prompts.iter().skip(1).take(8).collect::<Vec<_>>(), "extensions": [],
-    });
-    if let Some(author) = author.filter(|author| author.is_object()) {
-        recipe["author"] = author.clone();
-    }
-    Some(recipe)
+/// The answer to whoever wanted such a recipe: it also says who wrote it.
+pub fn session_recipe_object(made: &SessionAsRecipe) -> Value {
+    let writer = if made.is_written { "recipe_maker" } else { "mechanical" };
+    json!({ "recipe": made.recipe, "error": null, "written_by": writer })
 }
 
 /// A name that can stand in an address.

@@ -65,6 +65,9 @@ pub enum ChatError {
     /// It is no way to answer.
     #[error("no such action: {0}")]
     BadAction(String),
+    /// Nothing works in this mode.
+    #[error("no such mode: {mode}; known modes: {known}")]
+    UnknownMode { mode: String, known: String },
 }
 
 /// Carries out a prompt whose id the client chose: the same request again changes nothing, another one with the same id
@@ -121,6 +124,7 @@ async fn begin_prompt(
     let PromptRequest { session, run, message, history, mode, if_busy } = request;
     let view = sessions::find_own_session(services, peer, session).await?;
     let prompt = input::read_prompt(&message)?;
+    let mode_patch = mode.map(|mode| mode_patch(services, &view, &mode)).transpose()?;
     if let Some(agent) = services.agents.roster_in_folder(&view.workspace).find_manifest(&view.settings.agent) {
         for part in &prompt.parts {
             check::check_media_for(part, &agent.takes).map_err(|error| BadMessage::BadMedia(error.to_string()))?;
@@ -137,7 +141,7 @@ async fn begin_prompt(
     if let Some(history) = history {
         send_command(services, peer, session, replace_history_command(&history)?).await?;
     }
-    if let Some(patch) = mode.and_then(|mode| mode_patch(services, &view, &mode)) {
+    if let Some(patch) = mode_patch {
         send_command(services, peer, session, Command::Configure { patch }).await?;
     }
     let parts = slash_commands::expand_slash_command(services, &peer.caller, session, prompt.parts).await?;
@@ -215,8 +219,13 @@ fn no_such_question(id: &str) -> ChatError {
     ChatError::NoQuestion(id[..id.floor_char_boundary(64)].to_owned())
 }
 
-/// `plan` is what a branch of goose called it.
-fn mode_patch(services: &Services, view: &SessionView, mode: &str) -> Option<SettingsPatch> {
-    let mode = if mode == "plan" { "planner" } else { mode };
-    services.agents.roster_in_folder(&view.workspace).patch_for_name(mode, &view.settings)
+/// What a mode changes: how the agent works from now on. `plan` is what a branch of goose called our planner.
+pub fn mode_patch(services: &Services, view: &SessionView, mode: &str) -> Result<SettingsPatch, ChatError> {
+    let roster = services.agents.roster_in_folder(&view.workspace);
+    let name = if mode == "plan" { "planner" } else { mode };
+    roster.patch_for_name(name, &view.settings).ok_or_else(|| {
+        let ours = roster.available_modes(&view.settings).map(|way| way.name.as_str());
+        let known: Vec<&str> = ours.chain(["plan"]).collect();
+        ChatError::UnknownMode { mode: mode[..mode.floor_char_boundary(64)].to_owned(), known: known.join(", ") }
+    })
 }

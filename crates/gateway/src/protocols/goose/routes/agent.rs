@@ -4,7 +4,7 @@ use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use bytes::Bytes;
 use gander_agent::recipe::{Recipe, Values};
-use gander_domain::{Command, SessionId, SessionView, SettingsPatch};
+use gander_domain::{Command, ModelParams, SessionId, SessionView, SettingsPatch};
 use gander_services::apply_recipe::{ApplyRecipe, apply_recipe};
 use gander_services::sessions::{NewSession, SessionError, SessionFolder};
 use gander_wire::goose::mode;
@@ -15,6 +15,9 @@ use serde_json::{Map, Value, json};
 use super::{GooseCaller, HandlerResult, empty_response, json_response, read_json};
 use crate::protocols::goose::error::{GooseError, bad_request, no_such_session};
 use crate::protocols::goose::{apply_saved_settings, extensions, providers, recipes, runs, sessions};
+
+/// Parameters for a provider take at most so many bytes.
+const MAX_REQUEST_PARAMS: usize = 16 << 10;
 
 /// `POST /agent/start`.
 pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResult {
@@ -38,11 +41,13 @@ pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResu
         (_, None, None) => None,
     };
     let checked = recipe.as_ref().map(recipes::check_recipe).transpose()?;
+    let of_recipe = checked.iter().flat_map(|recipe| &recipe.extensions).map(|one| one.name.clone());
+    let of_recipe: Vec<String> = of_recipe.collect();
     let mut settings = services.default_session_settings();
     apply_saved_settings(services, &caller.peer, &mut settings).await?;
     let mut kept = Map::new();
     kept.extend(recipe.map(|recipe| ("recipe".to_owned(), recipe)));
-    let wanted = extension_overrides.clone().unwrap_or_default();
+    let wanted = extension_overrides.clone();
     if let Some(extensions) = extension_overrides {
         let extensions: Vec<Value> = extensions.into_iter().map(extensions::without_secrets).collect();
         let data = json!({ "enabled_extensions.v0": { "extensions": extensions } });
@@ -53,19 +58,40 @@ pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResu
         meta: Some(json!({ "goose": kept })),
         ..NewSession::new(settings)
     };
-    let session = new.id;
     let view = services.sessions.create(&caller.peer.caller, new).await.map_err(|error| match error {
         SessionError::Folder(error) => bad_request(format!("working_dir {error}")),
         error @ (SessionError::AliasTaken(_) | SessionError::Document(_) | SessionError::Hub(_)) => error.into(),
     })?;
     let view = start_recipe(&caller, view, checked).await?;
-    for extension in &wanted {
+    if let Some(wanted) = wanted {
+        use_only_extensions(&caller, &view, &wanted, &of_recipe).await?;
+    }
+    json_response(Value::Object(sessions::session_object(services, &view).await?))
+}
+
+/// Gives a new session exactly these extensions and those of its recipe: they stand in place of what every session has.
+async fn use_only_extensions(
+    caller: &GooseCaller,
+    view: &SessionView,
+    wanted: &[Value],
+    of_recipe: &[String],
+) -> Result<(), GooseError> {
+    let (services, session) = (caller.services(), Some(view.session));
+    let of_recipe = of_recipe.iter().map(String::as_str);
+    let names: Vec<&str> = wanted.iter().map(extensions::config_name).chain(of_recipe).collect();
+    for extension in wanted {
         // The session is there without it too; `/agent/resume` tells which are.
-        if let Err(error) = extensions::add_extension(services, &caller.peer, Some(session), extension).await {
+        if let Err(error) = extensions::add_extension(services, &caller.peer, session, extension).await {
             tracing::debug!(%error, "an extension is left out");
         }
     }
-    json_response(Value::Object(sessions::session_object(services, &view).await?))
+    for known in extensions::session_extensions(services, view) {
+        let name = extensions::config_name(&known);
+        if !names.contains(&name) {
+            extensions::remove_extension(services, &caller.peer.caller, session, name).await?;
+        }
+    }
+    Ok(())
 }
 
 /// `POST /agent/resume`.
@@ -98,12 +124,23 @@ pub(crate) async fn update_provider(caller: GooseCaller, body: Bytes) -> Handler
         session_id: String,
         provider: String,
         model: Option<String>,
+        context_limit: Option<u64>,
+        request_params: Option<Map<String, Value>>,
     }
-    let Update { session_id, provider, model } = read_json(&body)?;
+    let Update { session_id, provider, model, context_limit, request_params } = read_json(&body)?;
     let session = session_id.parse().map_err(|_| no_such_session())?;
+    let request = request_params.unwrap_or_default();
+    if json!(request).to_string().len() > MAX_REQUEST_PARAMS {
+        return Err(bad_request(format!("request_params must have at most {MAX_REQUEST_PARAMS} bytes")));
+    }
+    if context_limit == Some(0) {
+        return Err(bad_request("context_limit must be at least 1"));
+    }
+    let model_params = Some(ModelParams { window: context_limit, request });
     let chosen = caller.services().models.qualified_name(&provider, model.as_deref());
     let model = chosen.ok_or_else(|| bad_request(format!("Failed to create {provider} provider: no such provider")))?;
-    configure_session(&caller, session, SettingsPatch { model: Some(model), ..SettingsPatch::default() }).await
+    configure_session(&caller, session, SettingsPatch { model: Some(model), model_params, ..SettingsPatch::default() })
+        .await
 }
 
 /// `POST /agent/update_session`.
@@ -117,18 +154,15 @@ pub(crate) async fn update_session(caller: GooseCaller, body: Bytes) -> HandlerR
     let session = session_id.parse().map_err(|_| no_such_session())?;
     let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
     let patch = match goose_mode {
-        Some(mode) => mode_patch(&caller, &view, &mode).ok_or_else(|| bad_request(format!("Invalid mode: {mode}")))?,
+        // goose's modes say what may run unasked; ours say how the agent works.
+        Some(mode) => match mode::policy_of_mode(&mode) {
+            Some(policy) => SettingsPatch { policy: Some(policy), ..SettingsPatch::default() },
+            None => runs::mode_patch(caller.services(), &view, &mode)
+                .map_err(|error| bad_request(format!("Invalid mode: {error}")))?,
+        },
         None => SettingsPatch::default(),
     };
     configure_session(&caller, session, patch).await
-}
-
-/// goose's modes say what may run unasked; ours say how the agent works.
-fn mode_patch(caller: &GooseCaller, view: &SessionView, mode: &str) -> Option<SettingsPatch> {
-    match mode::policy_of_mode(mode) {
-        Some(policy) => Some(SettingsPatch { policy: Some(policy), ..SettingsPatch::default() }),
-        None => caller.services().agents.roster_in_folder(&view.workspace).patch_for_name(mode, &view.settings),
-    }
 }
 
 /// `POST /agent/update_from_session`: a session's recipe is in force since it began.

@@ -11,7 +11,7 @@ use gander_services::models::Provider;
 use gander_services::user_store::Collection;
 use http::StatusCode;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{GooseCaller, HandlerResult, empty_response, json_response, read_json};
 use crate::protocols::goose::error::{GooseError, bad_request};
@@ -225,37 +225,6 @@ pub(crate) async fn check_provider(caller: GooseCaller, body: Bytes) -> HandlerR
 /// `GET /config/prompts`: the built-in agent's prompt is made anew for every turn, there is no template to edit.
 pub(crate) async fn list_prompt_templates(_caller: GooseCaller) -> HandlerResult {
     json_response(json!({ "prompts": [] }))
-}
-
-/// `GET /agent/prompts`: prompts that somebody kept, and the recipes that have one.
-pub(crate) async fn list_prompts(caller: GooseCaller) -> HandlerResult {
-    let kept = config::load_saved_settings(caller.services(), &caller.peer, Collection::Prompt).await?;
-    let prompts: Vec<Value> =
-        kept.iter().map(|(name, text)| json!({ "name": name, "description": null, "content": text })).collect();
-    json_response(json!({ "prompts": prompts }))
-}
-
-/// `POST /agent/prompts`: keeps a prompt, or gives one with its arguments filled in.
-pub(crate) async fn use_prompt(caller: GooseCaller, body: Bytes) -> HandlerResult {
-    #[derive(Deserialize)]
-    struct Prompt {
-        name: String,
-        #[serde(alias = "template", alias = "text")]
-        content: Option<String>,
-        #[serde(default)]
-        arguments: Map<String, Value>,
-    }
-    let Prompt { name, content, arguments } = read_json(&body)?;
-    if let Some(content) = content {
-        config::save_setting(caller.services(), &caller.peer, Collection::Prompt, &name, json!(content)).await?;
-        return json_response(json!({ "name": name, "content": content }));
-    }
-    let kept = config::load_saved_settings(caller.services(), &caller.peer, Collection::Prompt).await?;
-    let text =
-        kept.get(&name).ok_or_else(|| GooseError::new(StatusCode::NOT_FOUND, format!("no such prompt: {name}")))?;
-    let filled = crate::protocols::goose::recipes::fill_placeholders(text, &Value::Object(arguments));
-    let message = json!({ "role": "user", "content": { "type": "text", "text": filled } });
-    json_response(json!({ "name": name, "content": filled, "messages": [message] }))
 }
 
 /// What `GET /config/slash_commands` may ask for. goose sends `working_dir`, which makes no difference here.

@@ -3,7 +3,9 @@
 mod agent;
 mod apps;
 mod config;
+mod prompts;
 mod recipes;
+mod replaced;
 mod runs;
 mod schedule;
 mod sessions;
@@ -77,8 +79,8 @@ pub(crate) const ROUTES: &[Route<Arc<HttpState>>] = &[
     Route::get("/agent/list_apps", READ, |verb| on(verb, apps::list_apps)),
     Route::get("/agent/export_app/{name}", READ, |verb| on(verb, apps::export_app)),
     Route::post("/agent/import_app", PROMPT, LARGE, |verb| on(verb, apps::import_app)),
-    Route::get("/agent/prompts", READ, |verb| on(verb, config::list_prompts)),
-    Route::post("/agent/prompts", PROMPT, SMALL, |verb| on(verb, config::use_prompt)),
+    Route::get("/agent/prompts", READ, |verb| on(verb, prompts::list_prompts)),
+    Route::post("/agent/prompts", PROMPT, SMALL, |verb| on(verb, prompts::use_prompt)),
     Route::get("/config", READ, |verb| on(verb, config::get_config)),
     Route::post("/config/read", READ, SMALL, |verb| on(verb, config::read_config_key)),
     Route::post("/config/upsert", PROMPT, SMALL, |verb| on(verb, config::upsert_config_key)),
@@ -126,6 +128,20 @@ pub(crate) const ROUTES: &[Route<Arc<HttpState>>] = &[
     Route::get("/schedule/{id}/sessions", READ, |verb| on(verb, schedule::list_schedule_sessions)),
     Route::post("/agent/call_tool", APPROVE, SMALL, |verb| on(verb, tools::call_tool)),
     Route::post("/agent/read_resource", PROMPT, SMALL, |verb| on(verb, tools::read_resource)),
+    Route::post("/extensions/add", PROMPT, SMALL, |verb| on(verb, replaced::add_extension)),
+    Route::post("/extensions/remove", PROMPT, SMALL, |verb| on(verb, replaced::remove_extension)),
+    Route::post("/agent/prompt", PROMPT, SMALL, |verb| on(verb, replaced::extend_prompt)),
+    Route::post("/agent/session_config", PROMPT, SMALL, |verb| on(verb, replaced::set_session_config)),
+    Route::post("/agent/add_sub_recipes", PROMPT, SMALL, |verb| on(verb, replaced::add_sub_recipes)),
+    Route::get("/agent/versions", READ, |verb| on(verb, replaced::list_versions)),
+    Route::get("/config/current-model", READ, |verb| on(verb, replaced::current_model)),
+    Route::post("/config/pricing", READ, SMALL, |verb| on(verb, replaced::list_prices)),
+    put_route("/sessions/{id}/metadata", PROMPT, |verb| on(verb, replaced::set_description)),
+    put_route("/sessions/{id}/description", PROMPT, |verb| on(verb, replaced::set_description)),
+    delete_route("/sessions/{id}/delete", PROMPT, |verb| on(verb, sessions::delete_session)),
+    Route::post("/sessions/{id}/edit_message", PROMPT, SMALL, |verb| on(verb, replaced::edit_message)),
+    Route::post("/context/manage", PROMPT, LARGE, |verb| on(verb, replaced::manage_context)),
+    Route::post("/tool_result", PROMPT, LARGE, |verb| on(verb, replaced::submit_tool_result)),
     Route::post("/agent/set_container", PROMPT, SMALL, UNSUPPORTED),
     Route::post("/config/permissions", PROMPT, SMALL, UNSUPPORTED),
     Route::post("/config/extensions", PROMPT, SMALL, |verb| on(verb, config::add_extension)),

@@ -33,8 +33,8 @@ pub(crate) async fn create_recipe(caller: GooseCaller, body: Bytes) -> HandlerRe
     let Create { session_id, author } = read_json(&body)?;
     let session: SessionId = session_id.parse().map_err(|_| no_such_session())?;
     let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    match recipes::recipe_from_session(caller.services(), &view, author.as_ref()).await? {
-        Some(recipe) => json_response(json!({ "recipe": recipe, "error": null })),
+    match recipes::recipe_from_session(caller.services(), &caller.peer, &view, author).await? {
+        Some(made) => json_response(recipes::session_recipe_object(&made)),
         None => json_response(json!({ "recipe": null, "error": "the session has no messages" })),
     }
 }

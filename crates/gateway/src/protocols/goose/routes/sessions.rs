@@ -3,16 +3,16 @@
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request};
 use bytes::Bytes;
-use gander_domain::{Command, ResetReason, Seq, SessionId, SessionView};
+use gander_domain::{Command, Policy, ResetReason, Seq, SessionId, SessionView};
 use gander_http::sse_response::SsePermit;
 use gander_services::apply_recipe::{ApplyRecipe, apply_recipe};
 use gander_services::errors::service_error_from_store;
 use gander_services::sessions::{Fork, SessionFilter, SessionFolder};
 use gander_services::user_store::{Collection, UserStore};
 use gander_store::clock::SystemIds;
-use gander_store::{PageKey, SessionSummary};
+use gander_store::{PageKey, SessionSummary, SummaryUsage};
 use gander_wire::goose::input;
-use gander_wire::goose::session::{SessionSummaryInput, session_summary};
+use gander_wire::goose::session::{SessionSummaryInput, SummaryTokens, session_summary};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -55,7 +55,9 @@ pub(crate) async fn list_sessions(
     let mut pages = SessionPages::new(None, after, limit.unwrap_or(usize::MAX));
     let mut sessions = Vec::new();
     while let Some(page) = pages.next_page(&caller).await? {
-        sessions.extend(page.iter().map(|summary| Value::Object(session_summary(&summary_input(summary)))));
+        for summary in &page {
+            sessions.push(listed_session(&caller, summary).await?);
+        }
     }
     let mut answer = json!({ "sessions": sessions });
     if let Some(next) = pages.after {
@@ -84,10 +86,10 @@ pub(crate) async fn search_sessions(
     let mut pages = SessionPages::new(Some(words.to_owned()), None, usize::MAX);
     let mut found = Vec::new();
     while let (true, Some(page)) = (found.len() < limit, pages.next_page(&caller).await?) {
-        found
-            .extend(page.iter().filter(in_time).map(|summary| Value::Object(session_summary(&summary_input(summary)))));
+        for summary in page.iter().filter(in_time).take(limit - found.len()) {
+            found.push(listed_session(&caller, summary).await?);
+        }
     }
-    found.truncate(limit);
     json_response(Value::Array(found))
 }
 
@@ -105,9 +107,8 @@ pub(crate) async fn session_insights(caller: GooseCaller) -> HandlerResult {
     let (mut count, mut tokens) = (0, 0);
     while let Some(page) = pages.next_page(&caller).await? {
         count += page.len();
-        for summary in page {
-            let view = sessions::find_own_session(caller.services(), &caller.peer, summary.session).await?;
-            tokens += view.spent.input + view.spent.output;
+        for summary in &page {
+            tokens += listed_session(&caller, summary).await?["accumulated_total_tokens"].as_u64().unwrap_or(0);
         }
     }
     json_response(json!({ "totalSessions": count, "totalTokens": tokens }))
@@ -256,14 +257,12 @@ pub(crate) async fn add_message(
     empty_response()
 }
 
-/// `POST /sessions/{id}/recipe`: a recipe that begins as the conversation did.
+/// `POST /sessions/{id}/recipe`: a recipe that does what the conversation did.
 pub(crate) async fn recipe_from_session(caller: GooseCaller, SessionInPath(session): SessionInPath) -> HandlerResult {
     let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    let _whole = caller.state.whole_response_permit().await?;
-    let recipe = recipes::recipe_from_session(caller.services(), &view, None).await?;
-    let recipe =
-        recipe.ok_or_else(|| GooseError::new(StatusCode::PRECONDITION_FAILED, "the session has no messages"))?;
-    json_response(json!({ "recipe": recipe, "error": null }))
+    let made = recipes::recipe_from_session(caller.services(), &caller.peer, &view, None).await?;
+    let made = made.ok_or_else(|| GooseError::new(StatusCode::PRECONDITION_FAILED, "the session has no messages"))?;
+    json_response(recipes::session_recipe_object(&made))
 }
 
 async fn copy_session(
@@ -314,8 +313,24 @@ impl SessionPages {
     }
 }
 
-fn summary_input(summary: &SessionSummary) -> SessionSummaryInput<'_> {
-    SessionSummaryInput {
+/// A session in a list. One from before its usage was kept with the list is looked at itself.
+async fn listed_session(caller: &GooseCaller, summary: &SessionSummary) -> Result<Value, GooseError> {
+    let setting = caller.services().default_session_settings().policy;
+    let object = match summary_input(summary, setting) {
+        Some(input) => session_summary(&input),
+        None => {
+            let view = sessions::find_own_session(caller.services(), &caller.peer, summary.session).await?;
+            session_summary(&SessionSummaryInput::from_view(&view, view.settings.session_policy().under_setting(setting)))
+        }
+    };
+    Ok(Value::Object(object))
+}
+
+fn summary_input(summary: &SessionSummary, setting: Policy) -> Option<SessionSummaryInput<'_>> {
+    let SummaryUsage { policy, input, output, cost, last_call } = summary.usage?;
+    Some(SessionSummaryInput {
+        policy: policy.under_setting(setting),
+        tokens: SummaryTokens { input, output, cost, last_call },
         session: summary.session,
         workspace: &summary.workspace,
         title: Some(summary.title.as_str()).filter(|title| !title.is_empty()),
@@ -323,7 +338,7 @@ fn summary_input(summary: &SessionSummary) -> SessionSummaryInput<'_> {
         updated_at: summary.updated_at,
         archived: summary.archived,
         messages: summary.messages,
-    }
+    })
 }
 
 fn parse_time_micros(text: Option<&str>) -> Result<Option<i64>, GooseError> {
