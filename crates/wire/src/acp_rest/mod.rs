@@ -2,6 +2,7 @@
 //! from a run's entries to its events.
 
 pub mod content;
+pub mod dialect;
 pub mod error;
 pub mod input;
 pub mod manifest;
@@ -9,6 +10,7 @@ pub mod output;
 pub mod question;
 pub mod types;
 
+pub use dialect::AcpRestDialect;
 pub use error::{AcpRestError, AcpRestRefusal, ErrorCode};
 pub use input::{HistoryMessage, RequestedSession, ResumeRequest, RunRequest};
 pub use manifest::{AgentList, AgentStats, agent_manifest};

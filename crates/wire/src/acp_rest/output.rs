@@ -15,6 +15,25 @@ use crate::saved_artifact::SavedArtifact;
 /// So many bytes of a run's output are kept while its events are told: who reads slowly must not hold all of it.
 const MAX_KEPT_OUTPUT: usize = 64 * 1024;
 
+/// Every kind of generic event. The name of its kind is also the name of its content.
+pub const GENERIC_KINDS: [&str; 15] = [
+    "answered",
+    "artifact",
+    "history",
+    "notice",
+    "plan",
+    "question",
+    "recovered",
+    "routed",
+    "settings",
+    "state",
+    "steered",
+    "stopped",
+    "title",
+    "tool",
+    "usage",
+];
+
 /// Whoever hears the events.
 type EventSink<'a> = &'a mut dyn FnMut(&Event<'_>);
 
@@ -426,6 +445,7 @@ fn part_size(part: &MessagePart) -> usize {
 }
 
 fn emit_generic(kind: &str, value: Value, emit: EventSink<'_>) {
+    debug_assert!(GENERIC_KINDS.contains(&kind), "a kind that nobody documents: {kind}");
     emit(&Event::Generic { generic: &json!({ "kind": kind, kind: value }) });
 }
 

@@ -2,14 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use gander_domain::{Entry, Event, Part, Role, RunId, SessionView};
 use gander_testkit::build;
 use gander_testkit::vectors::{Scenario, scenarios};
+use gander_wire::acp_rest::output::GENERIC_KINDS;
 use gander_wire::acp_rest::{
-    AcpRestProjection, AcpRestRefusal, HistoryMessage, RequestedSession, ResumeRequest, RunMode, RunRequest, RunStatus,
-    content, question,
+    AcpRestDialect, AcpRestProjection, AcpRestRefusal, HistoryMessage, RequestedSession, ResumeRequest, RunMode,
+    RunRequest, RunStatus, content, question,
 };
 use serde_json::{Value, json};
 
@@ -33,13 +35,20 @@ fn runs(log: &[Entry]) -> Vec<RunId> {
 
 /// All events of all runs, each run read by itself.
 fn told(log: &[Entry]) -> Vec<String> {
+    told_in(AcpRestDialect::Standard, log)
+}
+
+fn told_in(dialect: AcpRestDialect, log: &[Entry]) -> Vec<String> {
     let view = SessionView::from_created(&log[0]).unwrap();
     let mut lines = Vec::new();
     for run in runs(log) {
         let mut reading =
             AcpRestProjection::new(view.session, &view.settings.agent, run).with_artifacts_url(SHELF.to_owned());
         for entry in log {
-            reading.project_entry(entry, &mut |event| lines.push(serde_json::to_string(event).unwrap()));
+            reading.project_entry(entry, &mut |event| match dialect {
+                AcpRestDialect::Standard => lines.push(serde_json::to_string(event).unwrap()),
+                AcpRestDialect::Goosed => lines.extend(dialect.event_objects(event).iter().map(Value::to_string)),
+            });
         }
     }
     lines
@@ -49,7 +58,25 @@ fn told(log: &[Entry]) -> Vec<String> {
 fn every_scenario_is_told_as_expected() {
     for scenario in all() {
         scenario.check("acp_rest.jsonl", &told(&scenario.log)).unwrap();
+        let goosed = told_in(AcpRestDialect::Goosed, &scenario.log);
+        scenario.check("acp_rest_goosed.jsonl", &goosed).unwrap();
     }
+}
+
+/// `docs/acp-rest.md` has a row for every kind, and every kind is in a scenario.
+#[test]
+fn every_kind_of_generic_event_is_documented_and_in_a_scenario() {
+    let docs = include_str!("../../../../docs/acp-rest.md");
+    let table = docs.split_once("## Generic events").unwrap().1.split_once("\n## ").unwrap().0;
+    let documented: BTreeSet<String> =
+        table.lines().filter_map(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned())).collect();
+    let mut told_kinds = BTreeSet::new();
+    for line in all().iter().flat_map(|scenario| told(&scenario.log)) {
+        let event: Value = serde_json::from_str(&line).unwrap();
+        told_kinds.extend(event["generic"]["kind"].as_str().map(str::to_owned));
+    }
+    assert_eq!(documented, told_kinds);
+    assert_eq!(told_kinds, GENERIC_KINDS.into_iter().map(str::to_owned).collect());
 }
 
 #[test]

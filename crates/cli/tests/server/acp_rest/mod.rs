@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod artifacts;
+mod dialect;
 mod errors;
 mod json;
 mod kill;

@@ -7,7 +7,7 @@ use gander_domain::{QuestionId, RunId, Seq, SessionId};
 use gander_http::sse::{Projection, SseWriter};
 use gander_runtime::hub::Follower;
 use gander_store::{DeltaForm, Limit, Store, StoreError};
-use gander_wire::acp_rest::{AcpRestError, AcpRestProjection};
+use gander_wire::acp_rest::{AcpRestDialect, AcpRestError, AcpRestProjection};
 
 /// A run that is being followed.
 pub struct AcpRestRunSubscription {
@@ -36,6 +36,7 @@ pub struct RunEventProjection {
     begin: RunStart,
     session: SessionId,
     store: Arc<dyn Store>,
+    dialect: AcpRestDialect,
 }
 
 impl AcpRestRunSubscription {
@@ -64,16 +65,20 @@ impl AcpRestRunSubscription {
 
 impl RunEventProjection {
     /// The events of this run that were not read yet, and where they come from.
-    pub fn from_subscription(subscription: AcpRestRunSubscription) -> (Self, Follower) {
+    pub fn from_subscription(subscription: AcpRestRunSubscription, dialect: AcpRestDialect) -> (Self, Follower) {
         let AcpRestRunSubscription { projection, follower, answered, session, begin } = subscription;
         let (projection, store) = (projection.without_output(), Arc::clone(follower.store()));
-        (Self { projection, answered, over: false, begin, session, store }, follower)
+        (Self { projection, answered, over: false, begin, session, store, dialect }, follower)
     }
 }
 
 impl Projection for RunEventProjection {
     fn project_entry(&mut self, entry: &gander_domain::Entry, frames: &mut SseWriter) {
-        self.projection.project_entry(entry, &mut |event| frames.write_event(event));
+        let dialect = self.dialect;
+        self.projection.project_entry(entry, &mut |event| match dialect {
+            AcpRestDialect::Standard => frames.write_event(event),
+            AcpRestDialect::Goosed => dialect.event_objects(event).iter().for_each(|told| frames.write_event(told)),
+        });
         let open = self.projection.question().map(|question| question.id);
         if open != self.answered {
             self.answered = None;

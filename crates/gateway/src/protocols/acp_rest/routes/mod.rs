@@ -16,7 +16,7 @@ use gander_http::large_responses::TooManyWholeResponses;
 use gander_http::route::{Access, Payload, Route, Size};
 use gander_http::settings::OpenProtocol;
 use gander_http::{health, origin_check};
-use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal};
+use gander_wire::acp_rest::{AcpRestDialect, AcpRestError, AcpRestRefusal};
 use http::StatusCode;
 use http::request::Parts;
 
@@ -60,6 +60,7 @@ pub(crate) struct AcpRestCaller {
     state: Arc<AcpRestState>,
     caller: Caller,
     base: BaseUrl,
+    dialect: AcpRestDialect,
 }
 
 /// The run that an address names.
@@ -72,8 +73,20 @@ impl FromRequestParts<Arc<AcpRestState>> for AcpRestCaller {
         let caller = Extension::<Caller>::from_request_parts(parts, state).await;
         let Extension(caller) = caller.map_err(IntoResponse::into_response)?;
         let base = BaseUrl(origin_check::request_base_url(parts));
-        Ok(Self { state: Arc::clone(state), caller, base })
+        let dialect = requested_dialect(parts).map_err(IntoResponse::into_response)?;
+        Ok(Self { state: Arc::clone(state), caller, base, dialect })
     }
+}
+
+/// `?dialect=NAME`, for clients of the server branch of goose that answered in another form.
+fn requested_dialect(parts: &Parts) -> Result<AcpRestDialect, Rejection> {
+    let mut pairs = parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let Some((_, name)) = pairs.find(|(key, _)| *key == "dialect") else { return Ok(AcpRestDialect::default()) };
+    AcpRestDialect::from_name(name).ok_or_else(|| {
+        let known = AcpRestDialect::NAMES.join(", ");
+        let shown = &name[..name.floor_char_boundary(64)];
+        AcpRestRefusal::unreadable(format!("no such dialect: {shown}; known dialects: {known}")).into()
+    })
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for RunInPath {

@@ -12,7 +12,7 @@ use gander_http::sse::{SseStream, StreamPosition};
 use gander_http::sse_response::{SsePermit, last_event_id};
 use gander_store::Cursor;
 use gander_wire::acp_rest::input::check_cancel_body;
-use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal, ResumeRequest, RunMode, RunRequest};
+use gander_wire::acp_rest::{AcpRestDialect, AcpRestError, AcpRestRefusal, ResumeRequest, RunMode, RunRequest};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Extensions, StatusCode};
 
@@ -28,7 +28,7 @@ const WORKSPACE: HeaderName = HeaderName::from_static("gander-workspace");
 /// `POST /runs`. A `Run-ID` header, or `run_id` in the body, makes a repeated request the same run.
 /// `Gander-Workspace` names the folder of a new session.
 pub(crate) async fn create_run(
-    AcpRestCaller { state, caller, base }: AcpRestCaller,
+    AcpRestCaller { state, caller, base, dialect }: AcpRestCaller,
     request: Request,
 ) -> HandlerResult {
     let (headers, extensions, body) = read_utf8_body(request).await?;
@@ -43,7 +43,7 @@ pub(crate) async fn create_run(
     let permit = stream_permit(mode, &state, &caller, &headers, &extensions)?;
     let subscription = state.acp_rest.begin_run(&caller, base, new, workspace_header(&headers)?).await?;
     let run = subscription.run();
-    let mut response = run_response(&state, subscription, mode, permit, &headers).await?;
+    let mut response = run_response(&state, subscription, mode, permit, (&headers, dialect)).await?;
     if let Ok(id) = HeaderValue::try_from(run.to_string()) {
         response.headers_mut().insert(RUN_ID, id);
     }
@@ -52,7 +52,7 @@ pub(crate) async fn create_run(
 
 /// `POST /runs/{id}`.
 pub(crate) async fn resume_run(
-    AcpRestCaller { state, caller, base }: AcpRestCaller,
+    AcpRestCaller { state, caller, base, dialect }: AcpRestCaller,
     RunInPath(run): RunInPath,
     request: Request,
 ) -> HandlerResult {
@@ -61,22 +61,22 @@ pub(crate) async fn resume_run(
     let resume = ResumeRequest::from_body(run, &body)?;
     let permit = stream_permit(resume.mode, &state, &caller, &headers, &extensions)?;
     let subscription = state.acp_rest.resume_run(&caller, &base, run, &resume).await?;
-    run_response(&state, subscription, resume.mode, permit, &HeaderMap::new()).await
+    run_response(&state, subscription, resume.mode, permit, (&HeaderMap::new(), dialect)).await
 }
 
 /// `GET /runs/{id}`.
 pub(crate) async fn get_run(
-    AcpRestCaller { state, caller, base }: AcpRestCaller,
+    AcpRestCaller { state, caller, base, dialect }: AcpRestCaller,
     RunInPath(run): RunInPath,
 ) -> HandlerResult {
     let _whole = state.whole_response_permit().await.map_err(unavailable)?;
     let found = state.acp_rest.find_run(&caller, &base, run).await?;
-    Ok(Json(found.run()).into_response())
+    Ok(Json(dialect.run_object(found.run())).into_response())
 }
 
 /// `POST /runs/{id}/cancel`.
 pub(crate) async fn cancel_run(
-    AcpRestCaller { state, caller, base }: AcpRestCaller,
+    AcpRestCaller { state, caller, base, dialect }: AcpRestCaller,
     RunInPath(run): RunInPath,
     request: Request,
 ) -> HandlerResult {
@@ -85,26 +85,26 @@ pub(crate) async fn cancel_run(
     check_cancel_body(run, &body)?;
     let _whole = state.whole_response_permit().await.map_err(unavailable)?;
     let run = state.acp_rest.cancel_run(&caller, &base, run).await?;
-    Ok((StatusCode::ACCEPTED, Json(run)).into_response())
+    Ok((StatusCode::ACCEPTED, Json(dialect.run_object(&run))).into_response())
 }
 
 /// `GET /runs/{id}/events`: all so far; or, for a client that wants a stream, from the beginning or its place on.
 pub(crate) async fn list_run_events(
-    AcpRestCaller { state, caller, base }: AcpRestCaller,
+    AcpRestCaller { state, caller, base, dialect }: AcpRestCaller,
     RunInPath(run): RunInPath,
     request: Request,
 ) -> HandlerResult {
     let permit = SsePermit::new(&state, &caller, request.extensions())?;
     if !names_event_stream(request.headers()) {
         let (subscription, end) = state.acp_rest.run_events(&caller, &base, run).await?;
-        let (projection, follower) = RunEventProjection::from_subscription(subscription);
+        let (projection, follower) = RunEventProjection::from_subscription(subscription, dialect);
         let (seen, incarnation, stop) =
             (StreamPosition::default(), state.services.hub.store().incarnation(), permit.stop_token());
         let follow = SseStream { follower, projection, seen, incarnation, stop };
         return Ok(permit.json_response(follow.into_json_list(end, "{\"events\":[", "]}")));
     }
     let subscription = state.acp_rest.open_run(&caller, &base, run).await?;
-    stream_run(&state, subscription, permit, request.headers()).await
+    stream_run(&state, subscription, permit, (request.headers(), dialect)).await
 }
 
 async fn run_response(
@@ -112,12 +112,17 @@ async fn run_response(
     subscription: AcpRestRunSubscription,
     mode: RunMode,
     permit: Option<SsePermit>,
-    headers: &HeaderMap,
+    (headers, dialect): (&HeaderMap, AcpRestDialect),
 ) -> HandlerResult {
     match (mode, permit) {
-        (RunMode::Stream, Some(permit)) => stream_run(state, subscription, permit, headers).await,
-        (RunMode::Async, _) => Ok((StatusCode::ACCEPTED, Json(subscription.wait_accepted().await?)).into_response()),
-        (RunMode::Sync | RunMode::Stream, _) => Ok(Json(subscription.wait_settled().await?).into_response()),
+        (RunMode::Stream, Some(permit)) => stream_run(state, subscription, permit, (headers, dialect)).await,
+        (RunMode::Async, _) => {
+            let run = subscription.wait_accepted().await?;
+            Ok((StatusCode::ACCEPTED, Json(dialect.run_object(&run))).into_response())
+        }
+        (RunMode::Sync | RunMode::Stream, _) => {
+            Ok(Json(dialect.run_object(&subscription.wait_settled().await?)).into_response())
+        }
     }
 }
 
@@ -125,7 +130,7 @@ async fn stream_run(
     state: &AcpRestState,
     subscription: AcpRestRunSubscription,
     permit: SsePermit,
-    headers: &HeaderMap,
+    (headers, dialect): (&HeaderMap, AcpRestDialect),
 ) -> HandlerResult {
     let bad =
         |_| error_rejection(StatusCode::BAD_REQUEST, AcpRestError::invalid("Last-Event-ID is no id of this stream"));
@@ -143,7 +148,7 @@ async fn stream_run(
         }
     };
     let (incarnation, stop) = (store.incarnation(), permit.stop_token());
-    let (projection, follower) = RunEventProjection::from_subscription(subscription);
+    let (projection, follower) = RunEventProjection::from_subscription(subscription, dialect);
     Ok(permit.sse_response(SseStream { follower, projection, seen, incarnation, stop }.into_events()))
 }
 

@@ -21,7 +21,7 @@ use crate::protocols::goose;
 
 /// A session, where this protocol is alone: what is no id of a session is a wrong request.
 pub(crate) async fn get_session(
-    AcpRestCaller { state, caller, base }: AcpRestCaller,
+    AcpRestCaller { state, caller, base, .. }: AcpRestCaller,
     Path(id): Path<String>,
 ) -> HandlerResult {
     let id = id.parse().map_err(|_| AcpRestRefusal::unreadable("a session's id is a UUID"))?;
@@ -30,7 +30,7 @@ pub(crate) async fn get_session(
 
 /// A session, where other protocols have ids of their own form.
 pub(crate) async fn get_session_at_root(
-    AcpRestCaller { state, caller, base }: AcpRestCaller,
+    AcpRestCaller { state, caller, base, .. }: AcpRestCaller,
     Path(id): Path<String>,
     request: Request,
 ) -> HandlerResult {
