@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gander_agent::modes::{AgentCatalog, ModeSet};
 use gander_domain::{AgentManifest, Outcome, Report, Roster, SessionView, Settings, SlashCommand};
-use gander_runtime::backend::{Backend, BackendRun, RemoteFile};
+use gander_runtime::backend::{Backend, BackendFailure, BackendRun, RemoteFile};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -287,6 +287,13 @@ impl Backend for Agents {
     async fn session_opened(&self, view: &SessionView) {
         if let Some(backend) = self.backend_of(view) {
             backend.session_opened(view).await;
+        }
+    }
+
+    async fn prepare_session(&self, view: &SessionView) -> Result<(), BackendFailure> {
+        match self.backend_of(view) {
+            Some(backend) => backend.prepare_session(view).await,
+            None => Ok(()),
         }
     }
 

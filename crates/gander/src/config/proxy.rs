@@ -101,6 +101,7 @@ pub fn with_proxy_flags(
         return Err(ProxyError::PlainPin(url));
     }
     let mut remote = Remote::new(url);
+    remote.starts_when_prepared = true;
     remote.pin = pin;
     remote.key = said(flags.secret_key, "GOOSE_SECRET_KEY").map(SecretString::from);
     remote.folder = Some(absolute_folder(&said(flags.working_dir, "WORKING_DIR").unwrap_or_else(|| ".".to_owned()))?);

@@ -26,6 +26,11 @@ pub trait Backend: Send + Sync + 'static {
     /// A session of this agent began, without a prompt.
     async fn session_opened(&self, _view: &SessionView) {}
 
+    /// Has everything ready that a session of this agent needs elsewhere, or says why not.
+    async fn prepare_session(&self, _view: &SessionView) -> Result<(), BackendFailure> {
+        Ok(())
+    }
+
     /// A session of this agent is about to be deleted.
     async fn session_closing(&self, _view: &SessionView) {}
 
@@ -50,8 +55,25 @@ pub trait Backend: Send + Sync + 'static {
 pub struct RemoteFile {
     /// Its media type.
     pub mime: String,
-    /// What it says.
-    pub text: String,
+    pub content: RemoteContent,
+}
+
+/// What is in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RemoteContent {
+    /// Text.
+    Text(String),
+    /// Anything else, in base64.
+    Base64(String),
+}
+
+/// Why an agent elsewhere is not ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendFailure {
+    /// One word for programs, as in the outcome of a run.
+    pub reason: String,
+    /// For people.
+    pub message: String,
 }
 
 /// What a back-end gets for one start of a run.

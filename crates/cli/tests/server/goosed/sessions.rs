@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gander_domain::caller::Caller;
 use gander_domain::{Outcome, Part};
+use gander_runtime::backend::{RemoteContent, RemoteFile};
 use gander_store::MemoryStore;
 use gander_testkit::build;
 use serde_json::json;
@@ -151,10 +152,10 @@ async fn what_goose_keeps_for_a_session_can_be_read() {
     let backend = server.hub.backend();
     assert_eq!(backend.list_remote_files(&view).await, ["goose-session.json"]);
     let export = backend.read_remote_file(&view, "goose-session.json").await.unwrap();
-    let file: serde_json::Value = serde_json::from_str(&export.text).unwrap();
+    let file: serde_json::Value = serde_json::from_str(text_of(&export)).unwrap();
     assert_eq!((export.mime.as_str(), &file["id"]), ("application/json", &json!("20261116_1")));
     let resource = backend.read_remote_file(&view, "resource:apps:ui://clock").await.unwrap();
-    assert_eq!((resource.mime.as_str(), resource.text.as_str()), ("text/plain", r#"resource "ui://clock""#));
+    assert_eq!((resource.mime.as_str(), text_of(&resource)), ("text/plain", r#"resource "ui://clock""#));
     let asked = json!({"session_id": "20261116_1", "extension_name": "apps", "uri": "ui://clock"});
     assert_eq!(server.goose.heard("POST /agent/read_resource"), [asked]);
     assert_eq!(backend.read_remote_file(&view, "anything").await, None);
@@ -174,4 +175,11 @@ async fn a_run_that_was_under_way_at_a_crash_is_said_to_be_interrupted() {
     let why = "the way to goose broke while this server was stopped";
     assert_eq!(outcome(&events), &Outcome::failed("interrupted", why));
     assert_eq!(server.goose.heard("POST /reply").len(), 1, "the prompt is not sent twice");
+}
+
+fn text_of(file: &RemoteFile) -> &str {
+    match &file.content {
+        RemoteContent::Text(text) => text,
+        RemoteContent::Base64(data) => panic!("no text: {data}"),
+    }
 }

@@ -191,6 +191,8 @@ async fn artifacts_are_what_goose_keeps() {
     assert_eq!(file["id"], "20261116_1");
     let (status, resource) = proxy.get(&format!("{base}/resource:apps:ui%3A%2F%2Fclock")).await;
     assert_eq!((status, &resource["text"]), (200, &json!(r#"resource "ui://clock""#)));
+    let (status, picture) = proxy.get(&format!("{base}/resource:apps:ui%3A%2F%2Fclock.png")).await;
+    assert_eq!((status, &picture["inlineData"]), (200, &json!({"mimeType": "image/png", "data": "aGk="})), "{picture}");
     assert_eq!(proxy.get(&format!("{base}/nothing")).await.0, 404);
 }
 
@@ -209,9 +211,9 @@ async fn a_cut_stream_gives_what_came_and_an_error() {
 async fn troubles_of_goose_are_told_apart() {
     let goose = Goosed::start(Some("hush")).await.unwrap();
     let proxy = Proxy::open(&goose, &[("GOOSE_SECRET_KEY", "wrong")]).await;
-    proxy.session("s1").await;
-    let events = proxy.run_sse("s1", json!([{"text": "hi"}])).await;
-    assert!(errors(&events).contains("Goose authentication failed"), "{events:?}");
+    let refused = proxy.send(Method::POST, "/run_sse", Some(run_body("s1", "hi"))).await;
+    assert_eq!(refused.0, 401, "{}", refused.1);
+    assert!(refused.1.to_string().contains("Goose authentication failed"), "{}", refused.1);
     let proxy = Proxy::open(&goose, &[]).await;
     proxy.session("s1").await;
     goose.forget();
@@ -244,4 +246,66 @@ async fn signs_of_life_keep_a_slow_turn_alive() {
     proxy.session("s1").await;
     goose.will_reply(vec![Step::Alive(Duration::from_secs(4)), says("late"), finishes(1, 1)]);
     assert_eq!(text(&proxy.run_sse("s1", json!([{"text": "go"}])).await), "late");
+}
+
+fn run_body(session: &str, text: &str) -> Value {
+    json!({
+        "appName": "any_app", "userId": "anna", "sessionId": session,
+        "newMessage": {"role": "user", "parts": [{"text": text}]},
+    })
+}
+
+#[tokio::test]
+async fn a_session_that_goose_does_not_start_is_none() {
+    let path = "/apps/any_app/users/anna/sessions/s1";
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let wrong = Proxy::open(&goose, &[("GOOSE_SECRET_KEY", "wrong")]).await;
+    let (status, refused) = wrong.send(Method::POST, path, Some(json!({}))).await;
+    assert_eq!(status, 401, "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("Goose authentication failed"), "{refused}");
+    let proxy = Proxy::open(&goose, &[]).await;
+    goose.will_fail("POST /agent/start", &[503]);
+    let (status, refused) = proxy.send(Method::POST, path, Some(json!({}))).await;
+    assert_eq!(status, 503, "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("Goose is unavailable"), "{refused}");
+    assert_eq!(proxy.get(path).await.0, 404, "nothing is left of it");
+    proxy.session("s1").await;
+    drop(goose);
+    let (status, refused) = proxy.send(Method::POST, "/apps/any_app/users/anna/sessions/s2", Some(json!({}))).await;
+    assert_eq!(status, 503, "goose is down: {refused}");
+}
+
+#[tokio::test]
+async fn a_run_fails_with_the_status_that_says_why() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    proxy.session("s1").await;
+    let run = async || proxy.send(Method::POST, "/run", Some(run_body("s1", "hi"))).await;
+    for (statuses, expected, text) in [
+        (vec![401], 401, "Goose authentication failed"),
+        (vec![429; 4], 429, "Goose rate limit exceeded"),
+        (vec![503], 503, "Goose is unavailable"),
+        (vec![500], 500, "Goose internal error"),
+    ] {
+        goose.will_fail("POST /reply", &statuses);
+        let (status, answer) = run().await;
+        assert_eq!(status, expected, "{answer}");
+        assert!(answer["detail"].as_str().unwrap().contains(text), "{answer}");
+    }
+    goose.forget();
+    let (status, answer) = run().await;
+    assert_eq!(status, 404, "{answer}");
+    assert!(answer["detail"].as_str().unwrap().contains("Goose session not found"), "{answer}");
+    assert_eq!(run().await.0, 200, "the next run begins another session");
+}
+
+#[tokio::test]
+async fn a_recipe_is_passed_on() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    let recipe = json!({"title": "Greet", "description": "Greets", "prompt": "say hello"});
+    let body = json!({"state": {"recipe": recipe}});
+    let (status, made) = proxy.send(Method::POST, "/apps/any_app/users/anna/sessions", Some(body)).await;
+    assert_eq!(status, 200, "{made}");
+    assert_eq!(goose.heard("POST /agent/start"), [json!({"working_dir": "/srv/goose", "recipe": recipe})]);
 }

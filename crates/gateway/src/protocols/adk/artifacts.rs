@@ -2,6 +2,7 @@
 
 use gander_domain::Part;
 use gander_domain::caller::Caller;
+use gander_runtime::backend::RemoteContent;
 use gander_services::artifacts::{ArtifactContent, ArtifactError, ArtifactScope, NewVersion, SavedVersion};
 use gander_wire::adk::types::epoch_seconds;
 use gander_wire::adk::{AdkRefusal, ArtifactVersion, NewArtifact};
@@ -89,7 +90,10 @@ impl Adk {
         }
         let view = self.load_view(caller, located.session).await?;
         let held = self.services.hub.backend().read_remote_file(&view, name).await.ok_or_else(no_such_artifact)?;
-        Ok(json!({ "text": held.text }))
+        Ok(match held.content {
+            RemoteContent::Text(text) => json!({ "text": text }),
+            RemoteContent::Base64(data) => json!({ "inlineData": { "mimeType": held.mime, "data": data } }),
+        })
     }
 
     /// All versions, without their contents.

@@ -50,6 +50,17 @@ pub(super) fn session_refusal(error: SessionError) -> AdkRefusal {
     }
 }
 
+/// The status that adk2goose answered with for why goose failed, by the word that the outcome of a run has for it.
+pub(super) fn remote_failure_status(reason: &str) -> u16 {
+    match reason {
+        "unauthorized" => 401,
+        "not_found" => 404,
+        "rate_limited" => 429,
+        "unavailable" | "not_ready" => 503,
+        _ => 500,
+    }
+}
+
 pub(super) fn store_refusal(error: StoreError) -> AdkRefusal {
     hub_refusal(&HubError::Store(error))
 }

@@ -21,7 +21,7 @@ use gander_domain::{AgentManifest, Command, RunOrigin, SettingsPatch};
 use gander_wire::adk::{AdkRefusal, PROTOCOL_NAME};
 
 pub use artifacts::VersionChoice;
-use error::{hub_refusal, session_refusal, state_refusal, store_refusal};
+use error::{hub_refusal, remote_failure_status, session_refusal, state_refusal, store_refusal};
 pub use runs::{AdkRunSubscription, BeginOutcome};
 pub use sessions::{ListRange, LocatedSession};
 pub use settings::{AdkSection, OnLeave};

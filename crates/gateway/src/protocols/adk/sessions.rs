@@ -12,7 +12,7 @@ use gander_wire::adk::types::epoch_seconds;
 use gander_wire::adk::{AdkRefusal, MAX_ID, NewSession, PROTOCOL_NAME, Session, output};
 use serde_json::{Value, json};
 
-use super::{Adk, AppUser, hub_refusal, session_refusal, state_refusal, store_refusal};
+use super::{Adk, AppUser, hub_refusal, remote_failure_status, session_refusal, state_refusal, store_refusal};
 use crate::log_list::{ListProjection, LogList};
 
 /// Sessions of other protocols that are read in one go.
@@ -77,7 +77,11 @@ impl Adk {
             Err(error) => return Err(session_refusal(error)),
         }
         let located = LocatedSession { session, app_user, name };
-        if let Err(refusal) = self.fill_new_session(caller, &located, new.state, new.events).await {
+        let filled = self.fill_new_session(caller, &located, new.state, new.events).await;
+        if let Err(refusal) = match filled {
+            Ok(()) => self.prepare_remote_session(caller, session).await,
+            Err(refusal) => Err(refusal),
+        } {
             // Nobody heard of it yet: whoever tries again must not find its name taken.
             if let Err(error) = self.services.sessions.delete(caller, session).await {
                 tracing::warn!(%error, %session, "a session that was not filled is left behind");
@@ -85,6 +89,16 @@ impl Adk {
             return Err(refusal);
         }
         self.describe_session(caller, &located).await
+    }
+
+    /// As adk2goose did: a session that does not begin at goose is none.
+    async fn prepare_remote_session(&self, caller: &Caller, session: SessionId) -> Result<(), AdkRefusal> {
+        if !self.settings.like_adk2goose {
+            return Ok(());
+        }
+        let view = self.load_view(caller, session).await?;
+        let prepared = self.services.hub.backend().prepare_session(&view).await;
+        prepared.map_err(|failure| AdkRefusal::new(remote_failure_status(&failure.reason), failure.message))
     }
 
     /// The folder that the first values name, if this caller may choose it; else the one of the agent.

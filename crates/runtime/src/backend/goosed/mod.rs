@@ -23,13 +23,19 @@ use serde_json::Value;
 
 use self::http_client::GoosedHttp;
 use super::session_mapping::SessionMapping;
-use super::{Backend, BackendRun, RemoteFile, RunStart};
+use super::{Backend, BackendFailure, BackendRun, RemoteFile, RunStart};
 
 /// How long a goosed may take to hear of a session's begin or end: whoever makes or deletes it waits.
 const SESSION_CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Under this kind the ids of goose's sessions are kept.
 const ALIAS_KIND: &str = "goosed";
+
+/// How long it may take until a session is ready there, with the pauses between tries.
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The value among a session's own that is the recipe to start it with.
+const RECIPE_STATE: &str = "recipe";
 
 /// Sessions that are known to be awake. Of more, all are asked anew.
 const MAX_AWAKE: usize = 10_000;
@@ -53,6 +59,8 @@ pub struct Remote {
     pub protocol: Option<Protocol>,
     /// The first pause before a request is sent again.
     pub pause: Duration,
+    /// Whether a session begins there when it is prepared, with what was said of it by then, and not as soon as it is made.
+    pub starts_when_prepared: bool,
 }
 
 /// What a goose speaks.
@@ -87,7 +95,17 @@ impl Remote {
     /// A goosed at this address, with the usual patience.
     pub fn new(url: impl Into<String>) -> Self {
         let (timeout, pause) = (Duration::from_secs(300), Duration::from_secs(1));
-        Self { url: url.into(), key: None, pin: None, timeout, folder: None, mode: None, protocol: None, pause }
+        Self {
+            url: url.into(),
+            key: None,
+            pin: None,
+            timeout,
+            folder: None,
+            mode: None,
+            protocol: None,
+            pause,
+            starts_when_prepared: false,
+        }
     }
 
     /// What the agent behind it is called and offers.
@@ -156,7 +174,8 @@ impl Goosed {
 
     async fn start_rest_session(&self, view: &SessionView) -> Result<String, GoosedError> {
         let folder = self.remote.folder.as_deref().unwrap_or(&view.workspace);
-        let answer = self.http.post_json("/agent/start", &request::start_body(folder)).await?;
+        let recipe = view.state.get(RECIPE_STATE).filter(|_| self.remote.starts_when_prepared);
+        let answer = self.http.post_json("/agent/start", &request::start_body(folder, recipe)).await?;
         let theirs = answer["id"].as_str().or_else(|| answer["session_id"].as_str());
         let theirs = theirs.ok_or_else(|| GoosedError::Unreadable("a session without an id".to_owned()))?;
         self.session_mapping(view).set_remote_id(theirs).await.map_err(store_trouble)?;
@@ -232,6 +251,9 @@ impl Backend for Goosed {
 
     /// A goosed that is not there now may be at the first prompt.
     async fn session_opened(&self, view: &SessionView) {
+        if self.remote.starts_when_prepared {
+            return;
+        }
         match tokio::time::timeout(SESSION_CALL_TIMEOUT, self.begin_session(view)).await {
             Ok(Ok(theirs)) => tracing::debug!(session = %view.session, theirs, "goose session started"),
             Ok(Err(error)) => tracing::warn!(%error, "goose session not started yet"),
@@ -248,6 +270,21 @@ impl Backend for Goosed {
             }
             Err(_) => Vec::new(),
         }
+    }
+
+    async fn prepare_session(&self, view: &SessionView) -> Result<(), BackendFailure> {
+        let prepared = async {
+            match self.session_mapping(view).find_remote_id().await.map_err(store_trouble)? {
+                Some(_) => Ok(()),
+                None => self.begin_session(view).await.map(drop),
+            }
+        };
+        let prepared = tokio::time::timeout(PREPARE_TIMEOUT, prepared).await;
+        let prepared = prepared.unwrap_or_else(|_| Err(GoosedError::Unavailable("no answer".to_owned())));
+        prepared.map_err(|trouble| BackendFailure {
+            reason: trouble.reason_code().to_owned(),
+            message: trouble.to_string(),
+        })
     }
 
     async fn list_remote_files(&self, view: &SessionView) -> Vec<String> {

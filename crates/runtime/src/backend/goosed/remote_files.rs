@@ -5,7 +5,7 @@ use gander_wire::goose::client::GoosedError;
 use serde_json::json;
 
 use super::{Goosed, Protocol, acp_run, store_trouble};
-use crate::backend::RemoteFile;
+use crate::backend::{RemoteContent, RemoteFile};
 
 /// The session as goose exports it.
 const EXPORT_FILE: &str = "goose-session.json";
@@ -56,7 +56,7 @@ impl Goosed {
             }
         };
         let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
-        Ok(RemoteFile { mime: "application/json".to_owned(), text })
+        Ok(RemoteFile { mime: "application/json".to_owned(), content: RemoteContent::Text(text) })
     }
 
     async fn fetch_resource(&self, theirs: &str, extension: &str, uri: &str) -> Result<RemoteFile, GoosedError> {
@@ -72,9 +72,10 @@ impl Goosed {
             }
         };
         let text = |key: &str| answer[key].as_str().map(str::to_owned);
-        let unreadable = || GoosedError::Unreadable("a resource without a text".to_owned());
-        let mime = text("mimeType").unwrap_or_else(|| "text/plain".to_owned());
-        Ok(RemoteFile { mime, text: text("text").ok_or_else(unreadable)? })
+        let content = text("text").map(RemoteContent::Text).or_else(|| text("blob").map(RemoteContent::Base64));
+        let content = content.ok_or_else(|| GoosedError::Unreadable("a resource without a content".to_owned()))?;
+        let usual = if matches!(content, RemoteContent::Text(_)) { "text/plain" } else { "application/octet-stream" };
+        Ok(RemoteFile { mime: text("mimeType").unwrap_or_else(|| usual.to_owned()), content })
     }
 }
 

@@ -17,8 +17,11 @@ pub struct ProviderChoice {
 }
 
 /// `POST /agent/start`.
-pub fn start_body(folder: &str) -> Value {
-    json!({ "working_dir": folder })
+pub fn start_body(folder: &str, recipe: Option<&Value>) -> Value {
+    match recipe {
+        Some(recipe) => json!({ "working_dir": folder, "recipe": recipe }),
+        None => json!({ "working_dir": folder }),
+    }
 }
 
 /// `POST /agent/resume`.

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::{HandlerResult, Rejection, read_utf8_body};
 use crate::protocols::adk::AdkState;
 use crate::protocols::adk::BeginOutcome;
+use crate::protocols::adk::remote_failure_status;
 use crate::protocols::adk::stream::{self, AdkRunStream};
 
 type SessionPathNames = Path<(String, String, String)>;
@@ -79,16 +80,21 @@ async fn run_to_end(
         events.extend(more);
     }
     Ok(match subscription.stage() {
-        RunStage::Ended(Outcome::Failed { reason, message }) => failed_run_response(reason, message, &events),
+        RunStage::Ended(Outcome::Failed { reason, message }) => {
+            // An agent here fails as in ADK, with 500 whatever the reason.
+            let status = if state.adk.settings().like_adk2goose { remote_failure_status(reason) } else { 500 };
+            failed_run_response(status, (reason, message), &events)
+        }
         RunStage::Ended(_) | RunStage::Waiting | RunStage::Running | RunStage::Asking => Json(events).into_response(),
     })
 }
 
 /// What happened before the failure is not lost to the caller.
-fn failed_run_response(reason: &str, message: &str, events: &[Event]) -> Response {
+fn failed_run_response(status: u16, (reason, message): (&str, &str), events: &[Event]) -> Response {
     let text = format!("{reason}: {message}");
     let body = json!({ "detail": text, "error": text, "events": events });
-    (StatusCode::INTERNAL_SERVER_ERROR, Json(body)).into_response()
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, Json(body)).into_response()
 }
 
 async fn run_streaming(
