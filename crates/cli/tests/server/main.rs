@@ -38,6 +38,7 @@ mod many_sockets;
 mod modes;
 mod outer;
 mod own_settings;
+mod papers;
 mod permission_preview;
 mod proxy_adk;
 mod recipes;
