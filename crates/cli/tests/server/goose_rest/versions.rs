@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use gander_gateway::http::Verb;
+use gander_http::Verb;
 use gander_gateway::server::ROUTES;
 use reqwest::Method;
 
