@@ -247,6 +247,7 @@ async fn an_older_schema_is_brought_up_and_a_newer_one_refused() {
     let store = open(StoreOptions::new(directory.path())).await;
     let cards = store.sessions(sessions_of(Principal::owner())).await.unwrap().sessions;
     assert_eq!(cards.iter().map(|card| card.title.as_str()).collect::<Vec<_>>(), ["From version one"]);
+    assert_eq!(cards[0].usage, None, "what was not counted is not known");
     let entries = read_all(&store, cards[0].session, DeltaForm::Exact).await.unwrap();
     assert_eq!(entries.iter().map(|entry| entry.seq.0).collect::<Vec<_>>(), (1..=7).collect::<Vec<_>>());
     assert_eq!(store.snapshot(cards[0].session, 1, Seq(7)).await.unwrap(), None);
@@ -255,7 +256,7 @@ async fn an_older_schema_is_brought_up_and_a_newer_one_refused() {
     store.close().await.unwrap();
     sqlx::query("PRAGMA user_version = 99").execute(&mut connection).await.unwrap();
     let refused = SqliteStore::open(StoreOptions::new(directory.path())).await.err();
-    assert_eq!(refused, Some(StoreError::Newer { found: 99, known: 6 }));
+    assert_eq!(refused, Some(StoreError::Newer { found: 99, known: 7 }));
 }
 
 #[tokio::test]

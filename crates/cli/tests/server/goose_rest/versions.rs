@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use gander_http::Verb;
 use gander_gateway::server::ROUTES;
+use gander_http::Verb;
 use reqwest::Method;
 
 use crate::goose_rest::test_server::TestServer;

@@ -270,8 +270,8 @@ async fn a_session_that_goose_does_not_start_is_none() {
     assert!(refused["detail"].as_str().unwrap().contains("Goose is unavailable"), "{refused}");
     assert_eq!(proxy.get(path).await.0, 404, "nothing is left of it");
     proxy.session("s1").await;
-    drop(goose);
-    let (status, refused) = proxy.send(Method::POST, "/apps/any_app/users/anna/sessions/s2", Some(json!({}))).await;
+    let nowhere = Proxy::open(&goose, &[("GOOSE_BASE_URL", "http://127.0.0.1:1")]).await;
+    let (status, refused) = nowhere.send(Method::POST, path, Some(json!({}))).await;
     assert_eq!(status, 503, "goose is down: {refused}");
 }
 

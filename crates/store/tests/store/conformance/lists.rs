@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use gander_domain::{Event, Policy, Principal, ResetReason, Seq, SessionId, SessionPolicy, SettingsPatch, Timestamp, Usage};
+use gander_domain::{
+    Event, Policy, Principal, ResetReason, Seq, SessionId, SessionPolicy, SettingsPatch, Timestamp, Usage,
+};
 use gander_store::{PageKey, SessionQuery, SessionStatus, SessionSummary, Store, SummaryUsage, sessions_of};
 
 use crate::conformance::Harness;
@@ -24,7 +26,13 @@ pub async fn cards_follow_the_log(harness: &impl Harness) {
         archived: false,
         messages: 0,
         parent: None,
-        usage: Some(SummaryUsage { policy: SessionPolicy { policy: Policy::Ask, chosen: false }, input: 0, output: 0, cost: 0, last_call: None }),
+        usage: Some(SummaryUsage {
+            policy: SessionPolicy { policy: Policy::Ask, chosen: false },
+            input: 0,
+            output: 0,
+            cost: 0,
+            last_call: None,
+        }),
     };
     assert_eq!(store.session_summary(story.session).await.unwrap(), expected);
     story.run();
@@ -59,17 +67,34 @@ async fn check_usage(store: &impl Store, story: &mut Story, expected: &mut Sessi
     let session = story.session;
     let patch = SettingsPatch { policy: Some(Policy::Auto), ..Default::default() };
     story.push(Event::SettingsChanged { patch }).push(usage(5, 2, None)).push(usage(10, 1, Some(session)));
-    expected.usage =
-        Some(SummaryUsage { policy: SessionPolicy::chosen(Policy::Auto), input: 15, output: 3, cost: 6, last_call: Some((5, 2)) });
+    expected.usage = Some(SummaryUsage {
+        policy: SessionPolicy::chosen(Policy::Auto),
+        input: 15,
+        output: 3,
+        cost: 6,
+        last_call: Some((5, 2)),
+    });
     check(store, story, expected).await;
     let reset = |reason| Event::HistoryReset { keep_to: Seq::ZERO, replacement: Vec::new(), reason };
     story.push(reset(ResetReason::Compacted));
     check(store, story, expected).await;
     story.push(usage(1, 1, None)).push(reset(ResetReason::Cleared)).push(usage(4, 4, None));
-    expected.usage = Some(SummaryUsage { policy: SessionPolicy::chosen(Policy::Auto), input: 4, output: 4, cost: 3, last_call: Some((4, 4)) });
+    expected.usage = Some(SummaryUsage {
+        policy: SessionPolicy::chosen(Policy::Auto),
+        input: 4,
+        output: 4,
+        cost: 3,
+        last_call: Some((4, 4)),
+    });
     check(store, story, expected).await;
     story.push(reset(ResetReason::Rewound));
-    expected.usage = Some(SummaryUsage { policy: SessionPolicy::chosen(Policy::Auto), input: 0, output: 0, cost: 0, last_call: None });
+    expected.usage = Some(SummaryUsage {
+        policy: SessionPolicy::chosen(Policy::Auto),
+        input: 0,
+        output: 0,
+        cost: 0,
+        last_call: None,
+    });
     check(store, story, expected).await;
 }
 

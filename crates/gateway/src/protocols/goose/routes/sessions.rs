@@ -320,7 +320,10 @@ async fn listed_session(caller: &GooseCaller, summary: &SessionSummary) -> Resul
         Some(input) => session_summary(&input),
         None => {
             let view = sessions::find_own_session(caller.services(), &caller.peer, summary.session).await?;
-            session_summary(&SessionSummaryInput::from_view(&view, view.settings.session_policy().under_setting(setting)))
+            session_summary(&SessionSummaryInput::from_view(
+                &view,
+                view.settings.session_policy().under_setting(setting),
+            ))
         }
     };
     Ok(Value::Object(object))
