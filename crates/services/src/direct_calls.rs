@@ -95,8 +95,8 @@ pub async fn list_prompts(
     session: SessionId,
 ) -> Result<Vec<PromptSpec>, DirectCallError> {
     if caller.may_prompt().is_err() {
-        services.sessions.view(caller, session).await.map_err(ServiceError::from)?;
-        return Ok(services.extensions.prompts(session).await);
+        let view = services.sessions.view(caller, session).await.map_err(ServiceError::from)?;
+        return Ok(services.extensions.servers_of(&view).prompt_specs());
     }
     Ok(session_servers(services, caller, session).await?.1.prompt_specs())
 }
