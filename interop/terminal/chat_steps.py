@@ -278,14 +278,25 @@ def chat_fills_in_a_form(home, _):
     one.type("form")
     one.wait(r"1\) Allow")
     one.press("y")
-    one.wait(r"\? .*Who comes\?\n +1 of 2: Your name\n›")
+    one.wait(r"\? .*Who comes\?\n +1 of 3: Your name\n +at most 40 characters\n›")
     one.keep("31-chat-form")
     one.type("Ada")
-    one.wait(r"2 of 2: Seats\n +a number\n›")
+    one.wait(r"2 of 3: Seats\n +a number, 1 to 8\n›")
     one.type("many")
     one.wait("not a whole number")
     one.press("C-u")
+    one.type("30")
+    one.wait("must be 1 to 8")
+    one.press("C-u")
     one.type("3")
+    one.wait(r"3 of 3: .*\n +an e-mail address\n›")
+    one.type("")
+    one.wait("E-mail is required")
+    one.type("ada")
+    one.wait("not an e-mail address")
+    one.keep("31-chat-form-wrong")
+    one.press("C-u")
+    one.type("ada@example.org")
     one.wait(r'booked; the tool said: .*"name": ?"Ada", ?"seats": ?3')
     leave(one)
 
@@ -340,5 +351,11 @@ def inspect_shows_the_log_beside_every_protocol(home, _):
     numbers = [entry["entry"]["seq"] for entry in entries]
     assert numbers == sorted(set(numbers)) and entries[-1]["entry"]["event"]["kind"] == "run_ended", numbers
     assert all(set(entry["projections"]) == {"acp", "acp_rest", "a2a", "adk", "goose"} for entry in entries)
+    # As it happened, only faster: the same lines, and a speed that is none is refused.
+    at_once = home.gander_run("inspect", session).stdout
+    assert " commit " in at_once, at_once
+    assert home.gander_run("inspect", "--replay", "1000x", session).stdout == at_once
+    refused = home.gander_run("inspect", "--replay", "fast", session)
+    assert refused.returncode == 2 and "between 0.01x and 10000x" in refused.stderr, refused
     only = home.gander_run("inspect", "--protocol", "a2a", "--after", "2", session).stdout
     assert "acp_rest" not in only and " a2a " in only and "session_created" not in only, only

@@ -1,12 +1,16 @@
-"""An MCP server on stdio whose only tool asks the person for a name and a number."""
+"""An MCP server on stdio whose only tool asks the person for a name, a number and an address."""
 
 import json
 import sys
 
 SCHEMA = {
     "type": "object",
-    "properties": {"name": {"type": "string", "title": "Your name"}, "seats": {"type": "integer", "title": "Seats"}},
-    "required": ["name", "seats"],
+    "properties": {
+        "name": {"type": "string", "title": "Your name", "maxLength": 40},
+        "seats": {"type": "integer", "title": "Seats", "minimum": 1, "maximum": 8},
+        "write_to": {"type": "string", "title": "E-mail", "format": "email"},
+    },
+    "required": ["name", "seats", "write_to"],
 }
 TOOL = {"name": "book", "description": "Books seats", "inputSchema": {"type": "object", "properties": {}}}
 

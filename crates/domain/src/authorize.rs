@@ -150,6 +150,7 @@ pub fn authorize_creation(caller: &Caller, init: &SessionInit, default: Policy) 
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use crate::Principal;
 
     use super::*;

@@ -173,7 +173,7 @@ fn items<'a>(answer: &'a Value, list: &str) -> &'a [Value] {
 fn candidate(value: &Value, help: &Value) -> Option<CompletionCandidate> {
     let value = match value {
         Value::Number(number) => number.to_string(),
-        other => clean(other.as_str()?),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => clean(value.as_str()?),
     };
     let help = clean(help.as_str().unwrap_or_default()).replace(['\n', '\t'], " ");
     let help = Some(help).filter(|help| !help.is_empty());

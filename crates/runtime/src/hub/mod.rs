@@ -226,7 +226,8 @@ impl Hub {
             .and_then(|()| self.attach_client_resources(caller, &prompt, client_resources))
         {
             Ok(()) => {
-                let first = SessionRequest::Command { caller: Box::new(caller.clone()), command: prompt, ack, reply };
+                let first =
+                    SessionRequest::Command { caller: Box::new(caller.clone()), command: Box::new(prompt), ack, reply };
                 self.inner.start_task(
                     &mut lock_mutex(&self.inner.tasks),
                     id,
@@ -270,7 +271,12 @@ impl Hub {
                 self.inner
                     .deliver_request(
                         session,
-                        SessionRequest::Command { caller: Box::new(caller.clone()), command, ack, reply },
+                        SessionRequest::Command {
+                            caller: Box::new(caller.clone()),
+                            command: Box::new(command),
+                            ack,
+                            reply,
+                        },
                     )
                     .await
             }

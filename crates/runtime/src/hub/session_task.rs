@@ -20,7 +20,7 @@ const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// What a session's task is asked.
 pub(super) enum SessionRequest {
     /// Carry this out.
-    Command { caller: Box<Caller>, command: Command, ack: Ack, reply: Reply<Accepted> },
+    Command { caller: Box<Caller>, command: Box<Command>, ack: Ack, reply: Reply<Accepted> },
     /// What is the session now?
     View(Reply<SessionView>),
     /// Cancel what runs, then remove the session.
@@ -79,7 +79,9 @@ impl SessionTask {
         lock_mutex(&self.hub.tasks).remove(&self.id);
         self.inbox.close();
         while let Some(request) = self.inbox.recv().await {
-            if let SessionRequest::Command { command: Command::Prompt { run, .. }, .. } = &request {
+            if let SessionRequest::Command { command, .. } = &request
+                && let Command::Prompt { run, .. } = &**command
+            {
                 lock_mutex(&self.hub.client_resources).remove(run);
             }
             request.refuse_request(&error);
@@ -205,8 +207,8 @@ impl LiveSession {
     fn handle_request(&mut self, request: SessionRequest) {
         match request {
             SessionRequest::Command { caller, command, ack, reply } => {
-                let run = if let Command::Prompt { run, .. } = &command { Some(*run) } else { None };
-                match self.handle_command(&caller, command) {
+                let run = if let Command::Prompt { run, .. } = &*command { Some(*run) } else { None };
+                match self.handle_command(&caller, *command) {
                     Ok(accepted) => self.commit_queue.acknowledge_command(ack, accepted, reply),
                     Err(refused) => drop(reply.send(Err(refused))),
                 }

@@ -45,19 +45,18 @@ fn continue_run(view: &mut SessionView, entry: &Entry) {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
 fn is_conversation(update: &SessionUpdateOut<'_>) -> bool {
     match update {
         SessionUpdateOut::Text(_) | SessionUpdateOut::Compaction(_) => true,
         SessionUpdateOut::Settings { .. } | SessionUpdateOut::Notice(_) | SessionUpdateOut::Draft(_) => false,
-        SessionUpdateOut::Other(update) => match **update {
+        SessionUpdateOut::Other(update) => matches!(
+            **update,
             SessionUpdate::UserMessageChunk(_)
-            | SessionUpdate::AgentMessageChunk(_)
-            | SessionUpdate::AgentThoughtChunk(_)
-            | SessionUpdate::ToolCall(_)
-            | SessionUpdate::ToolCallUpdate(_) => true,
-            _ => false,
-        },
+                | SessionUpdate::AgentMessageChunk(_)
+                | SessionUpdate::AgentThoughtChunk(_)
+                | SessionUpdate::ToolCall(_)
+                | SessionUpdate::ToolCallUpdate(_)
+        ),
     }
 }
 

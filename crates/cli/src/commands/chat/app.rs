@@ -311,7 +311,10 @@ impl App {
         let Some(option) = self.conversation.info.option(id) else { return };
         let item = |choice: &super::session_info::OptionChoice| PickerItem {
             label: choice.name.clone(),
-            detail: [choice.value.as_str(), &choice.description].join("  ").trim().to_owned(),
+            detail: match choice.name == choice.value {
+                true => choice.description.clone(),
+                false => [choice.value.as_str(), &choice.description].join("  ").trim().to_owned(),
+            },
             pick: Pick::Option { id: option.id.clone(), value: choice.value.clone() },
         };
         let items = option.choices.iter().map(item).collect();
