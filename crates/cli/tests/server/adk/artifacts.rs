@@ -67,7 +67,7 @@ async fn the_agent_reads_back_what_was_put_away_and_takes_no_name_of_others() {
     let results = told[1]["content"]["parts"].as_array().unwrap();
     let said = |index: usize| results[index]["functionResponse"]["response"].to_string();
     assert!(said(0).contains("from a client") && said(1).contains("no such artifact"), "{told}");
-    assert!(said(2).contains("take another") && said(3).contains("data.txt (1 versions)"), "{told}");
+    assert!(said(2).contains("choose another") && said(3).contains("data.txt (1 versions)"), "{told}");
     assert_eq!(told[1]["actions"]["artifactDelta"], json!({}));
     assert_eq!(texts(told.as_array().unwrap()), ["done"]);
 }
