@@ -157,6 +157,6 @@ mod tests {
         assert_eq!(BuiltIn::from_name("Developer"), Some(BuiltIn::Developer));
         assert_eq!(BuiltIn::from_name("computercontroller"), None);
         assert!(absence_reason("Extension Manager").contains("gander extensions"));
-        assert!(absence_reason("nothing").ends_with("use an MCP server: nothing"));
+        assert!(absence_reason("nothing").ends_with("give its program or its url: nothing"));
     }
 }
