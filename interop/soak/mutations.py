@@ -121,7 +121,8 @@ def mutate(rng, body):
             parent = parent[key]
         key, kind = path[-1], rng.randrange(5)
         if kind == 0:
-            parent[key] = rng.choice(ODD)
+            # A copy: threads that change what they share trip each other up.
+            parent[key] = copy.deepcopy(rng.choice(ODD))
         elif kind == 1 and isinstance(parent, dict):
             del parent[key]
         elif kind == 2 and isinstance(parent, dict):
