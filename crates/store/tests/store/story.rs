@@ -24,7 +24,7 @@ pub struct Story {
 impl Story {
     /// The `number`th session, just created.
     pub fn new(number: u64) -> Self {
-        Self::owned(number, Principal::owner(), "/work")
+        Self::owned(number, Principal::owner(), "/workspace")
     }
 
     pub fn owned(number: u64, owner: Principal, workspace: &str) -> Self {

@@ -28,7 +28,7 @@ struct Bench {
 impl Bench {
     /// In a new session in which nothing was said yet.
     fn new() -> Self {
-        let conversation = Conversation::new(Transcript::new(Style::Plain, 60, Echo::Shown), "/work".into(), None);
+        let conversation = Conversation::new(Transcript::new(Style::Plain, 60, Echo::Shown), "/workspace".into(), None);
         let app = App::new(conversation, InputHistory::default());
         let mut client = AgentClient::default();
         let forms = ElicitationCapabilities::new().form(ElicitationFormCapabilities::new());
@@ -43,7 +43,7 @@ impl Bench {
         let opened =
             json!({ "sessionId": "s1", "configOptions": [option("mode", "assistant"), option("model", "a/b")] });
         bench.answer(Call::New, opened);
-        bench.answer(Call::Show, json!({ "workspace": "/work", "run": null }));
+        bench.answer(Call::Show, json!({ "workspace": "/workspace", "run": null }));
         bench.calls();
         bench
     }
@@ -241,7 +241,7 @@ fn a_message_that_did_not_arrive_is_sent_again_with_its_links() {
     let mut bench = Bench::new();
     bench.type_text("read @notes.md \r");
     let sent = bench.prompts();
-    assert!(sent[0].contains("file:///work/notes.md"), "{sent:?}");
+    assert!(sent[0].contains("file:///workspace/notes.md"), "{sent:?}");
     bench.app.conversation.handle_lost();
     bench.app.conversation.handle_connected();
     bench.answer(Call::Load, json!({}));

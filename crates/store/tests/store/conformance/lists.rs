@@ -17,7 +17,7 @@ pub async fn cards_follow_the_log(harness: &impl Harness) {
     let mut expected = SessionSummary {
         session: story.session,
         owner: Principal::owner(),
-        workspace: "/work".into(),
+        workspace: "/workspace".into(),
         agent: "native".into(),
         title: String::new(),
         created_at: story.entries[0].at,

@@ -147,7 +147,7 @@ pub async fn a_change_wakes_only_those_who_watch_its_owner(harness: &impl Harnes
             changed
         })
     };
-    let mut story = Story::owned(1, guest.clone(), "/work");
+    let mut story = Story::owned(1, guest.clone(), "/workspace");
     story.create(&store).await;
     assert_eq!(woken(), [false, true], "a session was created");
     story.turn();
