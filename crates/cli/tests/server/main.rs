@@ -40,6 +40,7 @@ mod outer;
 mod own_settings;
 mod papers;
 mod permission_preview;
+mod protected_files;
 mod proxy_adk;
 mod recipes;
 mod rest_rows;
