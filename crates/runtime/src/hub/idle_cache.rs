@@ -1,12 +1,18 @@
 //! Sessions at rest: a bounded cache of machines whose log need not be read again for their next turn.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use gander_domain::{Context, Session, SessionId, SessionView};
 use gander_store::Epoch;
+use tokio::time::Instant;
 
 /// How many sessions are kept at most, however small they are.
 const MAX_SESSIONS: usize = 512;
+
+/// How long a session rests before its memory is given back. Somebody who types again later does not notice that the log is
+/// read once; a server that nobody uses is small.
+const IDLE_TTL: Duration = Duration::from_secs(60);
 
 /// What the cache takes in beside a session's own size: two entries of maps and an allocation each.
 const ENTRY_BYTES: usize = 256;
@@ -48,8 +54,8 @@ impl IdleSession {
 pub(super) struct IdleCache {
     /// Each with the number of its coming and its size then: it does not change while it rests.
     idle: HashMap<SessionId, (u64, usize, IdleSession)>,
-    /// Who inserted when, the coldest first.
-    order: BTreeMap<u64, SessionId>,
+    /// Who came when, the coldest first.
+    order: BTreeMap<u64, (Instant, SessionId)>,
     inserted: u64,
     bytes: usize,
     max_bytes: usize,
@@ -63,7 +69,7 @@ impl IdleCache {
     /// Keeps a session, and returns what has to go for it: the caller drops that without the lock, since dropping a
     /// long conversation takes a while.
     #[must_use]
-    pub(super) fn put_session(&mut self, mut idle: IdleSession) -> Vec<IdleSession> {
+    pub(super) fn put_session(&mut self, mut idle: IdleSession, now: Instant) -> Vec<IdleSession> {
         let mut gone: Vec<IdleSession> = self.take_session(idle.id()).into_iter().collect();
         if idle.size_in_bytes() > self.max_bytes {
             // Its view, which clients ask for, is small: only the conversation is read again.
@@ -72,13 +78,30 @@ impl IdleCache {
         self.inserted += 1;
         let (id, bytes) = (idle.id(), idle.size_in_bytes());
         self.bytes += bytes;
-        self.order.insert(self.inserted, id);
+        self.order.insert(self.inserted, (now, id));
         self.idle.insert(id, (self.inserted, bytes, idle));
         while self.idle.len() > MAX_SESSIONS || self.bytes > self.max_bytes {
-            let Some(coldest) = self.order.first_key_value().map(|(_, id)| *id) else { break };
+            let Some((_, coldest)) = self.coldest() else { break };
             gone.extend(self.take_session(coldest));
         }
         gone
+    }
+
+    /// The sessions that have rested for long; the caller drops them without the lock.
+    #[must_use]
+    pub(super) fn take_expired(&mut self, now: Instant) -> Vec<IdleSession> {
+        let mut gone = Vec::new();
+        while let Some((since, coldest)) = self.coldest() {
+            if now.duration_since(since) < IDLE_TTL {
+                break;
+            }
+            gone.extend(self.take_session(coldest));
+        }
+        gone
+    }
+
+    fn coldest(&self) -> Option<(Instant, SessionId)> {
+        self.order.first_key_value().map(|(_, coldest)| *coldest)
     }
 
     pub(super) fn take_session(&mut self, session: SessionId) -> Option<IdleSession> {

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use gander_store::{RunState, Store, StoreError, clock};
 
-use super::Hub;
+use tokio::time::Instant;
+
 use super::session_task::SessionRequest;
+use super::{Hub, lock_mutex};
 
 /// How often the store is tidied.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(30);
@@ -33,7 +35,7 @@ impl Hub {
         }
     }
 
-    /// Tidies the store now and then, until the hub ends.
+    /// Tidies the store and gives back the memory of sessions at rest now and then, until the hub ends.
     pub fn start_maintenance(&self) {
         let inner = Arc::clone(&self.inner);
         tokio::spawn(async move {
@@ -43,6 +45,9 @@ impl Hub {
                     () = inner.deleted.notified() => {}
                     () = inner.stop.cancelled() => return,
                 }
+                // Bound to a name, so that the lock is released before what may be large is dropped.
+                let expired = lock_mutex(&inner.idle_cache).take_expired(Instant::now());
+                drop(expired);
                 maintain_store(&*inner.store).await;
             }
         });

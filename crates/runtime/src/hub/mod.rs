@@ -21,6 +21,7 @@ use gander_domain::{
     Accepted, Command, Effect, Policy, Principal, Recovery, RunId, Seq, Session, SessionId, SessionInit, SessionView,
 };
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -195,11 +196,8 @@ impl Hub {
         let append = Append::new(id, Epoch::FIRST, vec![entry], Durability::Barrier);
         self.inner.store.create(append, aliases).await?;
         let view = session.view().clone();
-        let evicted = lock_mutex(&self.inner.idle_cache).put_session(idle_cache::IdleSession::new(
-            session,
-            Epoch::FIRST,
-            Some(context),
-        ));
+        let idle = idle_cache::IdleSession::new(session, Epoch::FIRST, Some(context));
+        let evicted = lock_mutex(&self.inner.idle_cache).put_session(idle, Instant::now());
         drop(evicted);
         self.inner.backend.session_opened(&view).await;
         Ok(view)
@@ -460,7 +458,7 @@ impl Inner {
         }
         inbox.close();
         tasks.remove(&live.id());
-        let evicted = lock_mutex(&self.idle_cache).put_session(live.into_idle());
+        let evicted = lock_mutex(&self.idle_cache).put_session(live.into_idle(), Instant::now());
         drop(tasks);
         drop(evicted);
         None
