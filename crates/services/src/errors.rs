@@ -42,6 +42,12 @@ pub fn service_error_from_store(error: &StoreError) -> ServiceError {
     match error {
         StoreError::ReadOnly(_) => ServiceError::Unavailable("the store is read-only, see `gander doctor`".to_owned()),
         StoreError::Busy(_) => ServiceError::Unavailable("the store is busy, try again in a moment".to_owned()),
+        StoreError::Owned(_) => {
+            ServiceError::Unavailable("the session is just being taken over, try again in a moment".to_owned())
+        }
+        StoreError::Pinned(label) => ServiceError::Unavailable(format!(
+            "the session works on a local disk of another node, and no such node runs, label: {label}"
+        )),
         StoreError::NotFound(_)
         | StoreError::Deleted(_)
         | StoreError::Exists(_)

@@ -3,6 +3,7 @@
 use gander_domain::{Seq, SessionId};
 
 use super::Epoch;
+use super::node::NodeId;
 
 /// Why a store refuses or fails. After an error nothing of the call is stored or shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +23,12 @@ pub enum StoreError {
         /// The epoch that may write.
         current: Epoch,
     },
+    /// Another node owns the session, and its lease lasts.
+    #[error("session is owned by another node: {0}")]
+    Owned(NodeId),
+    /// The session works on a disk of other nodes.
+    #[error("session works on a local disk of nodes with another label: {0}")]
+    Pinned(String),
     /// The entries do not follow the log's end.
     #[error("entries do not follow the log: expected {expected}, found: {found}")]
     Gap {

@@ -149,6 +149,26 @@ impl Feeds {
         }
     }
 
+    /// Sessions that somebody follows.
+    pub(super) fn followed_sessions(&self) -> Vec<SessionId> {
+        lock_mutex(&self.map).keys().copied().collect()
+    }
+
+    /// Another node wrote: whoever follows the session reads the log up to there.
+    pub(super) fn note_head(&self, session: SessionId, head: Seq) {
+        let feed = lock_mutex(&self.map).get(&session).cloned();
+        if let Some(feed) = feed
+            && lock_mutex(&feed.ring).note_head(head)
+        {
+            feed.wake.notify_waiters();
+        }
+    }
+
+    /// Another node wrote facts of this principal's sessions.
+    pub(super) fn note_change(&self, owner: &Principal) {
+        self.count_change(Some(owner));
+    }
+
     /// The store is no more.
     pub(super) fn end_all(&self) {
         lock_mutex(&self.map).values().for_each(|feed| feed.end_feed());
@@ -190,6 +210,10 @@ struct Ring {
 
 impl Ring {
     fn push_batch(&mut self, batch: Arc<[Entry]>, head: Seq, cost: usize) {
+        // Entries of another node may lie between what is here and this: readers must not jump over them.
+        if batch.first().is_some_and(|entry| entry.seq > self.head.next()) {
+            self.forget_batches();
+        }
         self.head = head;
         self.quiet = false;
         self.bytes += cost;
@@ -213,10 +237,24 @@ impl Ring {
         Some(if follows { TailEvent::Live(LiveBatch { batches, after }) } else { TailEvent::Behind })
     }
 
+    /// True if that is news.
+    fn note_head(&mut self, head: Seq) -> bool {
+        let grew = head > self.head;
+        if grew {
+            self.head = head;
+            self.forget_batches();
+        }
+        grew
+    }
+
+    fn forget_batches(&mut self) {
+        self.batches = VecDeque::new();
+        self.bytes = 0;
+    }
+
     fn drop_if_quiet(&mut self) {
         if self.quiet {
-            self.batches = VecDeque::new();
-            self.bytes = 0;
+            self.forget_batches();
         }
         self.quiet = true;
     }

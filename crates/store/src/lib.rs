@@ -5,11 +5,13 @@
 //! [`sqlite`] is the default, [`memory`] the model that tests compare it with.
 
 pub mod clock;
+mod cluster;
 mod error;
 mod fact_log;
 mod feed;
 mod fold;
 pub mod memory;
+mod node;
 mod row;
 mod runs;
 mod shorten;
@@ -22,10 +24,12 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
+pub use cluster::ClusterStore;
 pub use error::StoreError;
 pub use fact_log::{FactEntry, FactLog, FactState, FoldedFacts};
 pub use feed::{LiveBatch, Tail, TailEvent};
 pub use memory::MemoryStore;
+pub use node::{CommandAnswer, CommandId, HintBox, Hints, NodeId, NodeInfo, NodeStatus, Ownership, SessionCommand};
 pub use row::join_deltas;
 pub use runs::{RunKey, RunPage, RunQuery, RunSort};
 pub use shorten::longest_log;
@@ -50,6 +54,8 @@ pub trait Store: Send + Sync + 'static {
     async fn create(&self, append: Append, aliases: Vec<Alias>) -> Result<Committed, StoreError>;
 
     /// Makes the caller the only writer of a session: every earlier epoch is fenced.
+    ///
+    /// In a cluster the session is then owned by this node; [`ClusterStore`] says when that is refused.
     async fn claim(&self, session: SessionId) -> Result<Claim, StoreError>;
 
     /// Adds entries. Resolves after the commit (and the sync, for [`Durability::Barrier`]), when subscribers have them.
@@ -180,6 +186,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Whether a write succeeded within the last seconds, by trying one if need be.
     async fn health(&self) -> Health;
+
+    /// What several nodes share, if this store is one that several processes open at once.
+    fn cluster(&self) -> Option<&dyn ClusterStore> {
+        None
+    }
 
     /// What was done so far.
     fn stats(&self) -> Stats;

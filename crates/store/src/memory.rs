@@ -1,5 +1,6 @@
 //! The store as a plain model in memory: what the others are compared with, and what fast tests use.
 
+mod cluster;
 mod state;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,12 +10,14 @@ use gander_domain::{Entry, Principal, QuestionId, RunId, Seq, SessionId, Timesta
 use serde_json::Value;
 use tokio::sync::watch;
 
+use self::cluster::Member;
+pub use self::cluster::ModelFaults;
 use self::state::MemoryState;
 use super::feed::Feeds;
 use super::{
-    Alias, Append, Claim, Committed, DeltaForm, Durability, Health, Limit, MaintenanceReport, QuestionRow, RunPage,
-    RunQuery, RunRow, ScopeAppend, ScopeEntry, SessionPage, SessionQuery, SessionSummary, Snapshot, Stats, Store,
-    StoreError, Tail,
+    Alias, Append, Claim, ClusterStore, Committed, DeltaForm, Durability, Health, Hints, Limit, MaintenanceReport,
+    QuestionRow, RunPage, RunQuery, RunRow, ScopeAppend, ScopeEntry, SessionPage, SessionQuery, SessionSummary,
+    Snapshot, Stats, Store, StoreError, Tail,
 };
 
 /// Keeps everything in memory. Clones share it.
@@ -22,6 +25,8 @@ use super::{
 pub struct MemoryStore {
     state: Arc<Mutex<MemoryState>>,
     feeds: Arc<Feeds>,
+    /// Which node this handle belongs to, if several share the data.
+    member: Option<Arc<Member>>,
 }
 
 impl MemoryStore {
@@ -33,7 +38,7 @@ impl MemoryStore {
     /// Opens a closed store again, as a new process would.
     pub fn reopen_with_same_data(&self) -> Self {
         self.lock_state().closed = false;
-        Self { state: Arc::clone(&self.state), feeds: Arc::default() }
+        Self { state: Arc::clone(&self.state), feeds: Arc::default(), member: None }
     }
 
     fn lock_state(&self) -> MutexGuard<'_, MemoryState> {
@@ -50,12 +55,19 @@ impl MemoryStore {
         let mut state = self.lock_open()?;
         let Append { session, .. } = append;
         let (owner, entries) = (append.owner.clone(), append.entries.clone());
-        let head = match aliases {
-            Some(aliases) => state.create_session(append, aliases)?,
-            None => state.append_entries(append)?,
+        let node = self.node_id();
+        let (head, answered) = match aliases {
+            Some(aliases) => state.create_session(append, aliases, node)?,
+            None => state.append_entries(append, node)?,
         };
         let bytes = entries.iter().map(|entry| format!("{entry:?}").len()).sum();
+        let has_facts = entries.iter().any(|entry| !entry.event.is_delta());
         self.feeds.publish(session, owner.as_ref(), entries, bytes);
+        self.hint_head(&state, session, head, owner.as_ref().filter(|_| has_facts));
+        self.hint_nodes(&state, Hints { answers: true, ..Hints::default() }, |node| answered.contains(&node));
+        if state.has_unowned_work(session) {
+            self.hint_nodes(&state, Hints { work: true, ..Hints::default() }, |_| true);
+        }
         Ok(Committed { head })
     }
 }
@@ -63,15 +75,24 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn create(&self, append: Append, aliases: Vec<Alias>) -> Result<Committed, StoreError> {
-        self.commit_append(append, Some(aliases))
+        self.before_call().await?;
+        let committed = self.commit_append(append, Some(aliases))?;
+        self.after_write().await?;
+        Ok(committed)
     }
 
     async fn claim(&self, session: SessionId) -> Result<Claim, StoreError> {
-        self.lock_open()?.claim_session(session)
+        self.before_call().await?;
+        let claim = self.lock_open()?.claim_session(session, self.node_id())?;
+        self.after_write().await?;
+        Ok(claim)
     }
 
     async fn append(&self, append: Append) -> Result<Committed, StoreError> {
-        self.commit_append(append, None)
+        self.before_call().await?;
+        let committed = self.commit_append(append, None)?;
+        self.after_write().await?;
+        Ok(committed)
     }
 
     async fn read(
@@ -81,10 +102,12 @@ impl Store for MemoryStore {
         limit: Limit,
         form: DeltaForm,
     ) -> Result<Vec<Entry>, StoreError> {
+        self.before_call().await?;
         self.lock_open()?.read_entries(session, after, limit, form)
     }
 
     async fn head(&self, session: SessionId) -> Result<Seq, StoreError> {
+        self.before_call().await?;
         self.lock_open()?.session_head(session)
     }
 
@@ -233,6 +256,10 @@ impl Store for MemoryStore {
 
     async fn health(&self) -> Health {
         if self.lock_state().closed { Health::Closed } else { Health::Ready }
+    }
+
+    fn cluster(&self) -> Option<&dyn ClusterStore> {
+        self.member.as_ref().map(|_| self as &dyn ClusterStore)
     }
 
     fn stats(&self) -> Stats {

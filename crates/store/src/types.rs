@@ -5,6 +5,8 @@ use std::fmt;
 use gander_domain::{Entry, Outcome, Principal, QuestionId, RunId, Seq, SessionId, SessionPolicy, Timestamp};
 use serde_json::Value;
 
+use super::node::{CommandAnswer, Ownership};
+
 /// A fencing number: grows with every claim of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Epoch(pub u64);
@@ -56,6 +58,12 @@ pub struct Append {
     pub busy_timeout: BusyTimeout,
     /// Whose session it is: who watches this principal's sessions is told. Without one everybody who watches is.
     pub owner: Option<Principal>,
+    /// Whether this node goes on owning the session. Counts in a cluster.
+    pub ownership: Ownership,
+    /// The label of the only nodes that may own the session. Counts in a cluster, when the session is created.
+    pub pinned_to: Option<String>,
+    /// What became of commands that other nodes sent, in the same commit.
+    pub answers: Vec<CommandAnswer>,
 }
 
 /// How long a busy store is waited for.
@@ -80,6 +88,9 @@ impl Append {
             snapshot: None,
             busy_timeout: BusyTimeout::Short,
             owner: None,
+            ownership: Ownership::Release,
+            pinned_to: None,
+            answers: Vec::new(),
         }
     }
 }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use gander_domain::{Entry, Event, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
 use serde_json::Value;
 
+use super::cluster::{ClusterState, Owner};
 use crate::fold::{self, CreatedSession, RunStep, SideTableChanges, SummaryChange};
+use crate::node::NodeId;
 use crate::row::join_deltas;
 use crate::types::{search_words, searchable_title};
 use crate::{
@@ -23,12 +25,14 @@ pub(super) struct MemoryState {
     questions: BTreeMap<(QuestionId, SessionId), QuestionRow>,
     pub(super) aliases: BTreeMap<Alias, SessionId>,
     pub(super) scopes: BTreeMap<String, Vec<ScopeEntry>>,
+    pub(super) cluster: ClusterState,
     pub(super) stats: Stats,
     pub(super) closed: bool,
 }
 
 struct Log {
     epoch: Epoch,
+    owner: Owner,
     entries: Vec<Entry>,
     snapshots: BTreeMap<Seq, Snapshot>,
     summary: SessionSummary,
@@ -41,7 +45,12 @@ impl Log {
 }
 
 impl MemoryState {
-    pub(super) fn create_session(&mut self, append: Append, aliases: Vec<Alias>) -> Result<Seq, StoreError> {
+    pub(super) fn create_session(
+        &mut self,
+        append: Append,
+        aliases: Vec<Alias>,
+        node: Option<NodeId>,
+    ) -> Result<(Seq, Vec<NodeId>), StoreError> {
         let session = append.session;
         if self.deleted.contains_key(&session) {
             return Err(StoreError::Deleted(session));
@@ -55,14 +64,20 @@ impl MemoryState {
             return Err(StoreError::AliasTaken(*taken));
         }
         let summary = first_summary(session, &append.entries)?;
-        let log = Log { epoch: Epoch::FIRST, entries: Vec::new(), snapshots: BTreeMap::new(), summary };
+        let owner = Owner::pinned_to(append.pinned_to.clone());
+        let log = Log { epoch: Epoch::FIRST, owner, entries: Vec::new(), snapshots: BTreeMap::new(), summary };
         self.sessions.insert(session, log);
         self.aliases.extend(aliases.into_iter().map(|alias| (alias, session)));
-        self.append_entries(Append { epoch: Epoch::FIRST, ..append })
+        self.append_entries(Append { epoch: Epoch::FIRST, ..append }, node)
     }
 
-    pub(super) fn append_entries(&mut self, append: Append) -> Result<Seq, StoreError> {
-        let Append { session, epoch, entries, sync, scopes, snapshot, busy_timeout: _, owner: _ } = append;
+    /// Gives the log's new end, and the nodes whose commands were answered.
+    pub(super) fn append_entries(
+        &mut self,
+        append: Append,
+        node: Option<NodeId>,
+    ) -> Result<(Seq, Vec<NodeId>), StoreError> {
+        let Append { session, epoch, entries, sync, scopes, snapshot, ownership, answers, .. } = append;
         let log = self.session_log(session)?;
         if log.epoch != epoch {
             return Err(StoreError::Fenced { current: log.epoch });
@@ -77,13 +92,31 @@ impl MemoryState {
         let log = self.log_mut(session)?;
         log.entries.extend(entries);
         log.snapshots.extend(snapshot.map(|snapshot| (snapshot.seq, snapshot)));
-        Ok(log.last_seq())
+        log.owner.apply(ownership, node);
+        let head = log.last_seq();
+        Ok((head, self.cluster.answer_commands(answers)))
     }
 
-    pub(super) fn claim_session(&mut self, session: SessionId) -> Result<Claim, StoreError> {
+    pub(super) fn claim_session(&mut self, session: SessionId, node: Option<NodeId>) -> Result<Claim, StoreError> {
+        if let Some(node) = node {
+            self.cluster.check_claim(&self.session_log(session)?.owner, node)?;
+        }
         let log = self.log_mut(session)?;
+        log.owner.keep(node);
         log.epoch = Epoch(log.epoch.0 + 1);
         Ok(Claim { epoch: log.epoch, head: log.last_seq() })
+    }
+
+    pub(super) fn session_owner(&self, session: SessionId) -> Option<&Owner> {
+        self.sessions.get(&session).map(|log| &log.owner)
+    }
+
+    pub(super) fn all_owners(&self) -> impl Iterator<Item = (SessionId, &Owner)> {
+        self.sessions.iter().map(|(session, log)| (*session, &log.owner))
+    }
+
+    pub(super) fn all_owners_mut(&mut self) -> impl Iterator<Item = &mut Owner> {
+        self.sessions.values_mut().map(|log| &mut log.owner)
     }
 
     pub(super) fn session_head(&self, session: SessionId) -> Result<Seq, StoreError> {
@@ -200,6 +233,7 @@ impl MemoryState {
         self.runs.retain(|(_, owner), _| *owner != session);
         self.questions.retain(|(_, owner), _| *owner != session);
         self.aliases.retain(|_, target| *target != session);
+        self.cluster.forget_session(session);
         Ok(())
     }
 

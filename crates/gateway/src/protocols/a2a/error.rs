@@ -43,6 +43,9 @@ pub(super) fn store_error(error: StoreError) -> A2aError {
         StoreError::NotFound(id) | StoreError::Deleted(id) => {
             A2aError::new(ErrorKind::TaskNotFound, format!("context not found: {id}"))
         }
+        elsewhere @ (StoreError::Owned(_) | StoreError::Pinned(_)) => {
+            A2aError::new(ErrorKind::Unavailable, elsewhere.to_string())
+        }
         inside @ (StoreError::Exists(_)
         | StoreError::Fenced { .. }
         | StoreError::Gap { .. }

@@ -10,6 +10,7 @@
 //! - `ignore_epoch`: `sqlite::an_old_writer_is_fenced`
 #![allow(clippy::unwrap_used)]
 
+mod cluster;
 mod lists;
 mod order;
 mod side;
@@ -128,3 +129,34 @@ macro_rules! every_case {
 
 every_case!(memory, crate::conformance::Memory);
 every_case!(sqlite, crate::conformance::Sqlite(tempfile::tempdir().unwrap()));
+
+macro_rules! every_cluster_case {
+    ($store:ident, $harness:expr) => {
+        mod $store {
+            use super::cluster;
+            every_cluster_case!(@each $harness,
+                one_node_owns_a_session_until_its_lease_ends,
+                a_released_session_is_free_and_kept_again_by_its_writer,
+                work_is_claimed_once,
+                who_leaves_hands_its_sessions_over,
+                a_pinned_session_stays_with_its_label,
+                commands_reach_the_owner_and_answers_the_sender,
+                a_command_is_answered_with_its_entries_or_not_at_all,
+                commands_that_wait_are_work,
+                a_withdrawn_command_is_gone,
+                a_reader_elsewhere_sees_everything_once,
+                a_reader_elsewhere_needs_no_hint,
+            );
+        }
+    };
+    (@each $harness:expr, $($case:ident),* $(,)?) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                cluster::$case(&$harness).await;
+            }
+        )*
+    };
+}
+
+every_cluster_case!(memory_cluster, crate::conformance::Memory);

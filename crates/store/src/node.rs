@@ -1,0 +1,129 @@
+//! Nodes, what they tell each other, and who owns a session.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use gander_domain::SessionId;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+/// One life of one process: a restarted server is another node, so that nothing of its earlier life counts for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NodeId(pub Uuid);
+
+/// Names a command while it waits. Made by the node that sends it, before it sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CommandId(pub Uuid);
+
+impl std::fmt::Display for NodeId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a node says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeInfo {
+    /// Where its local disks are: a session that is pinned to a label is owned by nodes of this label alone.
+    pub label: String,
+    /// `all`, `gateway` or `worker`.
+    pub role: String,
+    /// The build's version.
+    pub version: String,
+    /// It takes no new work.
+    pub draining: bool,
+}
+
+/// A node that has a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeStatus {
+    pub node: NodeId,
+    pub info: NodeInfo,
+    /// How long its lease lasts, by the store's clock; none if it has ended.
+    pub lease: Option<Duration>,
+    /// Sessions that it owns.
+    pub sessions: u64,
+}
+
+/// What becomes of a session's owner with an append. Either way the epoch stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ownership {
+    /// The writer owns the session, also if it had released it and nobody has claimed it since.
+    Keep,
+    /// Nothing runs: any node may claim the session. It is left with work if commands wait for it.
+    #[default]
+    Release,
+}
+
+/// A command on its way to the owner of its session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionCommand {
+    pub id: CommandId,
+    pub session: SessionId,
+    /// The node that waits for the answer.
+    pub origin: NodeId,
+    /// In the hub's own form.
+    pub body: Value,
+}
+
+/// What became of a command. In the same commit as the entries that it caused.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommandAnswer {
+    pub command: CommandId,
+    /// In the hub's own form.
+    pub body: Value,
+}
+
+/// What may be there for a node. Followers of sessions are woken by the store itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// Commands for sessions that it owns.
+    pub commands: bool,
+    /// Answers to its own commands.
+    pub answers: bool,
+    /// Sessions with work and without an owner.
+    pub work: bool,
+}
+
+impl Hints {
+    /// Look for everything.
+    pub const ALL: Self = Self { commands: true, answers: true, work: true };
+
+    fn bits(self) -> u8 {
+        u8::from(self.commands) | u8::from(self.answers) << 1 | u8::from(self.work) << 2
+    }
+
+    fn from_bits(bits: u8) -> Self {
+        Self { commands: bits & 1 != 0, answers: bits & 2 != 0, work: bits & 4 != 0 }
+    }
+}
+
+/// Where a node's hints gather until it looks: any number of them is one.
+#[derive(Debug, Default)]
+pub struct HintBox {
+    waiting: AtomicU8,
+    wake: Notify,
+}
+
+impl HintBox {
+    pub fn put(&self, hints: Hints) {
+        self.waiting.fetch_or(hints.bits(), Ordering::AcqRel);
+        // `notify_one` keeps a permit if nobody waits, so that none is lost between two looks.
+        self.wake.notify_one();
+    }
+
+    /// Waits until there is one. Safe to drop at any time.
+    pub async fn take(&self) -> Hints {
+        loop {
+            let bits = self.waiting.swap(0, Ordering::AcqRel);
+            if bits != 0 {
+                return Hints::from_bits(bits);
+            }
+            self.wake.notified().await;
+        }
+    }
+}
