@@ -48,7 +48,7 @@ pub fn used_tokens(context: &Context, system: &str, tools: &[ToolSpec]) -> u64 {
 
 /// About how many tokens these messages are.
 pub fn estimate_tokens(messages: &[Arc<Message>]) -> u64 {
-    messages.iter().map(|message| message.parts.iter().map(part_tokens).sum::<u64>() + 4).sum()
+    messages.iter().map(|message| message.parts.iter().map(estimate_part_tokens).sum::<u64>() + 4).sum()
 }
 
 /// Keeps the active run word for word; if that alone is too long, its prompt and as much of its end as fits.
@@ -119,7 +119,7 @@ fn kept_tail_start(run: &[Arc<Message>], budget: u64) -> usize {
     last
 }
 
-fn part_tokens(part: &Part) -> u64 {
+fn estimate_part_tokens(part: &Part) -> u64 {
     match part {
         Part::Text { text } | Part::Thought { text } => bytes_to_tokens(text.len()),
         Part::Image { .. } | Part::Audio { .. } => MEDIA_TOKENS,
@@ -128,14 +128,14 @@ fn part_tokens(part: &Part) -> u64 {
             bytes_to_tokens(text.as_ref().map_or(0, String::len)) + blob.as_ref().map_or(0, |_| MEDIA_TOKENS)
         }
         Part::ToolUse { name, arguments, .. } => bytes_to_tokens(name.len() + arguments.to_string().len()),
-        Part::ToolResult { result, .. } => result.content.iter().map(content_tokens).sum(),
+        Part::ToolResult { result, .. } => result.content.iter().map(estimate_content_tokens).sum(),
         Part::Unknown(value) => bytes_to_tokens(value.to_string().len()),
     }
 }
 
-fn content_tokens(content: &ToolContent) -> u64 {
+fn estimate_content_tokens(content: &ToolContent) -> u64 {
     match content {
-        ToolContent::Part { part } => part_tokens(part),
+        ToolContent::Part { part } => estimate_part_tokens(part),
         ToolContent::Diff { old, new, .. } => bytes_to_tokens(old.as_ref().map_or(0, String::len) + new.len()),
         ToolContent::Terminal { .. } => 0,
     }
@@ -170,13 +170,15 @@ fn quote_part(into: &mut String, part: &Part) {
         Part::ToolUse { name, arguments, .. } => {
             writeln!(into, "[calls {name} with {}]", clip_text(&arguments.to_string(), MAX_QUOTED_CHARS))
         }
-        Part::ToolResult { result, .. } => writeln!(into, "{}", clip_text(&result_text(result), MAX_QUOTED_CHARS)),
+        Part::ToolResult { result, .. } => {
+            writeln!(into, "{}", clip_text(&compacted_result_text(result), MAX_QUOTED_CHARS))
+        }
         Part::Unknown(value) => writeln!(into, "{}", clip_text(&value.to_string(), MAX_QUOTED_CHARS)),
     };
     written.expect("writing to a string cannot fail");
 }
 
-fn result_text(result: &ToolResult) -> String {
+fn compacted_result_text(result: &ToolResult) -> String {
     let texts = result.content.iter().map(|content| match content {
         ToolContent::Part { part: Part::Text { text } } => text.clone(),
         ToolContent::Part { .. } => "[not text]".to_owned(),

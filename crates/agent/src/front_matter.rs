@@ -1,7 +1,7 @@
 //! Front matter at the beginning of a Markdown file, between two lines of three hyphens.
 //!
-//! Agents and modes are written in a small and strict part of YAML ([`parse_strict`]), so that a mistake is named with
-//! its line. Skills come from elsewhere and are read as whole YAML ([`parse_yaml`]).
+//! Agents and modes are written in a small and strict part of YAML ([`parse_strict_front_matter`]), so that a mistake is named with
+//! its line. Skills come from elsewhere and are read as whole YAML ([`parse_yaml_front_matter`]).
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(crate) enum FieldValue {
 }
 
 /// The front matter as YAML and the text after it, or what is wrong with it.
-pub fn parse_yaml<T: DeserializeOwned>(text: &str) -> Result<(T, &str), String> {
+pub fn parse_yaml_front_matter<T: DeserializeOwned>(text: &str) -> Result<(T, &str), String> {
     let (yaml, body) = split_front_matter(text)
         .and_then(|(yaml, body)| Some((yaml, body?)))
         .ok_or("it does not begin with front matter between lines of ---")?;
@@ -34,7 +34,7 @@ pub fn parse_yaml<T: DeserializeOwned>(text: &str) -> Result<(T, &str), String> 
 }
 
 /// `key: value` lines and lists, or what is wrong and in which line.
-pub(crate) fn parse_strict(text: &str) -> Result<FrontMatter<'_>, String> {
+pub(crate) fn parse_strict_front_matter(text: &str) -> Result<FrontMatter<'_>, String> {
     let (header, body) = split_front_matter(text).ok_or("the first line must be ---")?;
     let mut values: BTreeMap<&str, FieldValue> = BTreeMap::new();
     let mut last: Option<&str> = None;
@@ -46,7 +46,7 @@ pub(crate) fn parse_strict(text: &str) -> Result<FrontMatter<'_>, String> {
         }
         if let Some(item) = plain.strip_prefix("- ") {
             match last.and_then(|key| values.get_mut(key)) {
-                Some(FieldValue::List(items)) => items.push(parse_scalar(item)),
+                Some(FieldValue::List(items)) => items.push(parse_front_matter_scalar(item)),
                 Some(FieldValue::Text(_)) | None => return wrong("is an item of no list"),
             }
             continue;
@@ -55,7 +55,7 @@ pub(crate) fn parse_strict(text: &str) -> Result<FrontMatter<'_>, String> {
         if key.trim() != key || key.is_empty() {
             return wrong("is indented");
         }
-        if values.insert(key, parse_value(value.trim())).is_some() {
+        if values.insert(key, parse_front_matter_value(value.trim())).is_some() {
             return wrong("says it twice");
         }
         last = Some(key);
@@ -81,17 +81,19 @@ fn split_front_matter(text: &str) -> Option<(&str, Option<&str>)> {
     Some((rest, None))
 }
 
-fn parse_value(value: &str) -> FieldValue {
+fn parse_front_matter_value(value: &str) -> FieldValue {
     if value.is_empty() {
         return FieldValue::List(Vec::new());
     }
     match value.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')) {
-        Some(inner) => FieldValue::List(inner.split(',').map(parse_scalar).filter(|item| !item.is_empty()).collect()),
-        None => FieldValue::Text(parse_scalar(value)),
+        Some(inner) => {
+            FieldValue::List(inner.split(',').map(parse_front_matter_scalar).filter(|item| !item.is_empty()).collect())
+        }
+        None => FieldValue::Text(parse_front_matter_scalar(value)),
     }
 }
 
-fn parse_scalar(text: &str) -> String {
+fn parse_front_matter_scalar(text: &str) -> String {
     let text = text.trim();
     let quoted = |mark: char| text.strip_prefix(mark).and_then(|inner| inner.strip_suffix(mark));
     quoted('"').or_else(|| quoted('\'')).unwrap_or(text).to_owned()
@@ -111,7 +113,7 @@ mod tests {
     #[test]
     fn values_lists_and_the_text_behind() {
         let text = "---\r\n# why\ntitle: \"A: b\"\ntools: [look, 'run']\nwords:\n  - one\n- two\n---\nBody\n---\n";
-        let FrontMatter { values, body } = parse_strict(text).expect("it is well formed");
+        let FrontMatter { values, body } = parse_strict_front_matter(text).expect("it is well formed");
         assert_eq!(values["title"], FieldValue::Text("A: b".to_owned()));
         assert_eq!(values["tools"], FieldValue::List(vec!["look".to_owned(), "run".to_owned()]));
         assert_eq!(values["words"], FieldValue::List(vec!["one".to_owned(), "two".to_owned()]));
@@ -120,7 +122,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_its_line() {
-        let wrong = |text: &str| parse_strict(text).err().unwrap_or_default();
+        let wrong = |text: &str| parse_strict_front_matter(text).err().unwrap_or_default();
         assert_eq!(wrong("title: x"), "the first line must be ---");
         assert_eq!(wrong("---\ntitle: x\n"), "the front matter has no end: a line of ---");
         assert_eq!(wrong("---\ntitle\n---\n"), "line 2 is no `key: value`: title");
@@ -132,10 +134,10 @@ mod tests {
     #[test]
     fn yaml_between_dashes() {
         let (front, body) =
-            parse_yaml::<Value>("---\nname: tidy\ndescription: \"a: b\"\n---\n\n# Tidy\n---\n").unwrap();
+            parse_yaml_front_matter::<Value>("---\nname: tidy\ndescription: \"a: b\"\n---\n\n# Tidy\n---\n").unwrap();
         assert_eq!((front, body), (json!({"name": "tidy", "description": "a: b"}), "\n# Tidy\n---\n"));
         for bad in ["", "# Tidy", "---\nname: tidy\n", "--- name: x\n---\n", "---\n[\n---\n"] {
-            assert!(parse_yaml::<Value>(bad).is_err(), "{bad:?}");
+            assert!(parse_yaml_front_matter::<Value>(bad).is_err(), "{bad:?}");
         }
     }
 
@@ -146,6 +148,6 @@ mod tests {
             bomb.push_str(&format!("{next}: &{next} [{}]\n", vec![format!("*{last}"); 9].join(",")));
         }
         bomb.push_str("---\n");
-        assert!(parse_yaml::<Value>(&bomb).is_err());
+        assert!(parse_yaml_front_matter::<Value>(&bomb).is_err());
     }
 }

@@ -5,7 +5,7 @@ use gander_domain::{
     Choice, ChoiceKind, Plan, PlanProposal, PlanStatus, Question, QuestionId, QuestionKind, QuestionOrigin, ToolCall,
     ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
-use gander_tools::builtin::plan::steps_schema;
+use gander_tools::builtin::plan::plan_steps_schema;
 use gander_tools::permission::call_fingerprint;
 use gander_tools::{Group, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments};
 use serde::Deserialize;
@@ -42,7 +42,7 @@ impl Tool for ProposePlan {
             description: "Puts a plan to the person, who may change it, approve it or turn it down. Its result is the \
                           plan as it was approved: carry out that one."
                 .into(),
-            schema: steps_schema(
+            schema: plan_steps_schema(
                 1,
                 &json!({
                     "text": {"type": "string", "description": "One step: what, where, how it is checked"},
@@ -98,7 +98,7 @@ pub(crate) fn approved_result(plan: &Plan) -> ToolResult {
 }
 
 fn parse_plan(arguments: &Value) -> Result<Plan, ToolError> {
-    let Arguments { items } = arguments::parse(arguments)?;
+    let Arguments { items } = arguments::parse_tool_arguments(arguments)?;
     let mut plan = Plan::parse_edited(&json!({ "items": items })).map_err(ToolError::failed)?;
     if plan.items.is_empty() {
         return Err(ToolError::failed("a plan has at least one step"));

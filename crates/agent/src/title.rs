@@ -10,28 +10,29 @@ const UNTITLED: &str = "New Session";
 
 /// One line of at most 50 letters, cut at a word boundary and marked with `...`.
 pub fn title_from_text(text: &str) -> String {
-    let words: Vec<String> = text.split_whitespace().map(strip_invisible).filter(|word| !word.is_empty()).collect();
+    let words: Vec<String> =
+        text.split_whitespace().map(strip_invisible_from_title).filter(|word| !word.is_empty()).collect();
     let line = words.join(" ");
     if line.is_empty() {
         return UNTITLED.to_owned();
     }
     match line.grapheme_indices(true).nth(MAX_TITLE_CHARS) {
         None => line,
-        Some((end, _)) => format!("{}...", cut_at_word(&line, end)),
+        Some((end, _)) => format!("{}...", cut_title_at_word(&line, end)),
     }
 }
 
 /// Without control characters, which could move a terminal's cursor or reverse its text.
-fn strip_invisible(word: &str) -> String {
-    word.chars().filter(|letter| !letter.is_control() && !is_direction(*letter)).collect()
+fn strip_invisible_from_title(word: &str) -> String {
+    word.chars().filter(|letter| !letter.is_control() && !is_direction_mark_in_title(*letter)).collect()
 }
 
-fn is_direction(letter: char) -> bool {
+fn is_direction_mark_in_title(letter: char) -> bool {
     matches!(letter, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}' | '\u{FEFF}')
 }
 
 /// The last word boundary before `end`; a word that fills the whole line is cut in its middle.
-fn cut_at_word(line: &str, end: usize) -> &str {
+fn cut_title_at_word(line: &str, end: usize) -> &str {
     let head = &line[..end];
     if line[end..].starts_with(' ') {
         return head;

@@ -118,12 +118,12 @@ impl Style {
 }
 
 /// Foreign text for a terminal: nothing in it can move the cursor, hide or reorder what a person sees.
-pub fn clean(text: &str) -> String {
-    text.chars().filter(|c| !is_hostile(*c)).collect()
+pub fn clean_output_text(text: &str) -> String {
+    text.chars().filter(|c| !is_hostile_output_char(*c)).collect()
 }
 
 /// Foreign text that a person decides about: what would be dropped from it is shown instead.
-pub fn reveal(text: &str) -> String {
+pub fn reveal_output_text(text: &str) -> String {
     text.chars().fold(String::new(), |mut shown, c| {
         if sanitize::is_deceptive_char(c) {
             shown.extend(c.escape_unicode())
@@ -134,7 +134,7 @@ pub fn reveal(text: &str) -> String {
     })
 }
 
-fn is_hostile(c: char) -> bool {
+fn is_hostile_output_char(c: char) -> bool {
     let bidi = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{061c}');
     let invisible = matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
     bidi || invisible || (c.is_control() && c != '\n' && c != '\t')
@@ -146,9 +146,9 @@ mod tests {
 
     #[test]
     fn foreign_text_cannot_play_tricks() {
-        assert_eq!(clean("a\x1b[2Jb\r\u{202e}c\u{200b}\u{9b}d\n\te"), "a[2Jbcd\n\te");
-        assert_eq!(clean("é 漢字 👩"), "é 漢字 👩");
-        assert_eq!(reveal("rm \u{202e}x\r\n"), "rm \\u{202e}x\\u{d}\n");
+        assert_eq!(clean_output_text("a\x1b[2Jb\r\u{202e}c\u{200b}\u{9b}d\n\te"), "a[2Jbcd\n\te");
+        assert_eq!(clean_output_text("é 漢字 👩"), "é 漢字 👩");
+        assert_eq!(reveal_output_text("rm \u{202e}x\r\n"), "rm \\u{202e}x\\u{d}\n");
     }
 
     #[test]

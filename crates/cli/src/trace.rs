@@ -10,18 +10,18 @@ use uuid::Uuid;
 use crate::output::Style;
 
 /// Starts logging. A filter that cannot be read is `info`, and said to be wrong.
-pub fn start(filter: &str, style: Style) {
+pub fn start_trace(filter: &str, style: Style) {
     let (filter, wrong) = match EnvFilter::try_new(filter) {
         Ok(filter) => (filter, None),
         Err(error) => (EnvFilter::new("info"), Some(error)),
     };
     let logs = fmt::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(style == Style::Colour);
-    let discreet = filter_fn(|event| is_discreet(event.target(), *event.level()));
+    let discreet = filter_fn(|event| is_discreet_trace(event.target(), *event.level()));
     let started = match style.is_terminal() {
         true => logs.without_time().with_target(false).finish().with(discreet).try_init(),
         false => logs.compact().finish().with(discreet).try_init(),
     };
-    log_panics();
+    trace_panics();
     if let Some(error) = wrong {
         tracing::warn!(%error, "log filter cannot be read, using info");
     }
@@ -31,12 +31,12 @@ pub fn start(filter: &str, style: Style) {
 }
 
 /// Whatever the filter says: beyond `info` the MCP library writes down what lets others in, such as the code of a login.
-fn is_discreet(target: &str, level: Level) -> bool {
+fn is_discreet_trace(target: &str, level: Level) -> bool {
     let library = target == "rmcp" || target.starts_with("rmcp::");
     !library || level <= Level::INFO
 }
 
-fn log_panics() {
+fn trace_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let message = panic.payload_as_str().unwrap_or("no message");
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -50,7 +50,10 @@ mod tests {
 
     #[test]
     fn the_mcp_library_does_not_write_down_logins() {
-        assert!(!is_discreet("rmcp::transport::auth", Level::DEBUG) && !is_discreet("rmcp", Level::TRACE));
-        assert!(is_discreet("rmcp::transport::auth", Level::INFO) && is_discreet("gander_gateway", Level::DEBUG));
+        assert!(!is_discreet_trace("rmcp::transport::auth", Level::DEBUG) && !is_discreet_trace("rmcp", Level::TRACE));
+        assert!(
+            is_discreet_trace("rmcp::transport::auth", Level::INFO)
+                && is_discreet_trace("gander_gateway", Level::DEBUG)
+        );
     }
 }

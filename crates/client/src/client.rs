@@ -49,7 +49,7 @@ impl Client {
         let hello = tokio::time::timeout(CALL_TIMEOUT, connection.wait_for_answer(call, |_| {})).await;
         let late = CallError::Late { method: "initialize".to_owned(), limit: CALL_TIMEOUT };
         let AgentEvent::Initialized { agent, .. } = hello.map_err(|_| late)?? else {
-            return Err(invalid_params("initialize", "it is something else"));
+            return Err(invalid_client_params("initialize", "it is something else"));
         };
         if agent.protocol_version != 1.into() {
             return Err(CallError::Version(json!(agent.protocol_version).to_string()));
@@ -117,7 +117,7 @@ impl Client {
 
     /// Says something that has no answer.
     pub async fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), CallError> {
-        let params = params_json(method, params)?;
+        let params = client_params_json(method, params)?;
         self.send_order(DriverOrder::Notify { method: method.to_owned(), params }).await
     }
 
@@ -144,14 +144,14 @@ impl Client {
         params: &impl Serialize,
         limit: Option<Duration>,
     ) -> Result<R, CallError> {
-        let params = params_json(method, params)?;
+        let params = client_params_json(method, params)?;
         let (answer, answered) = oneshot::channel();
         self.send_order(DriverOrder::Call { method: method.to_owned(), params, limit, answer }).await?;
         let result = match answered.await {
             Ok(result) => result?,
             Err(_) => return Err(CallError::Gone(self.wait_gone().await)),
         };
-        serde_json::from_value(result).map_err(|error| invalid_params(method, &error.to_string()))
+        serde_json::from_value(result).map_err(|error| invalid_client_params(method, &error.to_string()))
     }
 
     async fn send_order(&self, order: DriverOrder) -> Result<(), CallError> {
@@ -162,10 +162,10 @@ impl Client {
     }
 }
 
-fn params_json(method: &str, params: &impl Serialize) -> Result<Value, CallError> {
-    serde_json::to_value(params).map_err(|error| invalid_params(method, &error.to_string()))
+fn client_params_json(method: &str, params: &impl Serialize) -> Result<Value, CallError> {
+    serde_json::to_value(params).map_err(|error| invalid_client_params(method, &error.to_string()))
 }
 
-fn invalid_params(method: &str, reason: &str) -> CallError {
+fn invalid_client_params(method: &str, reason: &str) -> CallError {
     CallError::Unreadable { method: method.to_owned(), reason: reason.to_owned() }
 }

@@ -41,7 +41,7 @@ impl AgentConnection {
             self.collect_outbox();
             let arrived = tokio::select! {
                 permit = self.link.outgoing.reserve(), if !self.unsent.is_empty() => {
-                    send_unsent(permit, &mut self.unsent);
+                    send_unsent_on_connection(permit, &mut self.unsent);
                     continue;
                 }
                 arrived = self.link.incoming.recv() => arrived,
@@ -58,7 +58,7 @@ impl AgentConnection {
     pub(crate) async fn write_pending(&mut self) {
         self.collect_outbox();
         while !self.unsent.is_empty() {
-            send_unsent(self.link.outgoing.reserve().await, &mut self.unsent);
+            send_unsent_on_connection(self.link.outgoing.reserve().await, &mut self.unsent);
         }
         std::future::pending().await
     }
@@ -111,7 +111,7 @@ impl AgentConnection {
     }
 }
 
-fn send_unsent(permit: Result<Permit<'_, Vec<u8>>, SendError<()>>, unsent: &mut VecDeque<Vec<u8>>) {
+fn send_unsent_on_connection(permit: Result<Permit<'_, Vec<u8>>, SendError<()>>, unsent: &mut VecDeque<Vec<u8>>) {
     match (permit, unsent.pop_front()) {
         (Ok(permit), Some(message)) => permit.send(message),
         // Nobody takes it any more; why is on its way in.

@@ -12,7 +12,7 @@ use tokio::task::{self, AbortHandle, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::handler::{answer_request, to_value};
+use crate::handler::{answer_request, handler_answer_value};
 use crate::schema::{RequestPermissionRequest, SessionId, SessionNotification};
 use crate::{AgentConnection, CallError, Handler, LinkError};
 
@@ -89,7 +89,7 @@ impl Driver {
     /// Runs until the agent is gone or nobody wants it any more; `gone` is told why.
     pub(crate) async fn run_connection(mut self, gone: watch::Sender<Option<Arc<LinkError>>>) {
         let (line, telling) = mpsc::channel(EVENT_CAPACITY);
-        let teller = tokio::spawn(run_handler(Arc::clone(&self.handler), telling));
+        let teller = tokio::spawn(drive_handler(Arc::clone(&self.handler), telling));
         let why = self.run_loop(&line).await;
         gone.send_replace(Some(Arc::clone(&why)));
         for (_, call) in self.calls.drain() {
@@ -108,13 +108,13 @@ impl Driver {
             let late = self.calls.values().filter_map(|call| call.limit).map(|(_, at)| at).min();
             tokio::select! {
                 () = dispose.cancelled() => return Arc::new(LinkError::Disposed),
-                next = next_event(&mut self.connection, line) => match next {
+                next = next_driver_event(&mut self.connection, line) => match next {
                     Ok((told, place)) => self.handle_event(told, place),
                     Err(lost) => return lost,
                 },
                 Some(order) = self.orders.recv() => self.handle_order(order),
                 Some(done) = self.tasks.join_next_with_id() => self.handle_done(done),
-                () = sleep_until(late) => self.expire_calls(Instant::now()),
+                () = driver_sleep_until(late) => self.expire_calls(Instant::now()),
             }
         }
     }
@@ -129,10 +129,10 @@ impl Driver {
                 self.handle_answer(call, Err(error), place);
             }
             AgentEvent::Asked { permission, request } => {
-                self.handle_permission(permission, *request, reach_event(place));
+                self.handle_permission(permission, *request, reach_driver_event(place));
             }
             AgentEvent::Requested { responder, request } => {
-                self.handle_request(responder, *request, reach_event(place));
+                self.handle_request(responder, *request, reach_driver_event(place));
             }
             AgentEvent::Withdrawn { request } => self.cancel_requests(|asked| asked.duty.id() == &request),
             // Only ever the answers to calls that the driver does not make.
@@ -167,7 +167,7 @@ impl Driver {
         let duty = RequestDuty::Permission(permission, request.session_id.clone());
         self.spawn_request(duty, async move {
             turn.await.ok();
-            to_value(handler.request_permission(request).await)
+            handler_answer_value(handler.request_permission(request).await)
         });
     }
 
@@ -243,7 +243,7 @@ impl RequestDuty {
 }
 
 /// What the agent told next, once there is a place in the line. Writing goes on meanwhile.
-async fn next_event<'a>(
+async fn next_driver_event<'a>(
     connection: &mut AgentConnection,
     line: &'a mpsc::Sender<HandlerEvent>,
 ) -> Result<(AgentEvent, mpsc::Permit<'a, HandlerEvent>), Arc<LinkError>> {
@@ -257,20 +257,20 @@ async fn next_event<'a>(
 /// Comes true when the handler has heard what was told before a request: nothing overtakes it.
 type Reached = oneshot::Receiver<()>;
 
-fn reach_event(place: mpsc::Permit<'_, HandlerEvent>) -> Reached {
+fn reach_driver_event(place: mpsc::Permit<'_, HandlerEvent>) -> Reached {
     let (reached, turn) = oneshot::channel();
     place.send(HandlerEvent::Reached(reached));
     turn
 }
 
-async fn sleep_until(instant: Option<Instant>) {
+async fn driver_sleep_until(instant: Option<Instant>) {
     match instant {
         Some(instant) => tokio::time::sleep_until(instant).await,
         None => std::future::pending().await,
     }
 }
 
-async fn run_handler(handler: Arc<dyn Handler>, mut line: mpsc::Receiver<HandlerEvent>) {
+async fn drive_handler(handler: Arc<dyn Handler>, mut line: mpsc::Receiver<HandlerEvent>) {
     while let Some(telling) = line.recv().await {
         match telling {
             HandlerEvent::Update(update) => handler.updated(*update).await,

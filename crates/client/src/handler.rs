@@ -94,19 +94,21 @@ impl Handler for () {}
 /// Has the handler answer a request.
 pub(crate) async fn answer_request(handler: &dyn Handler, request: AgentRequest) -> Result<Value, Error> {
     match request {
-        AgentRequest::ReadTextFile(request) => to_value(handler.read_text_file(request).await),
-        AgentRequest::WriteTextFile(request) => to_value(handler.write_text_file(request).await),
-        AgentRequest::CreateTerminal(request) => to_value(handler.create_terminal(request).await),
-        AgentRequest::TerminalOutput(request) => to_value(handler.terminal_output(request).await),
-        AgentRequest::WaitForTerminalExit(request) => to_value(handler.wait_for_terminal_exit(request).await),
-        AgentRequest::KillTerminal(request) => to_value(handler.kill_terminal(request).await),
-        AgentRequest::ReleaseTerminal(request) => to_value(handler.release_terminal(request).await),
-        AgentRequest::Elicit(request) => to_value(handler.elicit(request).await),
+        AgentRequest::ReadTextFile(request) => handler_answer_value(handler.read_text_file(request).await),
+        AgentRequest::WriteTextFile(request) => handler_answer_value(handler.write_text_file(request).await),
+        AgentRequest::CreateTerminal(request) => handler_answer_value(handler.create_terminal(request).await),
+        AgentRequest::TerminalOutput(request) => handler_answer_value(handler.terminal_output(request).await),
+        AgentRequest::WaitForTerminalExit(request) => {
+            handler_answer_value(handler.wait_for_terminal_exit(request).await)
+        }
+        AgentRequest::KillTerminal(request) => handler_answer_value(handler.kill_terminal(request).await),
+        AgentRequest::ReleaseTerminal(request) => handler_answer_value(handler.release_terminal(request).await),
+        AgentRequest::Elicit(request) => handler_answer_value(handler.elicit(request).await),
         AgentRequest::Extension { method, params } => handler.extension(method, params).await,
     }
 }
 
-pub(crate) fn to_value<T: Serialize>(answer: Result<T, Error>) -> Result<Value, Error> {
+pub(crate) fn handler_answer_value<T: Serialize>(answer: Result<T, Error>) -> Result<Value, Error> {
     let unwritable = |error: serde_json::Error| Error::new(Code::Internal, format!("cannot answer: {error}"));
     serde_json::to_value(answer?).map_err(unwritable)
 }

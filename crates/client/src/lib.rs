@@ -44,7 +44,7 @@ pub use gander_wire::acp::schema;
 pub use gander_wire::jsonrpc::{Code, Error};
 pub use handler::Handler;
 pub use link::Link;
-pub use net::{CertificatePin, Endpoint, InvalidPin, fetch_text};
+pub use net::{CertificatePin, Endpoint, InvalidPin, fetch_net_text};
 pub use process::{ProcessExit, STOP_TIMEOUT};
 pub use search::{ProgramSearch, SearchError};
 pub use version::{Version, VersionError};

@@ -42,7 +42,7 @@ impl Link {
     ) -> Self {
         let (link, LinkPeer { outgoing, incoming, end }) = Self::link_pair();
         let lost = incoming.clone();
-        tokio::spawn(read_lines(reader, incoming, end.clone()));
+        tokio::spawn(read_link_lines(reader, incoming, end.clone()));
         tokio::spawn(async move {
             let farewell = async {
                 end.cancelled().await;
@@ -50,7 +50,7 @@ impl Link {
                 Ok(())
             };
             let written = tokio::select! {
-                written = write_lines(writer, outgoing) => written,
+                written = write_link_lines(writer, outgoing) => written,
                 late = farewell => late,
             };
             if let Err(error) = written {
@@ -69,7 +69,7 @@ impl Link {
     }
 }
 
-async fn read_lines(
+async fn read_link_lines(
     mut reader: impl AsyncRead + Unpin,
     incoming: mpsc::Sender<Result<Vec<u8>, LinkError>>,
     end: CancellationToken,
@@ -106,7 +106,10 @@ async fn read_lines(
 }
 
 /// Writes what waits together at once.
-async fn write_lines(mut writer: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+async fn write_link_lines(
+    mut writer: impl AsyncWrite + Unpin,
+    mut outgoing: mpsc::Receiver<Vec<u8>>,
+) -> io::Result<()> {
     let mut bytes = Vec::new();
     while let Some(message) = outgoing.recv().await {
         let mut next = Some(message);

@@ -51,7 +51,7 @@ impl AgentProcess {
         let piped = || io::Error::other("stdio is not piped");
         let (stdin, stdout) = (child.stdin.take().ok_or_else(piped)?, child.stdout.take().ok_or_else(piped)?);
         let tail = StderrTail::default();
-        let listener = tokio::spawn(collect_stderr(child.stderr.take().ok_or_else(piped)?, Arc::clone(&tail)));
+        let listener = tokio::spawn(collect_process_stderr(child.stderr.take().ok_or_else(piped)?, Arc::clone(&tail)));
         let stop = CancellationToken::new();
         let (told, ended) = watch::channel(None);
         tokio::spawn(watch_process(child, stop.clone(), (tail, listener), told));
@@ -97,7 +97,7 @@ async fn watch_process(
     let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     let waited = tokio::select! {
         waited = child.wait() => waited,
-        () = stop.cancelled() => stop_child(&mut child, group).await,
+        () = stop.cancelled() => stop_process(&mut child, group).await,
     };
     // What it started and left behind: it would keep our ends of the pipes open.
     group.map(|group| kill_process_group(group, Signal::KILL).ok());
@@ -110,7 +110,7 @@ async fn watch_process(
     told.send_replace(Some(Arc::new(ProcessExit { status: waited.ok(), stderr })));
 }
 
-async fn stop_child(child: &mut Child, group: Option<Pid>) -> io::Result<ExitStatus> {
+async fn stop_process(child: &mut Child, group: Option<Pid>) -> io::Result<ExitStatus> {
     let signal = |signal| group.map(|group| kill_process_group(group, signal).ok());
     signal(Signal::TERM);
     match tokio::time::timeout(STOP_TIMEOUT, child.wait()).await {
@@ -123,7 +123,7 @@ async fn stop_child(child: &mut Child, group: Option<Pid>) -> io::Result<ExitSta
 }
 
 /// Keeps the end of what is read.
-async fn collect_stderr(mut stderr: impl AsyncRead + Unpin, tail: StderrTail) {
+async fn collect_process_stderr(mut stderr: impl AsyncRead + Unpin, tail: StderrTail) {
     let mut chunk = [0; 4096];
     while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
         tracing::debug!(text = %String::from_utf8_lossy(&chunk[..length]).trim_end(), "the agent says on stderr");

@@ -22,7 +22,7 @@ pub enum SearchError {
     #[error("not a program that can be run: {0}")]
     Setting(PathBuf),
     /// It is nowhere.
-    #[error("no program {name} on the PATH or in {}", list_places(.places))]
+    #[error("no program {name} on the PATH or in {}", list_searched_places(.places))]
     Nowhere {
         /// What was looked for.
         name: String,
@@ -62,12 +62,14 @@ impl ProgramSearch {
     pub fn find_program(&self) -> Result<PathBuf, SearchError> {
         if let Some(setting) = &self.setting {
             let setting = self.expand_home(setting);
-            return if is_executable(&setting) { Ok(setting) } else { Err(SearchError::Setting(setting)) };
+            return if is_searched_executable(&setting) { Ok(setting) } else { Err(SearchError::Setting(setting)) };
         }
         let folders = self.path.iter().flat_map(env::split_paths).filter(|folder| folder.is_absolute());
         let places = self.platform_places();
-        let found =
-            folders.map(|folder| folder.join(&self.name)).chain(places.iter().cloned()).find(|p| is_executable(p));
+        let found = folders
+            .map(|folder| folder.join(&self.name))
+            .chain(places.iter().cloned())
+            .find(|p| is_searched_executable(p));
         found.ok_or_else(|| SearchError::Nowhere { name: self.name.clone(), places })
     }
 
@@ -100,10 +102,10 @@ impl From<PathBuf> for ProgramSearch {
     }
 }
 
-fn is_executable(path: &Path) -> bool {
+fn is_searched_executable(path: &Path) -> bool {
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }
 
-fn list_places(places: &[PathBuf]) -> String {
+fn list_searched_places(places: &[PathBuf]) -> String {
     places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(", ")
 }

@@ -26,33 +26,33 @@ pub(crate) struct TckAgent;
 #[async_trait]
 impl Handler for TckAgent {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        let behaviour = requested_behaviour(turn);
+        let behaviour = requested_tck_behaviour(turn);
         match behaviour.as_str() {
-            "artifact-text" => send_artifact(turn, vec![Part::text("Generated text content")]).await,
-            "artifact-file" | "stream-artifact-file" => send_artifact(turn, vec![file_part()]).await,
-            "artifact-file-url" => send_artifact(turn, vec![link_part()]).await,
-            "artifact-data" => send_artifact(turn, vec![data_part()]).await,
+            "artifact-text" => send_tck_artifact(turn, vec![Part::text("Generated text content")]).await,
+            "artifact-file" | "stream-artifact-file" => send_tck_artifact(turn, vec![tck_file_part()]).await,
+            "artifact-file-url" => send_tck_artifact(turn, vec![tck_link_part()]).await,
+            "artifact-data" => send_tck_artifact(turn, vec![tck_data_part()]).await,
             "multi-artifact" => {
-                send_artifact(turn, vec![Part::text("first")]).await?;
-                send_artifact(turn, vec![Part::text("second")]).await
+                send_tck_artifact(turn, vec![Part::text("first")]).await?;
+                send_tck_artifact(turn, vec![Part::text("second")]).await
             }
-            "message-response" => send_message_as(turn, "message", "Direct message response").await,
+            "message-response" => send_tck_message_as(turn, "message", "Direct message response").await,
             "input-required" => {
-                let mut heard = ask_form(turn, "What else?", text_form()).await?;
+                let mut heard = ask_tck_form(turn, "What else?", tck_text_form()).await?;
                 while heard.starts_with(HISTORY_PREFIX) {
-                    heard = ask_form(turn, "What else?", text_form()).await?;
+                    heard = ask_tck_form(turn, "What else?", tck_text_form()).await?;
                 }
-                send_message_as(turn, "status", &format!("Heard: {heard}")).await
+                send_tck_message_as(turn, "status", &format!("Heard: {heard}")).await
             }
             "multi-turn" => {
-                while ask_form(turn, "What else?", text_form()).await? != "done" {}
-                send_message_as(turn, "status", "Done").await
+                while ask_tck_form(turn, "What else?", tck_text_form()).await? != "done" {}
+                send_tck_message_as(turn, "status", "Done").await
             }
             "auth-required" => {
                 let question =
-                    question("Log in first", QuestionKind::Visit { url: "https://example.com/login".to_owned() });
+                    tck_question("Log in first", QuestionKind::Visit { url: "https://example.com/login".to_owned() });
                 turn.ask_question(question).await?;
-                send_message_as(turn, "status", "Thank you").await
+                send_tck_message_as(turn, "status", "Thank you").await
             }
             "reject-task" => {
                 turn.send_report(Report::Ended(Outcome::Completed { stop: StopReason::Refusal })).await?;
@@ -63,23 +63,23 @@ impl Handler for TckAgent {
             }
             "long-running" => {
                 turn.pause_for(LONG_TASK).await;
-                send_artifact(turn, vec![Part::text("It took long")]).await
+                send_tck_artifact(turn, vec![Part::text("It took long")]).await
             }
             "cancel" | "resubscribe" => {
                 turn.pause_for(LONG_TASK).await;
-                send_message_as(turn, "status", "Hello from TCK").await
+                send_tck_message_as(turn, "status", "Hello from TCK").await
             }
             "stream-002" => Ok(()),
-            "parts" => stream_parts(turn).await,
-            "stream-chunked" | "stream-artifact-chunked" => stream_chunks(turn, &["chunk-1 ", "chunk-2"]).await,
-            other if other.starts_with("stream") => stream_chunks(turn, &["Stream hello ", "from TCK"]).await,
-            _ => send_message_as(turn, "status", "Hello from TCK").await,
+            "parts" => stream_tck_parts(turn).await,
+            "stream-chunked" | "stream-artifact-chunked" => stream_tck_chunks(turn, &["chunk-1 ", "chunk-2"]).await,
+            other if other.starts_with("stream") => stream_tck_chunks(turn, &["Stream hello ", "from TCK"]).await,
+            _ => send_tck_message_as(turn, "status", "Hello from TCK").await,
         }
     }
 }
 
 /// What is asked for: the longest known word that the message's id or text begins with.
-fn requested_behaviour(turn: &Turn) -> String {
+fn requested_tck_behaviour(turn: &Turn) -> String {
     const BEHAVIOURS: [&str; 25] = [
         "artifact-file-url",
         "artifact-text",
@@ -109,7 +109,7 @@ fn requested_behaviour(turn: &Turn) -> String {
     ];
     let meta = turn.view.run.as_ref().and_then(|run| run.meta.as_ref());
     let id = meta.and_then(|meta| meta.get("a2a")?.get("messageId")?.as_str()).unwrap_or_default().to_owned();
-    let text = prompt_text(turn);
+    let text = tck_prompt_text(turn);
     let found = [id.as_str(), text].into_iter().find_map(|said| {
         if said.starts_with("test-resubscribe-message-id") {
             return Some("resubscribe");
@@ -124,23 +124,23 @@ fn requested_behaviour(turn: &Turn) -> String {
 }
 
 /// A form that asks for one text.
-fn text_form() -> Value {
+fn tck_text_form() -> Value {
     json!({ "type": "object", "properties": { "text": { "type": "string" } } })
 }
 
 /// A whole message: an artifact.
-async fn send_artifact(turn: &Turn, parts: Vec<Part>) -> Result<(), Stop> {
+async fn send_tck_artifact(turn: &Turn, parts: Vec<Part>) -> Result<(), Stop> {
     turn.send_message(parts).await
 }
 
 /// A whole message that is shown as something else than an artifact.
-async fn send_message_as(turn: &Turn, face: &str, text: &str) -> Result<(), Stop> {
+async fn send_tck_message_as(turn: &Turn, face: &str, text: &str) -> Result<(), Stop> {
     turn.send_report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
     let native = Some(ProviderPayload { wire: "a2a".to_owned(), items: json!({ "as": face }) });
     turn.send_report(Report::MessageDone { tail: vec![Part::text(text)], native, interrupted: false }).await
 }
 
-async fn stream_chunks(turn: &Turn, pieces: &[&str]) -> Result<(), Stop> {
+async fn stream_tck_chunks(turn: &Turn, pieces: &[&str]) -> Result<(), Stop> {
     turn.send_report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
     for piece in pieces {
         turn.send_report(Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: (*piece).to_owned() }])).await?;
@@ -149,8 +149,8 @@ async fn stream_chunks(turn: &Turn, pieces: &[&str]) -> Result<(), Stop> {
 }
 
 /// `parts 2000`: so many pieces of one message, as fast as they are taken.
-async fn stream_parts(turn: &Turn) -> Result<(), Stop> {
-    let text = prompt_text(turn);
+async fn stream_tck_parts(turn: &Turn) -> Result<(), Stop> {
+    let text = tck_prompt_text(turn);
     let count: usize = text.trim_start_matches("parts ").trim().parse().unwrap_or(1);
     let pieces: Vec<Delta> = (0..count.min(MAX_PARTS))
         .map(|index| Delta { growth: DeltaKind::Text, text: format!("tok{index} ") })
@@ -162,14 +162,14 @@ async fn stream_parts(turn: &Turn) -> Result<(), Stop> {
     turn.finish_message(Vec::new()).await
 }
 
-fn prompt_text(turn: &Turn) -> &str {
+fn tck_prompt_text(turn: &Turn) -> &str {
     let texts =
         turn.prompt_parts().iter().find_map(|part| if let Part::Text { text } = part { Some(text) } else { None });
     texts.map_or("", String::as_str)
 }
 
-async fn ask_form(turn: &mut Turn, title: &str, schema: Value) -> Result<String, Stop> {
-    let reply = turn.ask_question(question(title, QuestionKind::Form { schema })).await?;
+async fn ask_tck_form(turn: &mut Turn, title: &str, schema: Value) -> Result<String, Stop> {
+    let reply = turn.ask_question(tck_question(title, QuestionKind::Form { schema })).await?;
     Ok(match reply {
         gander_domain::Reply::Filled { content } => content["text"].as_str().unwrap_or_default().to_owned(),
         gander_domain::Reply::Chosen { .. }
@@ -181,7 +181,7 @@ async fn ask_form(turn: &mut Turn, title: &str, schema: Value) -> Result<String,
     })
 }
 
-fn question(title: &str, ask: QuestionKind) -> Question {
+fn tck_question(title: &str, ask: QuestionKind) -> Question {
     let id = QuestionId::make(&mut SystemIds);
     Question {
         id,
@@ -196,17 +196,17 @@ fn question(title: &str, ask: QuestionKind) -> Question {
     }
 }
 
-fn file_part() -> Part {
+fn tck_file_part() -> Part {
     let text = Some("Generated file content".to_owned());
     Part::Resource { uri: "output.txt".to_owned(), mime: Some("text/plain".to_owned()), text, blob: None }
 }
 
-fn link_part() -> Part {
+fn tck_link_part() -> Part {
     let (uri, name) = ("https://example.com/output.txt".to_owned(), "output.txt".to_owned());
     Part::Link { uri, name, mime: Some("text/plain".to_owned()), more: None }
 }
 
-fn data_part() -> Part {
+fn tck_data_part() -> Part {
     let text = Some(json!({ "key": "value", "count": 42 }).to_string());
     Part::Resource { uri: "a2a:data".to_owned(), mime: Some("application/json".to_owned()), text, blob: None }
 }

@@ -66,7 +66,7 @@ impl Handler for History {
 #[async_trait]
 impl Handler for Awaiter {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.ask_question(free_form_question("")).await?;
+        turn.ask_question(acp_rest_free_form_question("")).await?;
         turn.send_message(vec![Part::text("empty")]).await
     }
 }
@@ -74,7 +74,7 @@ impl Handler for Awaiter {
 #[async_trait]
 impl Handler for Approve {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        let said = match turn.ask_question(free_form_question("May I?")).await? {
+        let said = match turn.ask_question(acp_rest_free_form_question("May I?")).await? {
             Reply::Filled { content } => content["text"].as_str().map_or_else(|| content.to_string(), str::to_owned),
             Reply::Chosen { choice, .. } => choice,
             Reply::Rejected { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
@@ -116,14 +116,14 @@ impl Handler for MimeTypes {
             ("application/javascript", "console.log('Hello');"),
             ("text/css", "body { color: red; }"),
         ];
-        turn.send_message(parts.map(|(mime, text)| resource_part("", mime, text)).to_vec()).await
+        turn.send_message(parts.map(|(mime, text)| acp_rest_resource_part("", mime, text)).to_vec()).await
     }
 }
 
 #[async_trait]
 impl Handler for Picture {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send_message(vec![one_pixel_image(None), Part::text("This is plain text")]).await
+        turn.send_message(vec![acp_rest_one_pixel_image(None), Part::text("This is plain text")]).await
     }
 }
 
@@ -132,9 +132,9 @@ impl Handler for Artifacts {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
         turn.send_text("Processing with artifacts").await?;
         turn.finish_message(vec![
-            resource_part("text-result.txt", "text/plain", "This is a text artifact result"),
-            resource_part("data.json", "application/json", r#"{"results": [1, 2, 3], "status": "complete"}"#),
-            one_pixel_image(Some("image.png")),
+            acp_rest_resource_part("text-result.txt", "text/plain", "This is a text artifact result"),
+            acp_rest_resource_part("data.json", "application/json", r#"{"results": [1, 2, 3], "status": "complete"}"#),
+            acp_rest_one_pixel_image(Some("image.png")),
         ])
         .await
     }
@@ -188,8 +188,8 @@ impl Handler for Rich {
             more: None,
         };
         turn.finish_message(vec![
-            resource_part("result.json", "application/json", r#"{"a":1}"#),
-            one_pixel_image(Some("dot.png")),
+            acp_rest_resource_part("result.json", "application/json", r#"{"a":1}"#),
+            acp_rest_one_pixel_image(Some("dot.png")),
             link,
         ])
         .await
@@ -197,7 +197,7 @@ impl Handler for Rich {
 }
 
 /// A question that takes any message for an answer.
-fn free_form_question(title: &str) -> Question {
+fn acp_rest_free_form_question(title: &str) -> Question {
     Question {
         id: QuestionId::make(&mut SystemIds),
         call: None,
@@ -211,10 +211,10 @@ fn free_form_question(title: &str) -> Question {
     }
 }
 
-fn resource_part(name: &str, mime: &str, text: &str) -> Part {
+fn acp_rest_resource_part(name: &str, mime: &str, text: &str) -> Part {
     Part::Resource { uri: name.to_owned(), mime: Some(mime.to_owned()), text: Some(text.to_owned()), blob: None }
 }
 
-fn one_pixel_image(name: Option<&str>) -> Part {
+fn acp_rest_one_pixel_image(name: Option<&str>) -> Part {
     Part::Image { mime: "image/png".to_owned(), data: DOT.to_owned(), uri: name.map(str::to_owned) }
 }

@@ -37,7 +37,7 @@ struct ScriptedRun {
 struct RunOver;
 
 /// Why a call needs a yes, in the words of the original.
-fn confirmation_hint(name: &str, arguments: &Value) -> Option<String> {
+fn scripted_confirmation_hint(name: &str, arguments: &Value) -> Option<String> {
     match name {
         "delete_file" => Some(format!(
             "Please approve or reject the tool call {name}() by responding with a FunctionResponse with an expected ToolConfirmation payload."
@@ -77,7 +77,7 @@ impl Backend for ScriptedAgent {
 
 impl ScriptedRun {
     async fn start(&mut self, said: &str) -> Result<(), RunOver> {
-        if let Some((name, result)) = parse_late_result(said) {
+        if let Some((name, result)) = parse_scripted_late_result(said) {
             return self.report_tool_result(&name, &result).await;
         }
         let mut words = said.split_whitespace();
@@ -157,7 +157,7 @@ impl ScriptedRun {
 
     async fn call_tools(&mut self, before: &[&str], calls: &[(&str, Value)]) -> Result<(), RunOver> {
         self.send_deltas(DeltaKind::Text, before).await?;
-        let calls: Vec<ToolCall> = calls.iter().map(|(name, arguments)| tool_call(name, arguments)).collect();
+        let calls: Vec<ToolCall> = calls.iter().map(|(name, arguments)| scripted_tool_call(name, arguments)).collect();
         let use_of = |call: &ToolCall| Part::ToolUse {
             call: call.id,
             name: call.name.clone(),
@@ -166,9 +166,9 @@ impl ScriptedRun {
         self.finish_message(calls.iter().map(use_of).collect()).await?;
         let (mut first, mut asked) = (None, false);
         for call in calls {
-            if let Some(hint) = confirmation_hint(&call.name, &call.arguments) {
+            if let Some(hint) = scripted_confirmation_hint(&call.name, &call.arguments) {
                 asked = true;
-                self.report(Report::ToolWanted { gate: ToolGate::Ask(question(hint)), call }).await?;
+                self.report(Report::ToolWanted { gate: ToolGate::Ask(scripted_question(hint)), call }).await?;
                 continue;
             }
             let (id, name, arguments) = (call.id, call.name.clone(), call.arguments.clone());
@@ -189,7 +189,7 @@ impl ScriptedRun {
 
     /// A tool that asks by itself while it runs.
     async fn ask_form_in_tool(&mut self) -> Result<(), RunOver> {
-        let call = tool_call("book_table", &json!({ "day": "Monday" }));
+        let call = scripted_tool_call("book_table", &json!({ "day": "Monday" }));
         let (id, name, arguments) = (call.id, call.name.clone(), call.arguments.clone());
         self.finish_message(vec![Part::ToolUse { call: id, name, arguments }]).await?;
         self.report(Report::ToolWanted { call, gate: ToolGate::External }).await?;
@@ -197,7 +197,7 @@ impl ScriptedRun {
         let asked = Question {
             ask: QuestionKind::Form { schema },
             origin: QuestionOrigin::Held,
-            ..question("For how many?".to_owned())
+            ..scripted_question("For how many?".to_owned())
         };
         let asked_id = asked.id;
         self.report(Report::Asked(asked)).await?;
@@ -208,7 +208,7 @@ impl ScriptedRun {
             }
         };
         let result = match reply {
-            Reply::Filled { content } => completed_with(content),
+            Reply::Filled { content } => scripted_completed_result(content),
             Reply::Chosen { .. }
             | Reply::Rejected { .. }
             | Reply::Declined
@@ -223,13 +223,13 @@ impl ScriptedRun {
     /// Asks what nobody waits for, and goes on.
     async fn ask_login(&mut self) -> Result<(), RunOver> {
         let ask = QuestionKind::Visit { url: "https://example.org/login".to_owned() };
-        let asked = Question { ask, origin: QuestionOrigin::NonBlocking, ..question("Log in".to_owned()) };
+        let asked = Question { ask, origin: QuestionOrigin::NonBlocking, ..scripted_question("Log in".to_owned()) };
         self.report(Report::Asked(asked)).await
     }
 
     /// The same while a tool runs, which is not who asks.
     async fn ask_login_beside_tool(&mut self) -> Result<(), RunOver> {
-        let call = tool_call("get_weather", &json!({ "city": "Paris" }));
+        let call = scripted_tool_call("get_weather", &json!({ "city": "Paris" }));
         let (id, name, arguments) = (call.id, call.name.clone(), call.arguments.clone());
         self.finish_message(vec![Part::ToolUse { call: id, name: name.clone(), arguments: arguments.clone() }]).await?;
         self.report(Report::ToolWanted { call, gate: ToolGate::External }).await?;
@@ -316,17 +316,17 @@ impl ScriptedRun {
 }
 
 /// A result that came after its run, as the door words it.
-fn parse_late_result(said: &str) -> Option<(String, ToolResult)> {
+fn parse_scripted_late_result(said: &str) -> Option<(String, ToolResult)> {
     let (_, rest) = said.strip_prefix("The call adk-")?.split_once(" of ")?;
     let (name, result) = rest.split_once(" gave this in the end: ")?;
-    Some((name.to_owned(), completed_with(serde_json::from_str(result).ok()?)))
+    Some((name.to_owned(), scripted_completed_result(serde_json::from_str(result).ok()?)))
 }
 
-fn completed_with(value: Value) -> ToolResult {
+fn scripted_completed_result(value: Value) -> ToolResult {
     ToolResult { end: ToolEnd::Completed, content: Vec::new(), raw: Some(value) }
 }
 
-fn tool_call(name: &str, arguments: &Value) -> ToolCall {
+fn scripted_tool_call(name: &str, arguments: &Value) -> ToolCall {
     ToolCall {
         id: ToolCallId::make(&mut SystemIds),
         name: name.to_owned(),
@@ -338,7 +338,7 @@ fn tool_call(name: &str, arguments: &Value) -> ToolCall {
     }
 }
 
-fn question(title: String) -> Question {
+fn scripted_question(title: String) -> Question {
     let choice = |id: &str, kind| Choice { id: id.to_owned(), name: id.to_owned(), kind };
     let choices = vec![choice("allow", ChoiceKind::AllowOnce), choice("reject", ChoiceKind::RejectOnce)];
     Question {

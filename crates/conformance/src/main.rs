@@ -48,16 +48,16 @@ enum Command {
 }
 
 fn main() -> anyhow::Result<()> {
-    let config = load_config(Cli::parse())?;
+    let config = load_conformance_config(Cli::parse())?;
     let filter = EnvFilter::try_new(&config.sections.log.filter).unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(serve(config));
+    let served = runtime.block_on(serve_conformance_agents(config));
     runtime.shutdown_timeout(Duration::from_millis(200));
     served
 }
 
-fn load_config(cli: Cli) -> anyhow::Result<Config> {
+fn load_conformance_config(cli: Cli) -> anyhow::Result<Config> {
     let Command::Serve { listen, open, open_approve, adk_ui } = cli.command;
     let value = |key, flag, text: Option<String>| text.map(|text| FlagValue { key, flag, text });
     let values = [
@@ -77,7 +77,7 @@ fn sandbox_helper() -> Option<PathBuf> {
     product.exists().then_some(product)
 }
 
-async fn serve(config: Config) -> anyhow::Result<()> {
+async fn serve_conformance_agents(config: Config) -> anyhow::Result<()> {
     // Before anything is opened, so that no signal ends the process half-way.
     let signals = Signals::listen()?;
     let address = config.sections.server.listen;

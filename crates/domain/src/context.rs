@@ -234,7 +234,7 @@ impl Context {
 
     /// Results stand right behind the message that asked, also when a person spoke in between.
     fn add_tool_result(&mut self, at: Seq, call: ToolCallId, result: &ToolResult) {
-        let Some(asked) = self.messages.iter().rposition(|message| requests_call(message, call)) else { return };
+        let Some(asked) = self.messages.iter().rposition(|message| requests_tool_call(message, call)) else { return };
         let known = self.pending.len();
         self.pending.retain(|pending| pending.id != call);
         if self.pending.len() == known {
@@ -251,7 +251,7 @@ impl Context {
     }
 }
 
-fn requests_call(message: &Message, id: ToolCallId) -> bool {
+fn requests_tool_call(message: &Message, id: ToolCallId) -> bool {
     message.parts.iter().any(|part| matches!(part, Part::ToolUse { call, .. } if *call == id))
 }
 

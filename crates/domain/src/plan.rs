@@ -29,14 +29,14 @@ impl Plan {
         if items.len() > Self::MAX_ITEMS {
             return Err(format!("a plan has at most {} items: {}", Self::MAX_ITEMS, items.len()));
         }
-        items.iter().map(parse_plan_item).collect::<Result<_, _>>().map(|items| Self { items })
+        items.iter().map(parse_edited_item).collect::<Result<_, _>>().map(|items| Self { items })
     }
 
     /// More items than this are no plan.
     pub const MAX_ITEMS: usize = 100;
 }
 
-fn parse_plan_item(value: &Value) -> Result<PlanItem, String> {
+fn parse_edited_item(value: &Value) -> Result<PlanItem, String> {
     let text = value.as_str().or_else(|| value.get("text").or_else(|| value.get("content"))?.as_str());
     let text = text.filter(|text| !text.trim().is_empty()).ok_or("an item of a plan has a text")?.to_owned();
     let field = |name: &str| value.get(name).cloned().unwrap_or(Value::Null);

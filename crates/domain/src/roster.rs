@@ -54,7 +54,7 @@ impl Roster {
         let mut ways: Vec<AgentMode> = Vec::new();
         for agent in &agents {
             for mode in &agent.modes {
-                let name = mode_name(&agents, &ways, agent, mode);
+                let name = roster_mode_name(&agents, &ways, agent, mode);
                 ways.push(AgentMode { name, agent: Arc::clone(agent), mode: mode.clone() });
             }
         }
@@ -68,8 +68,10 @@ impl Roster {
 
     /// The agent of this name, in either spelling.
     pub fn find_agent(&self, name: &str) -> Option<&Arc<AgentManifest>> {
-        let by_name = self.agents.iter().find(|agent| is_same_name(&agent.name, name));
-        by_name.or_else(|| self.agents.iter().find(|agent| agent.aliases.iter().any(|alias| is_same_name(alias, name))))
+        let by_name = self.agents.iter().find(|agent| is_same_roster_name(&agent.name, name));
+        by_name.or_else(|| {
+            self.agents.iter().find(|agent| agent.aliases.iter().any(|alias| is_same_roster_name(alias, name)))
+        })
     }
 
     /// Every way in which one of them works, agent by agent.
@@ -80,7 +82,7 @@ impl Roster {
     /// What this name means, in either spelling: an agent in its default mode, or one of its modes.
     pub fn find_mode(&self, name: &str) -> Option<&AgentMode> {
         let default = |agent: &Arc<AgentManifest>| self.ways.iter().find(|way| Arc::ptr_eq(&way.agent, agent));
-        let named = || self.ways.iter().find(|way| is_same_name(&way.name, name));
+        let named = || self.ways.iter().find(|way| is_same_roster_name(&way.name, name));
         self.find_agent(name).and_then(default).or_else(named)
     }
 
@@ -154,7 +156,7 @@ impl Roster {
 }
 
 /// True for two spellings of one name: `recipe_maker` and `recipe-maker`.
-pub fn is_same_name(one: &str, other: &str) -> bool {
+pub fn is_same_roster_name(one: &str, other: &str) -> bool {
     one.len() == other.len()
         && one.bytes().zip(other.bytes()).all(|(one, other)| normalize_separator(one) == normalize_separator(other))
 }
@@ -166,11 +168,11 @@ pub fn dns_label(name: &str) -> String {
 
 /// The name as somebody spells it who asked for it; as a label if they asked by another name.
 pub fn spell_as_requested(name: &str, asked: &str) -> String {
-    if is_same_name(name, asked) { asked.to_owned() } else { dns_label(name) }
+    if is_same_roster_name(name, asked) { asked.to_owned() } else { dns_label(name) }
 }
 
 /// True for a name that every door can spell.
-pub fn is_valid_name(name: &str) -> bool {
+pub fn is_valid_roster_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-';
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = name.as_bytes();
@@ -181,14 +183,16 @@ fn normalize_separator(byte: u8) -> u8 {
     if byte == b'_' { b'-' } else { byte }
 }
 
-fn mode_name(agents: &[Arc<AgentManifest>], ways: &[AgentMode], agent: &AgentManifest, mode: &Mode) -> String {
+fn roster_mode_name(agents: &[Arc<AgentManifest>], ways: &[AgentMode], agent: &AgentManifest, mode: &Mode) -> String {
     if agent.modes.len() == 1 {
         return agent.name.clone();
     }
     let called = |agent: &AgentManifest| {
-        is_same_name(&agent.name, &mode.id) || agent.aliases.iter().any(|alias| is_same_name(alias, &mode.id))
+        is_same_roster_name(&agent.name, &mode.id)
+            || agent.aliases.iter().any(|alias| is_same_roster_name(alias, &mode.id))
     };
-    let is_taken = agents.iter().any(|agent| called(agent)) || ways.iter().any(|way| is_same_name(&way.name, &mode.id));
+    let is_taken =
+        agents.iter().any(|agent| called(agent)) || ways.iter().any(|way| is_same_roster_name(&way.name, &mode.id));
     if is_taken { format!("{}-{}", agent.name, mode.id) } else { mode.id.clone() }
 }
 
@@ -251,7 +255,9 @@ mod tests {
 
     #[test]
     fn every_name_can_be_spelled_as_a_label() {
-        assert!(["a", "app_maker", "app-maker2", "7"].iter().all(|name| is_valid_name(name)));
-        assert!(!["", "-a", "a_", "A", "a.b", "a/b", "é", &"a".repeat(64)].iter().any(|name| is_valid_name(name)));
+        assert!(["a", "app_maker", "app-maker2", "7"].iter().all(|name| is_valid_roster_name(name)));
+        assert!(
+            !["", "-a", "a_", "A", "a.b", "a/b", "é", &"a".repeat(64)].iter().any(|name| is_valid_roster_name(name))
+        );
     }
 }

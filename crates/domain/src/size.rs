@@ -12,7 +12,7 @@ impl Event {
             Self::MessageDone { message } => SMALL_EVENT_BYTES + message.approximate_bytes(),
             Self::ToolCalled { call } => SMALL_EVENT_BYTES + call.approximate_bytes(),
             Self::ToolDone { result, .. } => SMALL_EVENT_BYTES + result.approximate_bytes(),
-            Self::ToolUpdated { content, .. } => SMALL_EVENT_BYTES + content_bytes(content),
+            Self::ToolUpdated { content, .. } => SMALL_EVENT_BYTES + tool_content_size(content),
             Self::RunQueued { parts, .. } => {
                 SMALL_EVENT_BYTES + parts.iter().map(Part::approximate_bytes).sum::<usize>()
             }
@@ -48,7 +48,7 @@ const SMALL_EVENT_BYTES: usize = 512;
 impl Message {
     /// Its size in bytes, about.
     pub fn approximate_bytes(&self) -> usize {
-        let native = self.native.as_ref().map_or(0, |native| native.wire.len() + json_bytes(&native.items));
+        let native = self.native.as_ref().map_or(0, |native| native.wire.len() + json_size(&native.items));
         size_of::<Self>() + self.parts.iter().map(Part::approximate_bytes).sum::<usize>() + native
     }
 }
@@ -58,17 +58,17 @@ impl Part {
     pub fn approximate_bytes(&self) -> usize {
         let heap = match self {
             Self::Text { text } | Self::Thought { text } => text.len(),
-            Self::Image { mime, data, uri } => mime.len() + data.len() + optional_len(uri),
+            Self::Image { mime, data, uri } => mime.len() + data.len() + optional_text_size(uri),
             Self::Audio { mime, data } => mime.len() + data.len(),
             Self::Link { uri, name, mime, more } => {
-                uri.len() + name.len() + optional_len(mime) + more.as_ref().map_or(0, json_bytes)
+                uri.len() + name.len() + optional_text_size(mime) + more.as_ref().map_or(0, json_size)
             }
             Self::Resource { uri, mime, text, blob } => {
-                uri.len() + optional_len(mime) + optional_len(text) + optional_len(blob)
+                uri.len() + optional_text_size(mime) + optional_text_size(text) + optional_text_size(blob)
             }
-            Self::ToolUse { name, arguments, .. } => name.len() + json_bytes(arguments),
+            Self::ToolUse { name, arguments, .. } => name.len() + json_size(arguments),
             Self::ToolResult { result, .. } => result.approximate_bytes(),
-            Self::Unknown(value) => json_bytes(value),
+            Self::Unknown(value) => json_size(value),
         };
         size_of::<Self>() + heap
     }
@@ -77,7 +77,7 @@ impl Part {
 impl ToolResult {
     /// Its size in bytes, about.
     pub fn approximate_bytes(&self) -> usize {
-        size_of::<Self>() + content_bytes(&self.content) + self.raw.as_ref().map_or(0, json_bytes)
+        size_of::<Self>() + tool_content_size(&self.content) + self.raw.as_ref().map_or(0, json_size)
     }
 }
 
@@ -85,7 +85,7 @@ impl ToolCall {
     /// Its size in bytes, about.
     pub fn approximate_bytes(&self) -> usize {
         let locations = self.locations.iter().map(|location| size_of_val(location) + location.path.len());
-        size_of::<Self>() + self.name.len() + self.title.len() + json_bytes(&self.arguments) + locations.sum::<usize>()
+        size_of::<Self>() + self.name.len() + self.title.len() + json_size(&self.arguments) + locations.sum::<usize>()
     }
 }
 
@@ -98,38 +98,38 @@ impl SessionView {
             run.open.as_ref().map_or(0, Message::approximate_bytes)
                 + tools.sum::<usize>()
                 + questions.sum::<usize>()
-                + run.meta.as_ref().map_or(0, json_bytes)
+                + run.meta.as_ref().map_or(0, json_size)
         });
         let queued = self.queue.iter().map(|queued| {
             let parts = queued.parts.iter().map(Part::approximate_bytes).sum::<usize>();
-            size_of_val(queued) + parts + queued.meta.as_ref().map_or(0, json_bytes)
+            size_of_val(queued) + parts + queued.meta.as_ref().map_or(0, json_size)
         });
-        let state = self.state.iter().map(|(name, value)| name.len() + json_bytes(value));
+        let state = self.state.iter().map(|(name, value)| name.len() + json_size(value));
         let ended = size_of_val(self.ended.as_slice());
         size_of::<Self>() + open + queued.sum::<usize>() + state.sum::<usize>() + ended
     }
 }
 
-fn content_bytes(content: &[ToolContent]) -> usize {
+fn tool_content_size(content: &[ToolContent]) -> usize {
     let bytes = content.iter().map(|content| match content {
         ToolContent::Part { part } => part.approximate_bytes(),
-        ToolContent::Diff { path, old, new } => path.len() + optional_len(old) + new.len(),
+        ToolContent::Diff { path, old, new } => path.len() + optional_text_size(old) + new.len(),
         ToolContent::Terminal { id } => id.len(),
     });
     bytes.sum()
 }
 
-fn optional_len(text: &Option<String>) -> usize {
+fn optional_text_size(text: &Option<String>) -> usize {
     text.as_ref().map_or(0, String::len)
 }
 
 /// A value's own size and what it holds on to.
-fn json_bytes(value: &Value) -> usize {
+fn json_size(value: &Value) -> usize {
     let held = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(json_bytes).sum(),
-        Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + json_bytes(value)).sum(),
+        Value::Array(items) => items.iter().map(json_size).sum(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + json_size(value)).sum(),
     };
     size_of::<Value>() + held
 }

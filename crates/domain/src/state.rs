@@ -34,18 +34,18 @@ impl StateScope {
 }
 
 /// A change without what is never stored.
-pub fn without_temporary(mut delta: State) -> State {
+pub fn state_without_temporary(mut delta: State) -> State {
     delta.retain(|name, _| StateScope::from_name(name) != StateScope::Temporary);
     delta
 }
 
 /// Only what lives there.
-pub fn filter_by_scope(delta: &State, scope: StateScope) -> State {
+pub fn filter_state_by_scope(delta: &State, scope: StateScope) -> State {
     let kept = delta.iter().filter(|(name, _)| StateScope::from_name(name) == scope);
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// How much room values take, as JSON.
-pub fn encoded_size(state: &State) -> usize {
+pub fn encoded_state_size(state: &State) -> usize {
     state.iter().map(|(name, value)| name.len() + value.to_string().len() + 6).sum()
 }

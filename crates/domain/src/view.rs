@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::state::filter_by_scope;
+use crate::state::filter_state_by_scope;
 use crate::{
     Answer, DeltaKind, Entry, Event, Message, MessageId, Outcome, Part, Plan, Principal, Question, QuestionId,
     QuestionOrigin, ResetReason, Role, RunId, RunOrigin, Seq, SessionId, Settings, State, StateScope, Timestamp,
@@ -229,7 +229,7 @@ impl SessionView {
                 self.apply_reset(entry.seq, replacement.len(), *reason);
             }
             Event::PlanSet { plan } => self.plan = plan.clone(),
-            Event::StateChanged { delta, .. } => self.state.extend(filter_by_scope(delta, StateScope::Session)),
+            Event::StateChanged { delta, .. } => self.state.extend(filter_state_by_scope(delta, StateScope::Session)),
             Event::UsageAdded { usage } => self.add_usage(usage),
             Event::RunQueued { origin, parts } => self.enqueue_run(entry, origin, parts),
             Event::RunStarted { origin } => self.start_run(entry, origin),
@@ -356,7 +356,7 @@ impl SessionView {
             Event::RunRecovered { attempt } => run.recovered = *attempt,
             Event::CancelRequested { .. } => run.cancelling = true,
             Event::MessageStarted { message, role } => {
-                run.open = Some(empty_message(*message, *role));
+                run.open = Some(empty_view_message(*message, *role));
                 run.grown.clear();
             }
             Event::PartDelta { part, growth, text, .. } => run.append_delta(*part, *growth, text),
@@ -447,6 +447,6 @@ impl ActiveRun {
     }
 }
 
-fn empty_message(id: MessageId, role: Role) -> Message {
+fn empty_view_message(id: MessageId, role: Role) -> Message {
     Message { id, role, parts: Vec::new(), interrupted: false, native: None }
 }

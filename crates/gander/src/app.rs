@@ -193,10 +193,10 @@ impl App {
         hub.start_maintenance();
         tokio::spawn(async move {
             match hub.recover_open_runs().await {
-                Ok(0) => forget_restored(&restored),
+                Ok(0) => forget_restored_data(&restored),
                 Ok(runs) => {
                     tracing::info!(runs, "picked up runs that were under way");
-                    forget_restored(&restored);
+                    forget_restored_data(&restored);
                 }
                 Err(error) => tracing::error!(%error, "open runs could not be picked up"),
             }
@@ -285,7 +285,7 @@ impl App {
         W: AsyncWrite + Unpin + Send + 'static,
     {
         peer.options = peer.options.or_default(self.live.started().sections.acp);
-        protocols::acp::serve_lines(
+        protocols::acp::serve_acp_lines(
             Arc::clone(&self.services),
             Arc::clone(&self.large_responses),
             reader,
@@ -303,7 +303,7 @@ impl fmt::Debug for App {
 }
 
 /// Runs that were under way in a restored log are ended: from now on those that are cut off are resumed again.
-fn forget_restored(note: &Path) {
+fn forget_restored_data(note: &Path) {
     if let Err(error) = std::fs::remove_file(note)
         && error.kind() != std::io::ErrorKind::NotFound
     {

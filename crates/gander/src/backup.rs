@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
-use gander_services::paths::{Lock, write_private};
+use gander_services::paths::{Lock, write_private_file};
 use gander_store::clock;
 use gander_store::sqlite::{BackupInfo, BackupReader, BackupWriter};
 
@@ -40,7 +40,7 @@ pub async fn back_up(config: &Config, target: &Path, existing: Existing) -> anyh
         bail!("the file exists already (--force replaces it): {}", target.display());
     }
     // Whoever finds the file under its own name finds it whole.
-    let draft = draft_name(target)?;
+    let draft = backup_draft_name(target)?;
     let written = write_backup(config, &draft).await;
     if written.is_err() {
         fs::remove_file(&draft).ok();
@@ -62,43 +62,44 @@ pub async fn restore(config: &Config, backup: &Path, existing: Existing) -> anyh
         bail!("there are sessions already (--force replaces them): {}", paths.data_directory().display());
     }
     let staging = paths.data_directory().join(".restore");
-    files::remove_folder(&staging)?;
+    files::remove_folder_files(&staging)?;
     let (data, settings) = (staging.join("data"), staging.join("settings"));
     fs::create_dir_all(&data)?;
     fs::create_dir_all(&settings)?;
-    files::extract(&mut reader, &staging).await.context("cannot restore the files")?;
+    files::extract_files(&mut reader, &staging).await.context("cannot restore the files")?;
     let info = reader.info.clone();
     reader.restore_log(backup, &data.join("log.db"), paths.data_directory(), clock::current_time()).await?;
-    write_private(&data.join(file_name(&paths.restored())), b"")?;
-    files::replace_content(paths.data_directory(), &data, &staging)?;
-    let kept_settings = files::move_settings(&settings, &settings_folder(config)?, existing)?;
-    files::remove_folder(&staging)?;
+    write_private_file(&data.join(backup_file_name(&paths.restored())), b"")?;
+    files::replace_files(paths.data_directory(), &data, &staging)?;
+    let kept_settings = files::move_settings_files(&settings, &backup_settings_folder(config)?, existing)?;
+    files::remove_folder_files(&staging)?;
     Ok(Restored { info, kept_settings })
 }
 
 async fn write_backup(config: &Config, draft: &Path) -> anyhow::Result<BackupInfo> {
     let data = config.paths.data_directory();
     let mut writer = BackupWriter::create(data, draft).await?;
-    files::add_folder(&mut writer, "data", data, files::is_kept).await?;
-    let (folder, file) = (settings_folder(config)?, file_name(&config.file));
+    files::add_folder_files(&mut writer, "data", data, files::is_kept_file).await?;
+    let (folder, file) = (backup_settings_folder(config)?, backup_file_name(&config.file));
     // The folder of a settings file that lies anywhere else may be full of other things.
     let whole = folder.file_name().is_some_and(|name| name == "gander");
-    files::add_folder(&mut writer, "settings", &folder, move |name| whole || name == file || name == "agents").await?;
+    files::add_folder_files(&mut writer, "settings", &folder, move |name| whole || name == file || name == "agents")
+        .await?;
     Ok(writer.finish(clock::current_time(), crate::VERSION, &data.to_string_lossy()).await?)
 }
 
-fn settings_folder(config: &Config) -> anyhow::Result<PathBuf> {
+fn backup_settings_folder(config: &Config) -> anyhow::Result<PathBuf> {
     Ok(config.file.parent().context("the settings file has no folder")?.to_owned())
 }
 
-fn file_name(path: &Path) -> String {
+fn backup_file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn draft_name(target: &Path) -> anyhow::Result<PathBuf> {
+fn backup_draft_name(target: &Path) -> anyhow::Result<PathBuf> {
     let target = std::path::absolute(target)?;
     ensure!(target.file_name().is_some() && !target.is_dir(), "not a file name: {}", target.display());
-    let draft = target.with_file_name(format!("{}.part-{}", file_name(&target), std::process::id()));
+    let draft = target.with_file_name(format!("{}.part-{}", backup_file_name(&target), std::process::id()));
     fs::remove_file(&draft).ok();
     Ok(draft)
 }

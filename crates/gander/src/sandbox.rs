@@ -35,6 +35,6 @@ pub fn sandbox_limits(section: &SandboxSection) -> SandboxLimits {
 }
 
 /// Whether the network is there without asking.
-pub fn network_access(open: bool) -> Network {
+pub fn sandbox_network_access(open: bool) -> Network {
     if open { Network::Open } else { Network::Closed }
 }

@@ -51,24 +51,26 @@ pub async fn download_artifact(
     match services.sessions.find(caller, session).await {
         Ok(_) => {}
         Err(error) if error.is_unknown() => return Err(DownloadError::Missing(name)),
-        Err(SessionError::Hub(HubError::Store(error))) => return Err(store_error(&error)),
-        Err(error) => return Err(internal_error(&error)),
+        Err(SessionError::Hub(HubError::Store(error))) => return Err(download_store_error(&error)),
+        Err(error) => return Err(download_internal_error(&error)),
     }
     let found = services.artifacts.load(&ArtifactScope::for_session(session), &name, Some(version)).await;
     let found = found.map_err(|error| match error {
-        ArtifactError::Store(error) => store_error(&error),
-        ArtifactError::BadName(..) | ArtifactError::TooLarge(_) | ArtifactError::Full => internal_error(&error),
+        ArtifactError::Store(error) => download_store_error(&error),
+        ArtifactError::BadName(..) | ArtifactError::TooLarge(_) | ArtifactError::Full => {
+            download_internal_error(&error)
+        }
     })?;
     let (version, content) = found.ok_or(DownloadError::Missing(name))?;
-    file_response(&version, content)
+    artifact_file_response(&version, content)
 }
 
 /// Whatever it is, a browser keeps it and does not run it here: an agent wrote it.
-fn file_response(version: &SavedVersion, content: ArtifactContent) -> Result<Response, DownloadError> {
+fn artifact_file_response(version: &SavedVersion, content: ArtifactContent) -> Result<Response, DownloadError> {
     let (bytes, otherwise) = match content {
         ArtifactContent::Text { text } => (text.into_bytes(), "text/plain; charset=utf-8"),
         ArtifactContent::Bytes { data } => {
-            (STANDARD.decode(data).map_err(|error| internal_error(&error))?, "application/octet-stream")
+            (STANDARD.decode(data).map_err(|error| download_internal_error(&error))?, "application/octet-stream")
         }
     };
     let mime = version.mime.as_deref().and_then(|mime| HeaderValue::from_str(mime).ok());
@@ -80,11 +82,11 @@ fn file_response(version: &SavedVersion, content: ArtifactContent) -> Result<Res
     Ok(response)
 }
 
-fn store_error(error: &StoreError) -> DownloadError {
-    if error.is_outage() { DownloadError::Later } else { internal_error(error) }
+fn download_store_error(error: &StoreError) -> DownloadError {
+    if error.is_outage() { DownloadError::Later } else { download_internal_error(error) }
 }
 
-fn internal_error(error: &dyn std::error::Error) -> DownloadError {
+fn download_internal_error(error: &dyn std::error::Error) -> DownloadError {
     tracing::error!(%error, "an artifact could not be read");
     DownloadError::Failed
 }

@@ -11,7 +11,7 @@ use http::header::{self, HeaderMap};
 use http::{HeaderValue, StatusCode, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use crate::error::{Problem, problem, with_connection_close};
+use crate::error::{Problem, error_with_connection_close, problem_response};
 use crate::route::{Payload, Size};
 use crate::settings::Limits;
 
@@ -27,7 +27,7 @@ pub async fn read_body(limits: &Limits, payload: Payload, request: Request) -> R
     let (parts, body) = request.into_parts();
     let size = match payload {
         Payload::None => return Ok(Request::from_parts(parts, Body::empty())),
-        Payload::Json(size) if declares_json(&parts.headers) => size,
+        Payload::Json(size) if declares_json_body(&parts.headers) => size,
         Payload::Json(_) => return Err(body_refusal(&parts, StatusCode::UNSUPPORTED_MEDIA_TYPE)),
         Payload::Any(size) => size,
     };
@@ -38,7 +38,7 @@ pub async fn read_body(limits: &Limits, payload: Payload, request: Request) -> R
     if has_content_encoding(&parts.headers) {
         return Err(body_refusal(&parts, StatusCode::UNSUPPORTED_MEDIA_TYPE));
     }
-    if let Some(length) = declared_length(&parts.headers).filter(|length| *length > limit) {
+    if let Some(length) = declared_body_length(&parts.headers).filter(|length| *length > limit) {
         // One that waits for leave to send has sent nothing.
         if length <= limit.saturating_mul(2) && !parts.headers.contains_key(header::EXPECT) {
             discard_body(body).await;
@@ -50,9 +50,11 @@ pub async fn read_body(limits: &Limits, payload: Payload, request: Request) -> R
             let whole = whole.to_bytes();
             match check_json_body(&whole) {
                 Ok(()) => Ok(Request::from_parts(parts, Body::from(whole))),
-                Err(fault) => {
-                    Err(Box::new(problem(StatusCode::BAD_REQUEST, Problem::BAD_JSON, &format!("bad JSON: {fault}"))))
-                }
+                Err(fault) => Err(Box::new(problem_response(
+                    StatusCode::BAD_REQUEST,
+                    Problem::BAD_JSON,
+                    &format!("bad JSON: {fault}"),
+                ))),
             }
         }
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(body_refusal(&parts, StatusCode::PAYLOAD_TOO_LARGE)),
@@ -106,9 +108,9 @@ pub async fn refuse_unread_body(request: Request, answer: Response) -> Response 
     if ends || parts.version > http::Version::HTTP_11 || body.is_end_stream() {
         return answer;
     }
-    let small = declared_length(&parts.headers).is_some_and(|length| length <= MAX_UNWANTED_BODY);
+    let small = declared_body_length(&parts.headers).is_some_and(|length| length <= MAX_UNWANTED_BODY);
     let goes_on = small && !parts.headers.contains_key(header::EXPECT) && discard_body(body).await;
-    if goes_on { answer } else { with_connection_close(answer) }
+    if goes_on { answer } else { error_with_connection_close(answer) }
 }
 
 /// Reads on for a while and keeps nothing: a client that is still sending when its connection is closed loses the answer.
@@ -139,24 +141,24 @@ pub fn declares_foreign_charset(headers: &HeaderMap) -> bool {
 fn body_refusal(parts: &Parts, status: StatusCode) -> Box<Response> {
     let response = match status {
         StatusCode::UNSUPPORTED_MEDIA_TYPE if has_content_encoding(&parts.headers) => {
-            problem(status, "unsupported_encoding", "the body must not be encoded: leave Content-Encoding out")
+            problem_response(status, "unsupported_encoding", "the body must not be encoded: leave Content-Encoding out")
         }
         StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-            problem(status, "unsupported_media_type", "the body must be application/json")
+            problem_response(status, "unsupported_media_type", "the body must be application/json")
         }
-        StatusCode::PAYLOAD_TOO_LARGE => problem(status, "body_too_large", "the body is too large"),
-        StatusCode::REQUEST_TIMEOUT => problem(status, "body_timeout", "the body took too long"),
-        _ => problem(status, "bad_body", "the body is broken"),
+        StatusCode::PAYLOAD_TOO_LARGE => problem_response(status, "body_too_large", "the body is too large"),
+        StatusCode::REQUEST_TIMEOUT => problem_response(status, "body_timeout", "the body took too long"),
+        _ => problem_response(status, "bad_body", "the body is broken"),
     };
     // HTTP/2 ends the stream, not the connection, and has no such header.
-    Box::new(if parts.version <= http::Version::HTTP_11 { with_connection_close(response) } else { response })
+    Box::new(if parts.version <= http::Version::HTTP_11 { error_with_connection_close(response) } else { response })
 }
 
-fn declared_length(headers: &HeaderMap) -> Option<usize> {
+fn declared_body_length(headers: &HeaderMap) -> Option<usize> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn declares_json(headers: &HeaderMap) -> bool {
+fn declares_json_body(headers: &HeaderMap) -> bool {
     let Some(Ok(value)) = headers.get(header::CONTENT_TYPE).map(|value| value.to_str()) else { return false };
     let kind = value.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("application/json")

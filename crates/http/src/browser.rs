@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::connection_addresses::ConnectionAddresses;
-use crate::error::problem;
+use crate::error::problem_response;
 use crate::origin_check::{is_same_origin, request_authority, request_base_url};
 use crate::peer_user::is_from_another_user;
 use crate::request_token::request_token;
@@ -33,24 +33,24 @@ pub fn browser_credential(state: &HttpState, request: &Request) -> Option<Browse
     if is_from_another_user(&ConnectionAddresses::of_request(request)) {
         return None;
     }
-    if let Some(ticket) = presented_ticket(request) {
+    if let Some(ticket) = presented_browser_ticket(request) {
         return state.browsers.redeem_ticket(&state.tokens, &ticket, Instant::now());
     }
     let headers = request.headers();
-    let cookie = request_cookie(headers, &cookie_name(&ConnectionAddresses::of_request(request)))?;
-    let page_key = presented_page_key(headers)?.to_owned();
+    let cookie = browser_cookie(headers, &browser_cookie_name(&ConnectionAddresses::of_request(request)))?;
+    let page_key = presented_browser_key(headers)?.to_owned();
     let own = is_same_origin(headers, request_authority(request.uri(), headers).as_deref());
     let secrets = BrowserSecrets { cookie, page_key };
     own.then(|| state.browsers.identify_cookie(&state.tokens, &secrets, SystemTime::now())).flatten()
 }
 
-fn presented_page_key(headers: &HeaderMap) -> Option<&str> {
+fn presented_browser_key(headers: &HeaderMap) -> Option<&str> {
     let in_header = headers.get(PAGE_KEY_HEADER).and_then(|key| key.to_str().ok());
     in_header.or_else(|| subprotocols(headers).find_map(|name| name.strip_prefix(PAGE_KEY_SUBPROTOCOL)))
 }
 
 /// The ticket of a WebSocket or an event stream: nothing else takes one from an address.
-fn presented_ticket(request: &Request) -> Option<String> {
+fn presented_browser_ticket(request: &Request) -> Option<String> {
     let headers = request.headers();
     let events = header_contains_token(headers, header::ACCEPT, "text/event-stream");
     if request.method() != Method::GET || !(events || wants_websocket(headers)) {
@@ -69,7 +69,7 @@ struct TicketRequest {
 }
 
 /// `POST /gander/tickets`: a ticket that stands for the caller's token.
-pub async fn create_ticket(State(state): State<Arc<HttpState>>, request: Request) -> Response {
+pub async fn create_browser_ticket(State(state): State<Arc<HttpState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
     let wanted: TicketRequest = match bytes.is_empty() {
@@ -77,7 +77,11 @@ pub async fn create_ticket(State(state): State<Arc<HttpState>>, request: Request
         false => match serde_json::from_slice(&bytes) {
             Ok(wanted) => wanted,
             Err(error) => {
-                return problem(StatusCode::BAD_REQUEST, "bad_request", &format!("bad ticket request: {error}"));
+                return problem_response(
+                    StatusCode::BAD_REQUEST,
+                    "bad_request",
+                    &format!("bad ticket request: {error}"),
+                );
             }
         },
     };
@@ -85,29 +89,29 @@ pub async fn create_ticket(State(state): State<Arc<HttpState>>, request: Request
     if wanted.phone && !addresses.encrypted {
         let message =
             "a ticket for a phone needs TLS: start with gander serve --tls-self-signed, or use gander open --phone";
-        return problem(StatusCode::BAD_REQUEST, "tls_needed", message);
+        return problem_response(StatusCode::BAD_REQUEST, "tls_needed", message);
     }
-    let Some(token) = presented_token(&state, &parts) else {
-        return problem(StatusCode::FORBIDDEN, "forbidden", "a ticket is made with a token");
+    let Some(token) = presented_browser_token(&state, &parts) else {
+        return problem_response(StatusCode::FORBIDDEN, "forbidden", "a ticket is made with a token");
     };
     let ttl = if wanted.phone { PHONE_TICKET_TTL } else { TICKET_TTL };
     match state.browsers.issue_ticket(token, Instant::now(), ttl) {
         Ok(ticket) => {
-            let url = ticket_url(&request_base_url(&parts), &ticket);
+            let url = browser_ticket_url(&request_base_url(&parts), &ticket);
             let body = json!({ "ticket": ticket, "expiresInSeconds": ttl.as_secs(), "url": url });
             ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
         }
-        Err(error) => unavailable(&error),
+        Err(error) => browser_access_unavailable(&error),
     }
 }
 
 /// The address that opens the page with a ticket. Behind the `#` it is never sent to any server, and stands in no log.
-pub fn ticket_url(base: &str, ticket: &str) -> String {
+pub fn browser_ticket_url(base: &str, ticket: &str) -> String {
     format!("{base}/#ticket={ticket}")
 }
 
 /// The token of a request, or the one behind its cookie.
-fn presented_token(state: &HttpState, parts: &Parts) -> Option<TokenId> {
+fn presented_browser_token(state: &HttpState, parts: &Parts) -> Option<TokenId> {
     let request = Request::from_parts(parts.clone(), Body::empty());
     if let Some(token) = request_token(&parts.headers) {
         return state.tokens.id_of(token, ConnectionAddresses::of_request(&request).local);
@@ -121,11 +125,11 @@ struct Login {
 }
 
 /// `POST /gander/login`: a cookie and a page key for a ticket.
-pub async fn log_in(State(state): State<Arc<HttpState>>, parts: Parts, body: Bytes) -> Response {
+pub async fn log_in_browser(State(state): State<Arc<HttpState>>, parts: Parts, body: Bytes) -> Response {
     let request = Request::from_parts(parts, Body::empty());
     let addresses = ConnectionAddresses::of_request(&request);
     if !is_same_origin(request.headers(), request_authority(request.uri(), request.headers()).as_deref()) {
-        return problem(
+        return problem_response(
             StatusCode::FORBIDDEN,
             "wrong_origin",
             "only a page of this server trades a ticket for a cookie",
@@ -133,16 +137,16 @@ pub async fn log_in(State(state): State<Arc<HttpState>>, parts: Parts, body: Byt
     }
     if is_from_another_user(&addresses) {
         let message = "this link belongs to another user of this machine";
-        return problem(StatusCode::FORBIDDEN, "wrong_user", message);
+        return problem_response(StatusCode::FORBIDDEN, "wrong_user", message);
     }
     let Ok(Login { ticket }) = serde_json::from_slice(&body) else {
-        return problem(StatusCode::BAD_REQUEST, "bad_request", "the body must be {\"ticket\": \"…\"}");
+        return problem_response(StatusCode::BAD_REQUEST, "bad_request", "the body must be {\"ticket\": \"…\"}");
     };
     let Some(credential) = state.browsers.redeem_ticket(&state.tokens, &ticket, Instant::now()) else {
         // Counted like a wrong token: whoever guesses is slowed down.
         let message = "this link was used already or is too old: run gander open again";
         return match state.quotas.count_bad_token(addresses.peer.ip(), Instant::now()) {
-            true => problem(StatusCode::UNAUTHORIZED, "bad_ticket", message),
+            true => problem_response(StatusCode::UNAUTHORIZED, "bad_ticket", message),
             false => {
                 crate::error::retry_later_response(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message, 60)
             }
@@ -153,43 +157,43 @@ pub async fn log_in(State(state): State<Arc<HttpState>>, parts: Parts, body: Byt
             let headers = cookie_headers(&addresses, &secrets.cookie, COOKIE_TTL.as_secs());
             (headers, Json(json!({ "pageKey": secrets.page_key }))).into_response()
         }
-        Err(error) => unavailable(&error),
+        Err(error) => browser_access_unavailable(&error),
     }
 }
 
 /// `DELETE /gander/login`: this browser is out.
-pub async fn log_out(State(state): State<Arc<HttpState>>, request: Request) -> Response {
+pub async fn log_out_browser(State(state): State<Arc<HttpState>>, request: Request) -> Response {
     let addresses = ConnectionAddresses::of_request(&request);
     let own = is_same_origin(request.headers(), request_authority(request.uri(), request.headers()).as_deref());
-    if let Some(cookie) = request_cookie(request.headers(), &cookie_name(&addresses)).filter(|_| own)
+    if let Some(cookie) = browser_cookie(request.headers(), &browser_cookie_name(&addresses)).filter(|_| own)
         && let Err(error) = state.browsers.revoke_cookie(&cookie)
     {
-        return unavailable(&error);
+        return browser_access_unavailable(&error);
     }
     (StatusCode::NO_CONTENT, cookie_headers(&addresses, "", 0)).into_response()
 }
 
 fn cookie_headers(addresses: &ConnectionAddresses, value: &str, seconds: u64) -> [(HeaderName, String); 2] {
     let secure = if addresses.encrypted { "; Secure" } else { "" };
-    let name = cookie_name(addresses);
+    let name = browser_cookie_name(addresses);
     let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
     [(header::SET_COOKIE, cookie), (header::CACHE_CONTROL, "no-store".to_owned())]
 }
 
 /// Browsers send a cookie to every port of a host: with the port in its name two servers do not overwrite each other's.
-fn cookie_name(addresses: &ConnectionAddresses) -> String {
+fn browser_cookie_name(addresses: &ConnectionAddresses) -> String {
     format!("gander_{}", addresses.local.port())
 }
 
-fn request_cookie(headers: &HeaderMap, name: &str) -> Option<String> {
+fn browser_cookie(headers: &HeaderMap, name: &str) -> Option<String> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
 }
 
-fn unavailable(error: &std::io::Error) -> Response {
+fn browser_access_unavailable(error: &std::io::Error) -> Response {
     tracing::error!(%error, "browsers cannot be stored");
-    problem(
+    problem_response(
         StatusCode::SERVICE_UNAVAILABLE,
         "unavailable",
         "the list of browsers cannot be written, see the server's log",

@@ -23,6 +23,6 @@ pub async fn show_api() -> Redirect {
 pub async fn get_doc(Path(path): Path<String>) -> Response {
     match DOCS.iter().find(|(name, _)| *name == path) {
         Some((_, text)) => ([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], *text).into_response(),
-        None => error::problem(StatusCode::NOT_FOUND, "not_found", "the documentation has no such page"),
+        None => error::problem_response(StatusCode::NOT_FOUND, "not_found", "the documentation has no such page"),
     }
 }

@@ -48,8 +48,8 @@ pub struct RefusedRequest<'a> {
 
 /// What is refused, if it is the outer layer that refuses: in our own words, or as the framework's plain text.
 pub fn take_problem(response: &mut Response) -> Option<Problem> {
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        return Some(problem);
+    if let Some(problem_response) = response.extensions_mut().remove::<Problem>() {
+        return Some(problem_response);
     }
     let status = response.status();
     let kind = response.headers().get(header::CONTENT_TYPE)?.to_str().ok()?;
@@ -59,7 +59,7 @@ pub fn take_problem(response: &mut Response) -> Option<Problem> {
 }
 
 /// The same response with another status and body.
-pub fn with_json_body(response: Response, status: StatusCode, body: &Value) -> Response {
+pub fn error_with_json_body(response: Response, status: StatusCode, body: &Value) -> Response {
     let (mut parts, _) = response.into_parts();
     let (json, body) = Json(body).into_response().into_parts();
     parts.status = status;
@@ -69,7 +69,7 @@ pub fn with_json_body(response: Response, status: StatusCode, body: &Value) -> R
 }
 
 /// An error: a word for programs and a sentence for people. The guard puts it into the words of its protocol.
-pub fn problem(status: StatusCode, code: &str, message: &str) -> Response {
+pub fn problem_response(status: StatusCode, code: &str, message: &str) -> Response {
     let message = sanitize::visible_text(message);
     let mut response = (status, Json(json!({ "error": { "code": code, "message": message } }))).into_response();
     let (code, message) = (Cow::Owned(code.to_owned()), Cow::Owned(message));
@@ -79,40 +79,40 @@ pub fn problem(status: StatusCode, code: &str, message: &str) -> Response {
 
 /// A body in another encoding than every protocol here has.
 pub fn not_utf8_response() -> Response {
-    problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "the body must be UTF-8")
+    problem_response(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "the body must be UTF-8")
 }
 
 /// Missing credentials.
-pub fn token_needed() -> Response {
-    unauthorized("a token is needed: gander token prints it")
+pub fn token_needed_response() -> Response {
+    unauthorized_response("a token is needed: gander token prints it")
 }
 
 /// Wrong credentials.
-pub fn invalid_token() -> Response {
-    unauthorized("invalid token: gander token prints the right one")
+pub fn invalid_token_response() -> Response {
+    unauthorized_response("invalid token: gander token prints the right one")
 }
 
-fn unauthorized(message: &str) -> Response {
-    let mut response = problem(StatusCode::UNAUTHORIZED, "unauthorized", message);
+fn unauthorized_response(message: &str) -> Response {
+    let mut response = problem_response(StatusCode::UNAUTHORIZED, "unauthorized", message);
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
 }
 
 /// Come back later.
 pub fn retry_later_response(status: StatusCode, code: &str, message: &str, seconds: u64) -> Response {
-    let mut response = problem(status, code, message);
+    let mut response = problem_response(status, code, message);
     response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     response
 }
 
 /// Whatever is still being sent is not read: the connection ends with this answer.
-pub fn with_connection_close(mut response: Response) -> Response {
+pub fn error_with_connection_close(mut response: Response) -> Response {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
-pub async fn not_found(_uri: Uri) -> Response {
-    problem(StatusCode::NOT_FOUND, "not_found", "no such route")
+pub async fn not_found_response(_uri: Uri) -> Response {
+    problem_response(StatusCode::NOT_FOUND, "not_found", "no such route")
 }
 
 /// A handler panicked. The panic hook has counted it and logged what and where, in the same task, just before.

@@ -5,16 +5,16 @@ use axum::response::Response;
 use http::{StatusCode, header};
 
 use crate::body;
-use crate::error::{not_found, problem};
+use crate::error::{not_found_response, problem_response};
 
 /// No route has this path. The body of the request may still be on its way.
-pub async fn no_such_route(request: Request) -> Response {
-    let refusal = not_found(request.uri().clone()).await;
+pub async fn no_such_route_fallback(request: Request) -> Response {
+    let refusal = not_found_response(request.uri().clone()).await;
     body::refuse_unread_body(request, refusal).await
 }
 
 /// The router adds the `Allow` header, and [`name_allowed_methods`] says the same in words.
-pub async fn method_not_allowed(request: Request) -> Response {
+pub async fn method_not_allowed_fallback(request: Request) -> Response {
     body::refuse_unread_body(request, method_refusal("method not allowed")).await
 }
 
@@ -33,5 +33,5 @@ pub fn name_allowed_methods(response: Response, allowed: &str) -> Response {
 }
 
 fn method_refusal(message: &str) -> Response {
-    problem(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+    problem_response(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }

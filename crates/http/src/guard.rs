@@ -16,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 use crate::body;
 use crate::browser;
 use crate::connection_addresses::ConnectionAddresses;
-use crate::error::{self, problem, retry_later_response};
+use crate::error::{self, problem_response, retry_later_response};
 use crate::origin_check::HostRejected;
-use crate::request_framing::FramingError;
+use crate::request_scanner::FramingError;
 use crate::request_token::{presents_token, request_token};
 use crate::revocation::{Revoked, end_when_revoked};
 use crate::route::{Access, RouteRule};
@@ -38,28 +38,28 @@ const FORWARDING_HEADERS: [HeaderName; 8] = [
 ];
 
 /// Around everything: whoever is not meant gets no further than this.
-pub async fn check_request(State(state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
+pub async fn guard_request(State(state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
     if let Some(bad) = request.extensions().get::<FramingError>() {
         let (code, message) = match bad {
             FramingError::TwoLengths => ("two_lengths", "Content-Length and Transfer-Encoding exclude each other"),
             FramingError::Chunk => ("chunk_too_large", "a chunk is larger than any body"),
         };
-        return error::with_connection_close(problem(StatusCode::BAD_REQUEST, code, message));
+        return error::error_with_connection_close(problem_response(StatusCode::BAD_REQUEST, code, message));
     }
     if has_unknown_transfer_coding(&request) {
         let message = "the only Transfer-Encoding that is taken: chunked";
-        let refusal = problem(StatusCode::NOT_IMPLEMENTED, "unsupported_transfer_encoding", message);
-        return error::with_connection_close(refusal);
+        let refusal = problem_response(StatusCode::NOT_IMPLEMENTED, "unsupported_transfer_encoding", message);
+        return error::error_with_connection_close(refusal);
     }
     let local = ConnectionAddresses::of_request(&request).local.ip();
     let origin = match state.names.check(request.uri(), request.headers(), local) {
         Ok(origin) => origin,
-        Err(rejected) => return error::with_connection_close(host_refusal(rejected)),
+        Err(rejected) => return error::error_with_connection_close(guard_host_refusal(rejected)),
     };
     let response = match (&origin, preflight_response(&request)) {
         (Some(_), Some(preflight)) => preflight,
-        (Some(_) | None, _) => match oversized_refusal(&state, &request) {
-            Some(refusal) => error::with_connection_close(refusal),
+        (Some(_) | None, _) => match guard_oversized_refusal(&state, &request) {
+            Some(refusal) => error::error_with_connection_close(refusal),
             None => next.run(request).await,
         },
     };
@@ -67,7 +67,7 @@ pub async fn check_request(State(state): State<Arc<HttpState>>, request: Request
 }
 
 /// Around one route's handler.
-pub async fn check_route(state: Arc<HttpState>, route: RouteRule, mut request: Request, next: Next) -> Response {
+pub async fn guard_route(state: Arc<HttpState>, route: RouteRule, mut request: Request, next: Next) -> Response {
     let identified = match route.access {
         Access::Public => None,
         Access::OpenProtocol(protocol, scope) if state.admits_without_token(protocol, &request) => {
@@ -104,15 +104,17 @@ fn has_unknown_transfer_coding(request: &Request) -> bool {
         || codings.next().is_some()
 }
 
-fn host_refusal(rejected: HostRejected) -> Response {
+fn guard_host_refusal(rejected: HostRejected) -> Response {
     match rejected {
-        HostRejected::NoHost => problem(StatusCode::BAD_REQUEST, "bad_host", "exactly one Host is needed"),
+        HostRejected::NoHost => problem_response(StatusCode::BAD_REQUEST, "bad_host", "exactly one Host is needed"),
         HostRejected::WrongHost => {
-            problem(StatusCode::FORBIDDEN, "wrong_host", "no such name here, see server.allowed_hosts")
+            problem_response(StatusCode::FORBIDDEN, "wrong_host", "no such name here, see server.allowed_hosts")
         }
-        HostRejected::WrongOrigin => {
-            problem(StatusCode::FORBIDDEN, "wrong_origin", "this origin may not call, see server.allowed_origins")
-        }
+        HostRejected::WrongOrigin => problem_response(
+            StatusCode::FORBIDDEN,
+            "wrong_origin",
+            "this origin may not call, see server.allowed_origins",
+        ),
     }
 }
 
@@ -131,16 +133,16 @@ fn preflight_response(request: &Request) -> Option<Response> {
     Some((StatusCode::NO_CONTENT, headers).into_response())
 }
 
-fn oversized_refusal(state: &HttpState, request: &Request) -> Option<Response> {
+fn guard_oversized_refusal(state: &HttpState, request: &Request) -> Option<Response> {
     let uri = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
     if uri > state.limits.uri.len() {
-        return Some(problem(StatusCode::URI_TOO_LONG, "uri_too_long", "the address is too long"));
+        return Some(problem_response(StatusCode::URI_TOO_LONG, "uri_too_long", "the address is too long"));
     }
     let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
     let (count, size) = lines.fold((0, 0), |(count, size), line| (count + 1, size + line));
     let fits = count <= state.limits.header_lines && size <= state.limits.header_size.len();
     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-    (!fits).then(|| problem(status, "header_too_large", "the header is too large"))
+    (!fits).then(|| problem_response(status, "header_too_large", "the header is too large"))
 }
 
 /// An allowed page is named exactly; nobody else is told anything. Whoever may come back is told when.
@@ -176,8 +178,8 @@ fn identify_caller(
     let Some((identity, revoked)) = identified else {
         let peer = ConnectionAddresses::of_request(request).peer.ip();
         return Err(Box::new(match state.quotas.count_bad_token(peer, now) {
-            true if presents_token(request.headers()) => error::invalid_token(),
-            true => error::token_needed(),
+            true if presents_token(request.headers()) => error::invalid_token_response(),
+            true => error::token_needed_response(),
             false => too_many_requests(60),
         }));
     };
@@ -212,7 +214,7 @@ fn authorize_caller(
     }
     if !caller.has_scope(scope) {
         let message = format!("this token may not do that: it needs the scope {scope}");
-        return Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", &message)));
+        return Err(Box::new(problem_response(StatusCode::FORBIDDEN, "forbidden", &message)));
     }
     Ok(caller)
 }

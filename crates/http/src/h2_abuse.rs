@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::Sleep;
 
 use crate::paced_body::WriteProgress;
-use crate::request_framing::{FramingError, RequestScanner};
+use crate::request_scanner::{FramingError, RequestScanner};
 
 /// So many frames of a sort at once, and so many more with every second.
 const FRAME_BURST: f64 = 1_000.0;

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::on;
 use axum::{Extension, Json};
 use gander_domain::caller::{Caller, Scope};
-use gander_services::permission_changes::server_facts;
+use gander_services::permission_changes::permitted_server_facts;
 use gander_store::Health;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -22,22 +22,22 @@ use crate::{browser, docs, openapi, page};
 /// Routes that belong to no protocol.
 const ROUTES: &[Route<Arc<HttpState>>] = &[
     Route::public("/", |verb| on(verb, page::get_page)),
-    Route::public("/assets/{*path}", |verb| on(verb, page::get_asset)),
+    Route::public("/assets/{*path}", |verb| on(verb, page::get_page_asset)),
     Route::public("/docs", |verb| on(verb, docs::show_docs)),
     Route::public("/docs/api", |verb| on(verb, docs::show_api)),
     Route::public("/docs/{*path}", |verb| on(verb, docs::get_doc)),
-    Route::public("/favicon.ico", |verb| on(verb, page::get_root_file)),
-    Route::public("/favicon.svg", |verb| on(verb, page::get_root_file)),
-    Route::public("/frame.html", |verb| on(verb, page::get_root_file)),
+    Route::public("/favicon.ico", |verb| on(verb, page::get_page_root_file)),
+    Route::public("/favicon.svg", |verb| on(verb, page::get_page_root_file)),
+    Route::public("/frame.html", |verb| on(verb, page::get_page_root_file)),
     Route::public("/inspector", |verb| on(verb, page::get_page)),
-    Route::public("/licences", |verb| on(verb, page::get_licences)),
-    Route::public("/manifest.webmanifest", |verb| on(verb, page::get_root_file)),
-    Route::public("/sw.js", |verb| on(verb, page::get_root_file)),
+    Route::public("/licences", |verb| on(verb, page::get_page_licences)),
+    Route::public("/manifest.webmanifest", |verb| on(verb, page::get_page_root_file)),
+    Route::public("/sw.js", |verb| on(verb, page::get_page_root_file)),
     Route::post("/gander/tickets", Access::Token(Scope::Read), Payload::Any(Size::Small), |verb| {
-        on(verb, browser::create_ticket)
+        on(verb, browser::create_browser_ticket)
     }),
-    Route::post("/gander/login", Access::Public, Payload::Json(Size::Small), |verb| on(verb, browser::log_in)),
-    Route { verb: Verb::Delete, ..Route::public("/gander/login", |verb| on(verb, browser::log_out)) },
+    Route::post("/gander/login", Access::Public, Payload::Json(Size::Small), |verb| on(verb, browser::log_in_browser)),
+    Route { verb: Verb::Delete, ..Route::public("/gander/login", |verb| on(verb, browser::log_out_browser)) },
     Route::get("/openapi.json", Access::Token(Scope::Read), |verb| on(verb, openapi::get_openapi)),
     Route::public("/health", |verb| on(verb, health_status)),
     Route::public("/ping", |verb| on(verb, ping_response)),
@@ -117,7 +117,7 @@ async fn server_status(State(state): State<Arc<HttpState>>, Extension(caller): E
         "limits": state.limits,
         "store": { "status": store_health(&health)["status"] },
     });
-    if let Some(facts) = server_facts(&state.services, &caller) {
+    if let Some(facts) = permitted_server_facts(&state.services, &caller) {
         status["pid"] = std::process::id().into();
         status["connections"] = state.connections.load(Ordering::Relaxed).into();
         status["panics"] = state.panics.load(Ordering::Relaxed).into();

@@ -25,7 +25,7 @@ fn describe_routes(routes: &[RouteRule], protocols: &[(Protocol, ProtocolAbout)]
         let about = protocols.iter().find(|(protocol, _)| *protocol == route.protocol).map(|(_, about)| about);
         let Some(about) = about else { continue };
         let methods = paths.entry(path).or_insert_with(|| json!({}));
-        methods[route.verb.method_name().to_ascii_lowercase()] = operation(route, about);
+        methods[route.verb.method_name().to_ascii_lowercase()] = openapi_operation(route, about);
     }
     json!({
         "openapi": "3.1.0",
@@ -34,18 +34,18 @@ fn describe_routes(routes: &[RouteRule], protocols: &[(Protocol, ProtocolAbout)]
             "description": "One agent server, every agent protocol. Sessions are the same through each of them.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
-        "tags": protocols.iter().map(|(_, about)| tag(about)).collect::<Vec<_>>(),
+        "tags": protocols.iter().map(|(_, about)| openapi_tag(about)).collect::<Vec<_>>(),
         "paths": paths,
         "components": {
             "securitySchemes": {
                 "token": { "type": "http", "scheme": "bearer", "description": "What `gander token` prints" },
             },
-            "schemas": { "Problem": problem_schema() },
+            "schemas": { "Problem": openapi_problem_schema() },
         },
     })
 }
 
-fn tag(about: &ProtocolAbout) -> Value {
+fn openapi_tag(about: &ProtocolAbout) -> Value {
     let mut tag = json!({ "name": about.name, "description": about.title });
     if let Some(url) = about.official {
         tag["externalDocs"] = json!({ "url": url });
@@ -53,8 +53,8 @@ fn tag(about: &ProtocolAbout) -> Value {
     tag
 }
 
-fn operation(route: &RouteRule, about: &ProtocolAbout) -> Value {
-    let mut operation = match own_operation(route.verb, route.path) {
+fn openapi_operation(route: &RouteRule, about: &ProtocolAbout) -> Value {
+    let mut operation = match own_openapi_operation(route.verb, route.path) {
         Some(own) if about.official.is_none() => own,
         Some(_) | None => {
             let answer = json!({ "description": "As the protocol describes it" });
@@ -62,14 +62,14 @@ fn operation(route: &RouteRule, about: &ProtocolAbout) -> Value {
         }
     };
     operation["tags"] = json!([about.name]);
-    operation["operationId"] = operation_id(route).into();
+    operation["operationId"] = openapi_operation_id(route).into();
     if let Some(url) = about.official {
         operation["externalDocs"] = json!({ "url": url });
         if route.payload != Payload::None {
             operation["requestBody"] = json!({ "content": { "application/json": { "schema": {} } } });
         }
     }
-    let parameters = path_parameters(route.path);
+    let parameters = openapi_path_parameters(route.path);
     if !parameters.is_empty() {
         operation["parameters"] = parameters.into();
     }
@@ -86,19 +86,19 @@ fn operation(route: &RouteRule, about: &ProtocolAbout) -> Value {
         }
     }
     if about.official.is_none() {
-        add_refusals(&mut operation, route);
+        add_openapi_refusals(&mut operation, route);
     }
     operation
 }
 
 /// `get_gander_status` for `GET /gander/status`.
-fn operation_id(route: &RouteRule) -> String {
+fn openapi_operation_id(route: &RouteRule) -> String {
     let words = route.path.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let verb = route.verb.method_name().to_ascii_lowercase();
     [verb.as_str()].into_iter().chain(words).collect::<Vec<_>>().join("_")
 }
 
-fn path_parameters(path: &str) -> Vec<Value> {
+fn openapi_path_parameters(path: &str) -> Vec<Value> {
     let names = path.split('{').skip(1).filter_map(|rest| rest.split('}').next());
     names
         .map(|name| {
@@ -108,7 +108,7 @@ fn path_parameters(path: &str) -> Vec<Value> {
 }
 
 /// What the guard answers before a handler runs.
-fn add_refusals(operation: &mut Value, route: &RouteRule) {
+fn add_openapi_refusals(operation: &mut Value, route: &RouteRule) {
     let mut refusals = vec![
         (400, "The request cannot be read"),
         (403, "The host or the origin is not one of this server's"),
@@ -124,19 +124,19 @@ fn add_refusals(operation: &mut Value, route: &RouteRule) {
     for (status, description) in refusals {
         let responses = &mut operation["responses"];
         if responses[status.to_string()].is_null() {
-            responses[status.to_string()] = problem_response(description);
+            responses[status.to_string()] = openapi_problem_response(description);
         }
     }
 }
 
-fn problem_response(description: &str) -> Value {
+fn openapi_problem_response(description: &str) -> Value {
     json!({
         "description": description,
         "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Problem" } } },
     })
 }
 
-fn problem_schema() -> Value {
+fn openapi_problem_schema() -> Value {
     let text = json!({ "type": "string" });
     let error = json!({
         "type": "object", "required": ["code", "message"], "properties": { "code": text, "message": text },
@@ -145,14 +145,14 @@ fn problem_schema() -> Value {
 }
 
 /// A route of our own; `None` for one that nobody described, which a test forbids.
-fn own_operation(verb: Verb, path: &str) -> Option<Value> {
+fn own_openapi_operation(verb: Verb, path: &str) -> Option<Value> {
     let file = |summary: &str, kind: &str| {
         let content = json!({ (kind): { "schema": { "type": "string" } } });
         json!({
             "summary": summary,
             "responses": {
                 "200": { "description": "The file", "content": content },
-                "404": problem_response("There is no such file"),
+                "404": openapi_problem_response("There is no such file"),
             },
         })
     };
@@ -169,8 +169,8 @@ fn own_operation(verb: Verb, path: &str) -> Option<Value> {
         (Verb::Get, "/docs") => redirect("The documentation, in the page"),
         (Verb::Get, "/docs/api") => redirect("This description, in the page"),
         (Verb::Get, "/docs/{*path}") => file("One page of the documentation", "text/markdown"),
-        (Verb::Get, "/openapi.json") => json_answer("This description", json!({ "type": "object" })),
-        (Verb::Get, "/ping") => json_answer("Whether the server answers", json!({ "type": "object" })),
+        (Verb::Get, "/openapi.json") => openapi_json_answer("This description", json!({ "type": "object" })),
+        (Verb::Get, "/ping") => openapi_json_answer("Whether the server answers", json!({ "type": "object" })),
         (Verb::Get, "/health") => health_operation(),
         (Verb::Get, "/status") => status_text_operation(),
         (Verb::Get, "/features") => features_operation(),
@@ -185,7 +185,7 @@ fn own_operation(verb: Verb, path: &str) -> Option<Value> {
     })
 }
 
-fn json_answer(summary: &str, schema: Value) -> Value {
+fn openapi_json_answer(summary: &str, schema: Value) -> Value {
     let content = json!({ "application/json": { "schema": schema } });
     json!({ "summary": summary, "responses": { "200": { "description": "The answer", "content": content } } })
 }
@@ -220,7 +220,7 @@ fn status_text_operation() -> Value {
 fn features_operation() -> Value {
     let features = json!({ "type": "object", "additionalProperties": { "type": "boolean" } });
     let schema = json!({ "type": "object", "required": ["features"], "properties": { "features": features } });
-    json_answer("What this build can do, by name", schema)
+    openapi_json_answer("What this build can do, by name", schema)
 }
 
 fn server_status_operation() -> Value {
@@ -239,7 +239,7 @@ fn server_status_operation() -> Value {
             "app": { "type": "object" },
         },
     });
-    json_answer("What is in force; figures of the whole server for the owner and administrators alone", schema)
+    openapi_json_answer("What is in force; figures of the whole server for the owner and administrators alone", schema)
 }
 
 fn ticket_operation() -> Value {
@@ -253,7 +253,7 @@ fn ticket_operation() -> Value {
             "url": { "type": "string", "format": "uri" },
         },
     });
-    let mut operation = json_answer("Makes a link that signs a browser in once", made);
+    let mut operation = openapi_json_answer("Makes a link that signs a browser in once", made);
     operation["requestBody"] = json!({ "required": false, "content": { "application/json": { "schema": wanted } } });
     operation
 }
@@ -271,7 +271,7 @@ fn login_operation() -> Value {
         "requestBody": { "required": true, "content": { "application/json": { "schema": wanted } } },
         "responses": {
             "200": { "description": "The cookie is set, and the key that makes it count", "content": given },
-            "401": problem_response("The ticket was used already or is too old"),
+            "401": openapi_problem_response("The ticket was used already or is too old"),
         },
     })
 }
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn every_route_of_our_own_is_described() {
         let own = GanderRoutes::ROUTES.iter().map(|route| (route.verb, route.path));
-        let silent: Vec<_> = own.filter(|(verb, path)| own_operation(*verb, path).is_none()).collect();
+        let silent: Vec<_> = own.filter(|(verb, path)| own_openapi_operation(*verb, path).is_none()).collect();
         assert!(silent.is_empty(), "{silent:?}");
     }
 

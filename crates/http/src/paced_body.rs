@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::retry_later_response;
-use crate::request_framing::FramingError;
+use crate::request_scanner::FramingError;
 use crate::spool::{MemoryReservation, Spool, SpooledPiece};
 
 /// One frame takes at most so much of an answer.

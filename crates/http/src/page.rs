@@ -43,26 +43,26 @@ const PAGE_HEADERS: [(HeaderName, &str); 4] = [
 
 /// `GET /`.
 pub async fn get_page() -> Response {
-    page_file("index.html").unwrap_or_else(missing)
+    page_file("index.html").unwrap_or_else(missing_page)
 }
 
 /// `GET /assets/…`.
-pub async fn get_asset(Path(path): Path<String>) -> Response {
-    page_file(&format!("assets/{path}")).unwrap_or_else(missing)
+pub async fn get_page_asset(Path(path): Path<String>) -> Response {
+    page_file(&format!("assets/{path}")).unwrap_or_else(missing_page)
 }
 
 /// `GET /licences`: what the built page contains, and under which terms. The small one contains nothing of others.
-pub async fn get_licences() -> Response {
-    page_file("licences.html").unwrap_or_else(missing)
+pub async fn get_page_licences() -> Response {
+    page_file("licences.html").unwrap_or_else(missing_page)
 }
 
 /// A file beside the page that keeps its name: icon, manifest, service worker, frame.
-pub async fn get_root_file(uri: Uri) -> Response {
-    page_file(uri.path().trim_start_matches('/')).unwrap_or_else(missing)
+pub async fn get_page_root_file(uri: Uri) -> Response {
+    page_file(uri.path().trim_start_matches('/')).unwrap_or_else(missing_page)
 }
 
-fn missing() -> Response {
-    error::problem(StatusCode::NOT_FOUND, "not_found", "the page has no such file")
+fn missing_page() -> Response {
+    error::problem_response(StatusCode::NOT_FOUND, "not_found", "the page has no such file")
 }
 
 fn page_file(name: &str) -> Option<Response> {
@@ -76,7 +76,7 @@ fn page_file(name: &str) -> Option<Response> {
     if name == FRAME {
         headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(FRAME_POLICY));
     }
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(name)));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(page_content_type(name)));
     // The built page names its assets by what is in them; ours keep their names over versions.
     let lasting = !BUILT_PAGE.is_empty() && name.starts_with("assets/");
     let cache = if lasting { "public, max-age=31536000, immutable" } else { "no-cache" };
@@ -85,7 +85,7 @@ fn page_file(name: &str) -> Option<Response> {
 }
 
 /// What a file is, by its name.
-pub fn content_type(path: &str) -> &'static str {
+pub fn page_content_type(path: &str) -> &'static str {
     match path.rsplit('.').next().unwrap_or_default() {
         "html" => "text/html; charset=utf-8",
         "js" | "mjs" => "text/javascript; charset=utf-8",

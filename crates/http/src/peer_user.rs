@@ -14,26 +14,27 @@ pub(crate) fn is_from_another_user(addresses: &ConnectionAddresses) -> bool {
         return false;
     }
     let own = rustix::process::geteuid().as_raw();
-    connection_owner(addresses.peer, addresses.local).is_some_and(|owner| owner != own && owner != 0)
+    peer_connection_owner(addresses.peer, addresses.local).is_some_and(|owner| owner != own && owner != 0)
 }
 
 /// The user of the socket at the near end of a connection within this machine.
-fn connection_owner(near: SocketAddr, far: SocketAddr) -> Option<u32> {
+fn peer_connection_owner(near: SocketAddr, far: SocketAddr) -> Option<u32> {
     ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().find_map(|path| {
         let table = std::fs::read_to_string(path).ok()?;
-        table.lines().skip(1).find_map(|row| row_owner(row, near, far))
+        table.lines().skip(1).find_map(|row| peer_row_owner(row, near, far))
     })
 }
 
-fn row_owner(row: &str, near: SocketAddr, far: SocketAddr) -> Option<u32> {
+fn peer_row_owner(row: &str, near: SocketAddr, far: SocketAddr) -> Option<u32> {
     let mut fields = row.split_whitespace().skip(1);
-    let is_this = parse_address(fields.next()?)? == canonical(near) && parse_address(fields.next()?)? == canonical(far);
+    let is_this = parse_peer_address(fields.next()?)? == canonical_peer_address(near)
+        && parse_peer_address(fields.next()?)? == canonical_peer_address(far);
     // State, queues, timers and retransmissions stand between.
     if is_this { fields.nth(4)?.parse().ok() } else { None }
 }
 
 /// `0100007F:1F90`: words of four bytes in the machine's own order, then the port.
-fn parse_address(text: &str) -> Option<SocketAddr> {
+fn parse_peer_address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let words: Vec<u32> = (0..address.len() / 8)
         .map(|word| u32::from_str_radix(address.get(word * 8..word * 8 + 8)?, 16).ok())
@@ -44,11 +45,11 @@ fn parse_address(text: &str) -> Option<SocketAddr> {
         16 => IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?),
         _ => return None,
     };
-    Some(canonical(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?)))
+    Some(canonical_peer_address(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?)))
 }
 
 /// An IPv4 address in an IPv6 socket is an IPv4 address.
-fn canonical(address: SocketAddr) -> SocketAddr {
+fn canonical_peer_address(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
@@ -65,7 +66,7 @@ mod tests {
             let listener = TcpListener::bind(address).unwrap();
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (near, far) = (client.local_addr().unwrap(), client.peer_addr().unwrap());
-            assert_eq!(connection_owner(near, far), Some(rustix::process::geteuid().as_raw()), "{address}");
+            assert_eq!(peer_connection_owner(near, far), Some(rustix::process::geteuid().as_raw()), "{address}");
             let addresses = ConnectionAddresses { peer: near, local: far, encrypted: false };
             assert!(!is_from_another_user(&addresses));
         }
@@ -75,13 +76,13 @@ mod tests {
     fn rows_are_found_by_both_ends() {
         let row = "   3: 0100007F:A3F2 0100007F:128B 01 00000000:00000000 00:00000000 00000000  1001        0 93423 1";
         let [near, far] = ["127.0.0.1:41970", "127.0.0.1:4747"].map(|text| text.parse().unwrap());
-        assert_eq!(row_owner(row, near, far), Some(1001));
-        assert_eq!(row_owner(row, far, near), None);
+        assert_eq!(peer_row_owner(row, near, far), Some(1001));
+        assert_eq!(peer_row_owner(row, far, near), None);
         let mapped = "[::ffff:127.0.0.1]:41970".parse().unwrap();
-        assert_eq!(row_owner(row, mapped, far), Some(1001));
+        assert_eq!(peer_row_owner(row, mapped, far), Some(1001));
         let row =
             "0: 00000000000000000000000001000000:A3F2 00000000000000000000000001000000:128B 01 0:0 0:0 0 1002 0 1 1";
         let [near, far] = ["[::1]:41970", "[::1]:4747"].map(|text| text.parse().unwrap());
-        assert_eq!(row_owner(row, near, far), Some(1002));
+        assert_eq!(peer_row_owner(row, near, far), Some(1002));
     }
 }

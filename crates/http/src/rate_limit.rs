@@ -69,7 +69,7 @@ impl RateLimiter {
     pub fn take_request(&self, caller: &Caller, now: Instant) -> bool {
         let here = caller.is_same_machine();
         let BucketRate { per_second, burst } = if here { self.local } else { self.remote };
-        let mut buckets = lock(&self.buckets);
+        let mut buckets = lock_rate_limit(&self.buckets);
         let bucket = buckets.entry((caller.principal.clone(), here)).or_insert(TokenBucket { left: burst, at: now });
         let filled = bucket.left + now.duration_since(bucket.at).as_secs_f64() * per_second;
         bucket.at = now;
@@ -88,7 +88,7 @@ impl RateLimiter {
     pub fn charge_message(&self, caller: &Caller, now: Instant) -> Duration {
         let here = caller.is_same_machine();
         let BucketRate { per_second, burst } = if here { self.local } else { self.remote };
-        let mut buckets = lock(&self.buckets);
+        let mut buckets = lock_rate_limit(&self.buckets);
         let bucket = buckets.entry((caller.principal.clone(), here)).or_insert(TokenBucket { left: burst, at: now });
         let filled = bucket.left + now.duration_since(bucket.at).as_secs_f64() * per_second;
         *bucket = TokenBucket { left: filled.min(burst) - 1.0, at: now };
@@ -99,11 +99,11 @@ impl RateLimiter {
     ///
     /// A right token is let in regardless: else one local process could lock all others out.
     pub fn count_bad_token(&self, address: IpAddr, now: Instant) -> bool {
-        let mut bad = lock(&self.bad);
+        let mut bad = lock_rate_limit(&self.bad);
         if bad.len() >= MAX_TRACKED_ADDRESSES {
             bad.retain(|_, tries| now.duration_since(tries.since) < MINUTE);
         }
-        let tries = bad.entry(network_of(address)).or_insert(FailedTries { count: 0, since: now });
+        let tries = bad.entry(rate_limited_network(address)).or_insert(FailedTries { count: 0, since: now });
         if now.duration_since(tries.since) >= MINUTE {
             *tries = FailedTries { count: 0, since: now };
         }
@@ -113,14 +113,14 @@ impl RateLimiter {
 }
 
 /// One caller has a whole IPv6 network to itself.
-fn network_of(address: IpAddr) -> IpAddr {
+fn rate_limited_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
         v4 => v4,
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_rate_limit<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

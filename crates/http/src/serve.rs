@@ -64,7 +64,7 @@ pub async fn serve_http_with_tls(
     stop: CancellationToken,
 ) {
     let builder = Arc::new(http_builder(&state));
-    let places = Arc::new(Semaphore::new(max_connections(state.limits.connections)));
+    let places = Arc::new(Semaphore::new(max_served_connections(state.limits.connections)));
     let connections = TaskTracker::new();
     connections.spawn(Arc::clone(&state.readers).sweep_stalled(stop.clone()));
     let (watched, ending) = (Arc::clone(&state), stop.clone());
@@ -79,7 +79,9 @@ pub async fn serve_http_with_tls(
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
-        let Some((stream, address)) = prepare_socket(accepted, state.limits.stalled_reader.0).await else { continue };
+        let Some((stream, address)) = prepare_served_socket(accepted, state.limits.stalled_reader.0).await else {
+            continue;
+        };
         let seat = ConnectionPermit { _place: Arc::new(place), stop: stop.clone(), tasks: connections.clone() };
         let connection = Connection { state: state.clone(), builder: builder.clone(), address, seat: Arc::new(seat) };
         match tls.clone() {
@@ -195,7 +197,7 @@ fn http_builder(state: &HttpState) -> Builder<TokioExecutor> {
 }
 
 /// The socket options of a fresh connection. `None` if there is none after all.
-async fn prepare_socket(
+async fn prepare_served_socket(
     accepted: std::io::Result<(TcpStream, SocketAddr)>,
     stalled: Duration,
 ) -> Option<(TcpStream, ConnectionAddresses)> {
@@ -208,13 +210,13 @@ async fn prepare_socket(
         }
     };
     let local = stream.local_addr().ok()?;
-    if let Err(error) = set_socket_options(&stream, stalled) {
+    if let Err(error) = set_served_socket_options(&stream, stalled) {
         tracing::debug!(%error, "cannot set a socket option");
     }
     Some((stream, ConnectionAddresses { peer, local, encrypted: false }))
 }
 
-fn set_socket_options(stream: &TcpStream, stalled: Duration) -> std::io::Result<()> {
+fn set_served_socket_options(stream: &TcpStream, stalled: Duration) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_socket_send_buffer_size(stream, SEND_BUFFER_CAPACITY)?;
     sockopt::set_socket_keepalive(stream, true)?;
@@ -230,7 +232,7 @@ fn set_socket_options(stream: &TcpStream, stalled: Duration) -> std::io::Result<
 }
 
 /// As many as wanted, as far as the system lets us open files.
-fn max_connections(wanted: usize) -> usize {
+fn max_served_connections(wanted: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

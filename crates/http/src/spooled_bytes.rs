@@ -69,9 +69,9 @@ impl SpooledBytes {
     pub async fn next_bytes(&mut self) -> io::Result<Bytes> {
         while let Some(piece) = self.pieces.front_mut() {
             match piece {
-                WaitingPiece::Written(writing) => *piece = WaitingPiece::Stored(joined(writing.await)?),
+                WaitingPiece::Written(writing) => *piece = WaitingPiece::Stored(joined_spool_task(writing.await)?),
                 WaitingPiece::Read(reading) => {
-                    let (stored, bytes) = joined(reading.await)?;
+                    let (stored, bytes) = joined_spool_task(reading.await)?;
                     *piece = WaitingPiece::Stored(stored);
                     if !bytes.is_empty() {
                         return Ok(bytes);
@@ -103,7 +103,7 @@ impl StoredPiece {
     }
 }
 
-fn joined<T>(done: Result<io::Result<T>, JoinError>) -> io::Result<T> {
+fn joined_spool_task<T>(done: Result<io::Result<T>, JoinError>) -> io::Result<T> {
     done.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 

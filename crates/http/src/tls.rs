@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gander_client::CertificatePin;
-use gander_services::paths::{Paths, write_private};
+use gander_services::paths::{Paths, write_private_file};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
@@ -48,8 +48,8 @@ impl SelfSigned {
             (paths.data_directory().join("tls.cert.der"), paths.data_directory().join("tls.key.der"));
         if !certificate.exists() || !key.exists() {
             let made = rcgen::generate_simple_self_signed(CERTIFICATE_NAMES.map(str::to_owned))?;
-            write_private(&key, made.signing_key.serialized_der())?;
-            write_private(&certificate, made.cert.der())?;
+            write_private_file(&key, made.signing_key.serialized_der())?;
+            write_private_file(&certificate, made.cert.der())?;
         }
         Self::from_files(&certificate, &key)
     }

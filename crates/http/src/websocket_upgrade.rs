@@ -12,12 +12,12 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::problem;
+use crate::error::problem_response;
 use crate::revocation::Revoked;
 use crate::serve::ConnectionPermit;
 use crate::sse_response::SsePermit;
 use crate::subprotocols::chosen_subprotocol;
-use crate::websocket::accept_key;
+use crate::websocket::websocket_accept_key;
 
 /// True if the caller wants a WebSocket.
 pub fn wants_websocket(headers: &HeaderMap) -> bool {
@@ -38,14 +38,15 @@ pub struct WebSocketUpgrade {
 impl WebSocketUpgrade {
     /// Reads what the caller sent, or says what is wrong with it.
     pub fn from_request(permit: SsePermit, mut request: Request) -> Result<Self, Box<Response>> {
-        let accept = check_handshake(&request)?;
+        let accept = check_websocket_handshake(&request)?;
         let subprotocol = chosen_subprotocol(request.headers());
         let revoked = request.extensions().get::<Revoked>().cloned();
         let extensions = request.extensions_mut();
         let (Some(upgrade), Some(seat)) =
             (extensions.remove::<OnUpgrade>(), extensions.remove::<Arc<ConnectionPermit>>())
         else {
-            let refusal = problem(StatusCode::BAD_REQUEST, "no_upgrade", "this connection cannot become a WebSocket");
+            let refusal =
+                problem_response(StatusCode::BAD_REQUEST, "no_upgrade", "this connection cannot become a WebSocket");
             return Err(Box::new(refusal));
         };
         Ok(Self { accept, subprotocol, upgrade, seat, permit, revoked })
@@ -74,11 +75,11 @@ impl WebSocketUpgrade {
             }
             drop((seat, permit));
         });
-        switching_protocols(accept, subprotocol)
+        websocket_upgrade_response(accept, subprotocol)
     }
 }
 
-fn switching_protocols(accept: HeaderValue, subprotocol: Option<HeaderValue>) -> Response {
+fn websocket_upgrade_response(accept: HeaderValue, subprotocol: Option<HeaderValue>) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
@@ -92,18 +93,19 @@ fn switching_protocols(accept: HeaderValue, subprotocol: Option<HeaderValue>) ->
 }
 
 /// The value of `Sec-WebSocket-Accept`, or what is wrong. Extensions are not spoken, so none is agreed on.
-fn check_handshake(request: &Request) -> Result<HeaderValue, Box<Response>> {
+fn check_websocket_handshake(request: &Request) -> Result<HeaderValue, Box<Response>> {
     let headers = request.headers();
-    let bad = |message| Err(Box::new(problem(StatusCode::BAD_REQUEST, "bad_handshake", message)));
+    let bad = |message| Err(Box::new(problem_response(StatusCode::BAD_REQUEST, "bad_handshake", message)));
     if request.version() != Version::HTTP_11 || !header_contains_token(headers, header::CONNECTION, "upgrade") {
         return bad("a WebSocket begins with Connection: Upgrade on HTTP/1.1");
     }
     if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
-        let mut response = problem(StatusCode::UPGRADE_REQUIRED, "bad_version", "only WebSocket version 13 is spoken");
+        let mut response =
+            problem_response(StatusCode::UPGRADE_REQUIRED, "bad_version", "only WebSocket version 13 is spoken");
         response.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         return Err(Box::new(response));
     }
-    let key = headers.get(header::SEC_WEBSOCKET_KEY).and_then(|key| accept_key(key.to_str().ok()?));
+    let key = headers.get(header::SEC_WEBSOCKET_KEY).and_then(|key| websocket_accept_key(key.to_str().ok()?));
     match key.and_then(|accept| HeaderValue::try_from(accept).ok()) {
         Some(accept) => Ok(accept),
         None => bad("Sec-WebSocket-Key is missing or wrong"),

@@ -19,7 +19,7 @@ pub(super) fn call_title(server: &str, offered: &OfferedTool, arguments: &Map<St
 }
 
 /// The arguments by name; `None` if they are no object.
-pub(super) fn argument_fields(arguments: &Value) -> Option<Map<String, Value>> {
+pub(super) fn call_argument_fields(arguments: &Value) -> Option<Map<String, Value>> {
     match arguments {
         Value::Object(fields) => Some(fields.clone()),
         Value::Null => Some(Map::new()),

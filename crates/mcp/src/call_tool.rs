@@ -17,7 +17,8 @@ pub(super) async fn call_tool(line: &McpConnectionHandle, wanted: &ToolUse) -> R
     let _under_way = line.calls.begin_call();
     for round in 0..MAX_INPUT_ROUNDS {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-        let answer = send_once(line, wanted, request).await.map_err(|error| error_after_round(round, error))?;
+        let answer =
+            send_tool_call_once(line, wanted, request).await.map_err(|error| call_error_after_round(round, error))?;
         if let ServerResult::CallToolResult(result) = answer {
             return Ok(result);
         }
@@ -38,7 +39,7 @@ pub(super) async fn call_tool(line: &McpConnectionHandle, wanted: &ToolUse) -> R
 }
 
 /// A server that asked for more has begun: what was not sent after that is not what did not happen.
-fn error_after_round(round: usize, error: CallError) -> CallError {
+fn call_error_after_round(round: usize, error: CallError) -> CallError {
     match error {
         CallError::Unsent if round > 0 => CallError::Gone,
         CallError::Unsent | CallError::Cancelled | CallError::Silent(_) | CallError::Gone | CallError::Refused(_) => {
@@ -47,7 +48,7 @@ fn error_after_round(round: usize, error: CallError) -> CallError {
     }
 }
 
-async fn send_once(
+async fn send_tool_call_once(
     line: &McpConnectionHandle,
     wanted: &ToolUse,
     request: ClientRequest,
@@ -65,12 +66,12 @@ async fn send_once(
         response = &mut handle.rx => return response.map_err(|_| CallError::Gone)?.map_err(refused),
         () = line.calls.wait_for_silence(&token, wanted.patience) => Err(CallError::Silent(wanted.patience)),
     };
-    cancel_request(handle).await;
+    cancel_tool_request(handle).await;
     end
 }
 
 /// Tells the server that nobody waits any more.
-async fn cancel_request(handle: RequestHandle<RoleClient>) {
+async fn cancel_tool_request(handle: RequestHandle<RoleClient>) {
     if let Err(error) = handle.cancel(Some("nobody waits for it any more".to_owned())).await {
         tracing::debug!(%error, "a server could not be told of a cancelled call");
     }
@@ -96,8 +97,8 @@ mod tests {
 
     #[test]
     fn what_was_begun_is_not_unsent() {
-        assert!(matches!(error_after_round(0, CallError::Unsent), CallError::Unsent));
-        assert!(matches!(error_after_round(1, CallError::Unsent), CallError::Gone));
-        assert!(matches!(error_after_round(1, CallError::Cancelled), CallError::Cancelled));
+        assert!(matches!(call_error_after_round(0, CallError::Unsent), CallError::Unsent));
+        assert!(matches!(call_error_after_round(1, CallError::Unsent), CallError::Gone));
+        assert!(matches!(call_error_after_round(1, CallError::Cancelled), CallError::Cancelled));
     }
 }

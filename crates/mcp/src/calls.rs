@@ -77,7 +77,7 @@ impl Calls {
     pub(super) fn show_progress(&self, progress: &ProgressNotificationParam) {
         if let Some(open) = self.lock_calls().get_mut(&progress.progress_token) {
             open.heard = Instant::now();
-            let part = Part::text(progress_text(progress));
+            let part = Part::text(call_progress_text(progress));
             if open.signals.try_send(ToolEvent::Shown(vec![ToolContent::Part { part }])).is_err() {
                 tracing::trace!("progress dropped");
             }
@@ -166,7 +166,7 @@ impl Drop for OpenQuestion {
     }
 }
 
-fn progress_text(progress: &ProgressNotificationParam) -> String {
+fn call_progress_text(progress: &ProgressNotificationParam) -> String {
     let done = progress.progress;
     let count = match progress.total {
         Some(total) if total > 0.0 => format!("{done} of {total}"),

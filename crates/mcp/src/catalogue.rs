@@ -6,7 +6,7 @@ use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::names;
-use super::pins::definition_hash;
+use super::pins::pinned_definition_hash;
 
 /// Tools of one server that are taken in.
 const MAX_TOOLS: usize = 256;
@@ -69,7 +69,7 @@ pub struct PromptArgument {
 
 /// Tools under our names. What no model could use is left out.
 pub(super) fn offered_tools(server: &str, tools: Vec<Tool>) -> Vec<OfferedTool> {
-    let usable: Vec<Tool> = tools.into_iter().filter(is_usable).take(MAX_TOOLS).collect();
+    let usable: Vec<Tool> = tools.into_iter().filter(is_usable_tool).take(MAX_TOOLS).collect();
     let names = names::unique_tool_names(server, usable.iter().map(|tool| tool.name.as_ref()));
     usable.into_iter().zip(names).map(|(tool, name)| offered_tool(server, name, tool)).collect()
 }
@@ -86,17 +86,17 @@ pub(super) fn prompt_specs(server: &str, prompts: Vec<Prompt>) -> Vec<PromptSpec
 }
 
 fn offered_tool(server: &str, name: String, tool: Tool) -> OfferedTool {
-    let definition = definition_hash(&tool);
+    let definition = pinned_definition_hash(&tool);
     let annotated = tool.annotations.as_ref().and_then(|annotations| annotations.title.clone());
     let title = tool.title.clone().or(annotated).unwrap_or_else(|| tool.name.clone().into_owned());
     let purpose = tool.description.clone().unwrap_or_default().into_owned();
     let description = clip_output(format!("{purpose}\n(A tool of the MCP server {server}.)"), MAX_DESCRIPTION_BYTES);
     let spec = ToolSpec { name, description, schema: tool_schema(&tool) };
-    let repeatable = tool.annotations.as_ref().is_some_and(is_repeatable);
+    let repeatable = tool.annotations.as_ref().is_some_and(is_repeatable_tool);
     OfferedTool { tool: tool.name.into_owned(), title, spec, definition, repeatable }
 }
 
-fn is_repeatable(annotations: &ToolAnnotations) -> bool {
+fn is_repeatable_tool(annotations: &ToolAnnotations) -> bool {
     annotations.read_only_hint == Some(true) || annotations.idempotent_hint == Some(true)
 }
 
@@ -112,7 +112,7 @@ fn tool_schema(tool: &Tool) -> Value {
     schema
 }
 
-fn is_usable(tool: &Tool) -> bool {
+fn is_usable_tool(tool: &Tool) -> bool {
     !tool.name.is_empty() && Value::Object((*tool.input_schema).clone()).to_string().len() <= MAX_SCHEMA_BYTES
 }
 

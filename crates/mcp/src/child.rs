@@ -71,7 +71,7 @@ impl Child {
         let form = if wrap.is_some() { Form::Supervised } else { Form::Plain };
         let (family, ended) = ProcessTree::start(command, form).await?;
         let stderr = StderrTail::default();
-        tokio::spawn(read_stderr(Receiver::from_owned_fd(errors.into())?, stderr.clone()));
+        tokio::spawn(read_child_stderr(Receiver::from_owned_fd(errors.into())?, stderr.clone()));
         let streams = (Receiver::from_owned_fd(from_child.into())?, Sender::from_owned_fd(to_child.into())?);
         Ok((Self { family, ended, stderr }, streams))
     }
@@ -112,7 +112,7 @@ impl StderrTail {
 }
 
 /// Reads on, so that the server never waits for us.
-async fn read_stderr(errors: Receiver, stderr: StderrTail) {
+async fn read_child_stderr(errors: Receiver, stderr: StderrTail) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();
     while let Ok(1..) = (&mut errors).take(MAX_STDERR_LINE_BYTES).read_until(b'\n', &mut line).await {

@@ -28,7 +28,7 @@ use super::listener::SessionHandle;
 use super::login::{self, Keyring};
 use super::network_store::NetworkGrantStore;
 use super::sessions::SessionHandles;
-use super::spec::{Confinement, Spec, Transport, home_name};
+use super::spec::{Confinement, Spec, Transport, spec_home_name};
 use super::write_counter::{CountedWriter, WriteCounter};
 
 /// Pages of one list that are read.
@@ -90,7 +90,7 @@ impl McpConnection {
         server_env: &ServerEnv,
         sessions: &SessionHandles,
     ) -> Result<Self, OpenError> {
-        let handler = || build_handler(name, spec, server_env, sessions);
+        let handler = || build_connection_handler(name, spec, server_env, sessions);
         match Self::connect(handler(), spec, server_env, ClientLifecycleMode::Initialize).await {
             Ok(link) => Ok(link),
             Err(ConnectFailure::Greeting(error, _)) if matches!(*error, ClientInitializeError::JsonRpcError(_)) => {
@@ -114,7 +114,7 @@ impl McpConnection {
             Transport::Stdio { command, args, env } => {
                 // Its folders are looked through for what must stay as it is.
                 let (asked, around) = (spec.clone(), server_env.clone());
-                let wrap = tokio::task::spawn_blocking(move || sandbox_wrap(&asked, &around)).await;
+                let wrap = tokio::task::spawn_blocking(move || connection_sandbox_wrap(&asked, &around)).await;
                 let wrap = wrap.unwrap_or_else(|error| Err(error.to_string())).map_err(ConnectFailure::Start)?;
                 let program =
                     Program { command, args, env, environment: &server_env.environment, cwd: &server_env.cwd, wrap };
@@ -170,7 +170,7 @@ impl McpConnection {
             None => String::new(),
         };
         match quit {
-            Ok(Ok(_)) => with_last_line("it stopped", &complaints),
+            Ok(Ok(_)) => connection_error_with_last_line("it stopped", &complaints),
             Ok(Err(error)) | Err(error) => format!("the connection failed: {error}"),
         }
     }
@@ -224,7 +224,7 @@ impl McpConnectionHandle {
 
     /// Takes note of what an error says about the connection.
     pub(super) fn note_unauthorized(&self, error: ServiceError) -> ServiceError {
-        if http::is_unauthorized(&error) {
+        if http::is_unauthorized_http(&error) {
             self.unauthorized.cancel();
         }
         error
@@ -269,9 +269,9 @@ impl McpConnectionHandle {
 }
 
 /// What puts a policy around a server's program; none where there is no sandbox, or it is to have none.
-fn sandbox_wrap(spec: &Spec, server_env: &ServerEnv) -> Result<Option<Wrap>, String> {
+fn connection_sandbox_wrap(spec: &Spec, server_env: &ServerEnv) -> Result<Option<Wrap>, String> {
     let Transport::Stdio { command, args, .. } = &spec.transport else { return Ok(None) };
-    let Some(network) = network_access(spec, server_env) else { return Ok(None) };
+    let Some(network) = connection_network_access(spec, server_env) else { return Ok(None) };
     // Inside of the policy nobody could tell a missing program from a hidden one.
     if command.is_absolute() {
         std::fs::metadata(command).map_err(|error| format!("{}: {error}", command.display()))?;
@@ -279,7 +279,7 @@ fn sandbox_wrap(spec: &Spec, server_env: &ServerEnv) -> Result<Option<Wrap>, Str
     let folders: Vec<PathBuf> = std::iter::once(&server_env.cwd).chain(&server_env.folders).cloned().collect();
     let words = std::iter::once(command.clone()).chain(args.iter().map(PathBuf::from)).collect();
     let policy = server_env.sandbox.policy_for_program(&folders, network, words);
-    let home = server_env.homes.as_ref().map(|homes| homes.join(home_name(&spec.name)));
+    let home = server_env.homes.as_ref().map(|homes| homes.join(spec_home_name(&spec.name)));
     if let (Some(home), Some(_)) = (&home, &policy) {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(home);
         made.map_err(|error| format!("its home cannot be made: {error}: {}", home.display()))?;
@@ -292,7 +292,7 @@ fn sandbox_wrap(spec: &Spec, server_env: &ServerEnv) -> Result<Option<Wrap>, Str
 }
 
 /// Whether a server's program finds the network; none if it is not fenced at all.
-fn network_access(spec: &Spec, server_env: &ServerEnv) -> Option<Network> {
+fn connection_network_access(spec: &Spec, server_env: &ServerEnv) -> Option<Network> {
     match spec.confinement {
         Confinement::Free => None,
         Confinement::Networked => Some(Network::Open),
@@ -305,13 +305,14 @@ impl ServerEnv {
     /// Hides what this server was given, and what its login yielded by now.
     pub(super) fn redactor_for(&self, spec: &Spec) -> Redactor {
         self.redactor
-            .with_more_secrets(spec.secret_values().into_iter().chain(login::stored_tokens(spec, &self.keyring)))
+            .with_more_secrets(spec.secret_values().into_iter().chain(login::stored_login_tokens(spec, &self.keyring)))
     }
 
     /// What may help, if this was said by a program for want of the network.
     pub(super) fn network_advice(&self, spec: &Spec, said: &str) -> Option<&'static str> {
         let stdio = matches!(spec.transport, Transport::Stdio { .. });
-        let closed = stdio && network_access(spec, self) == Some(Network::Closed) && self.sandbox.is_in_force();
+        let closed =
+            stdio && connection_network_access(spec, self) == Some(Network::Closed) && self.sandbox.is_in_force();
         (closed && network_failure::is_network_failure(said)).then_some(
             "its program has no network in the sandbox: network = true in its entry, or sandbox.server_network, grants it",
         )
@@ -376,7 +377,9 @@ impl ConnectFailure {
     fn into_text(self, spec: &Spec, server_env: &ServerEnv) -> String {
         let text = match self {
             Self::Start(reason) => format!("it could not be started: {reason}"),
-            Self::Greeting(error, complaints) => with_last_line(&init_error_text(&error), &complaints),
+            Self::Greeting(error, complaints) => {
+                connection_error_with_last_line(&connection_error_text(&error), &complaints)
+            }
         };
         server_env.redactor_for(spec).redact_text(&text)
     }
@@ -385,7 +388,7 @@ impl ConnectFailure {
 const EXITED: &str = "it exited during startup";
 
 /// A program that dies is met either where we read or where we write.
-fn init_error_text(error: &ClientInitializeError) -> String {
+fn connection_error_text(error: &ClientInitializeError) -> String {
     if let ClientInitializeError::TransportError { error, .. } = error {
         let ended = error.error.downcast_ref::<std::io::Error>().is_some();
         return if ended { EXITED.to_owned() } else { format!("it did not start: {}", error.error) };
@@ -395,14 +398,14 @@ fn init_error_text(error: &ClientInitializeError) -> String {
 }
 
 /// Programs say last what they died of.
-fn with_last_line(what: &str, complaints: &str) -> String {
+fn connection_error_with_last_line(what: &str, complaints: &str) -> String {
     match complaints.lines().rev().find(|line| !line.trim().is_empty()) {
         Some(last) => format!("{what}: {}", last.trim()),
         None => what.to_owned(),
     }
 }
 
-fn build_handler(name: &str, spec: &Spec, server_env: &ServerEnv, sessions: &SessionHandles) -> Handler {
+fn build_connection_handler(name: &str, spec: &Spec, server_env: &ServerEnv, sessions: &SessionHandles) -> Handler {
     Handler {
         name: name.to_owned(),
         sessions: sessions.clone(),

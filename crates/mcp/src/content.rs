@@ -2,54 +2,56 @@
 
 use gander_domain::{Part, ToolContent, ToolEnd, ToolResult};
 use gander_tools::Limits;
-use gander_tools::output::{clip_output, limit_parts};
+use gander_tools::output::{clip_output, limit_output_parts};
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
 use serde_json::Value;
 
 /// The result of a call. What is too large is left out, and says so.
-pub(super) fn tool_result(result: CallToolResult, limits: &Limits) -> ToolResult {
+pub(super) fn tool_result_from_content(result: CallToolResult, limits: &Limits) -> ToolResult {
     let end = if result.is_error == Some(true) { ToolEnd::Failed } else { ToolEnd::Completed };
-    let mut parts = to_parts(result.content, limits);
+    let mut parts = content_to_parts(result.content, limits);
     if let (true, Some(structured)) = (parts.is_empty(), &result.structured_content) {
         parts.push(Part::text(clip_output(structured.to_string(), limits.result)));
     }
-    let raw = result.structured_content.filter(|value| fits_limits(value, limits));
+    let raw = result.structured_content.filter(|value| content_fits_limits(value, limits));
     ToolResult { end, content: parts.into_iter().map(|part| ToolContent::Part { part }).collect(), raw }
 }
 
 /// Content, each piece within its limit and all texts together within theirs.
-pub(super) fn to_parts(content: impl IntoIterator<Item = ContentBlock>, limits: &Limits) -> Vec<Part> {
-    limit_parts(content.into_iter().map(to_part), limits)
+pub(super) fn content_to_parts(content: impl IntoIterator<Item = ContentBlock>, limits: &Limits) -> Vec<Part> {
+    limit_output_parts(content.into_iter().map(content_to_part), limits)
 }
 
 /// What a resource holds.
-pub(super) fn resource_part(contents: ResourceContents) -> Part {
+pub(super) fn resource_content_part(contents: ResourceContents) -> Part {
     match contents {
         ResourceContents::TextResourceContents { uri, mime_type: mime, text, .. } => {
             Part::Resource { uri, mime, text: Some(text), blob: None }
         }
-        ResourceContents::BlobResourceContents { uri, mime_type: Some(mime), blob, .. } if is_picture(&mime) => {
+        ResourceContents::BlobResourceContents { uri, mime_type: Some(mime), blob, .. }
+            if is_picture_content(&mime) =>
+        {
             Part::Image { mime, data: blob, uri: Some(uri) }
         }
         ResourceContents::BlobResourceContents { uri, mime_type: mime, blob, .. } => {
             Part::Resource { uri, mime, text: None, blob: Some(blob) }
         }
-        other => unknown_part(&other),
+        other => unknown_content_part(&other),
     }
 }
 
-fn to_part(block: ContentBlock) -> Part {
+fn content_to_part(block: ContentBlock) -> Part {
     match block {
         ContentBlock::Text(text) => Part::Text { text: text.text },
         ContentBlock::Image(image) => Part::Image { mime: image.mime_type, data: image.data, uri: None },
         ContentBlock::Audio(audio) => Part::Audio { mime: audio.mime_type, data: audio.data },
-        ContentBlock::Resource(embedded) => resource_part(embedded.resource),
-        ContentBlock::ResourceLink(link) => link_part(link),
-        other => unknown_part(&other),
+        ContentBlock::Resource(embedded) => resource_content_part(embedded.resource),
+        ContentBlock::ResourceLink(link) => link_content_part(link),
+        other => unknown_content_part(&other),
     }
 }
 
-fn link_part(link: Resource) -> Part {
+fn link_content_part(link: Resource) -> Part {
     let Resource { uri, name, title, description, mime_type: mime, size, .. } = link;
     let more = [
         ("title", title.map(Value::from)),
@@ -61,15 +63,15 @@ fn link_part(link: Resource) -> Part {
     Part::Link { uri, name, mime, more: (!more.is_empty()).then_some(Value::Object(more)) }
 }
 
-fn fits_limits(value: &Value, limits: &Limits) -> bool {
+fn content_fits_limits(value: &Value, limits: &Limits) -> bool {
     value.to_string().len() <= limits.result
 }
 
-fn is_picture(mime: &str) -> bool {
+fn is_picture_content(mime: &str) -> bool {
     matches!(mime, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
 }
 
-fn unknown_part(value: &impl serde::Serialize) -> Part {
+fn unknown_content_part(value: &impl serde::Serialize) -> Part {
     Part::Unknown(serde_json::to_value(value).unwrap_or_default())
 }
 
@@ -80,7 +82,7 @@ mod tests {
     use super::*;
 
     fn read(value: Value, limits: &Limits) -> ToolResult {
-        tool_result(serde_json::from_value(value).expect("it is a result"), limits)
+        tool_result_from_content(serde_json::from_value(value).expect("it is a result"), limits)
     }
 
     #[test]

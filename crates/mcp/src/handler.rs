@@ -83,7 +83,7 @@ impl Handler {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
                 (message, QuestionKind::Form { schema: json!(requested_schema) })
             }
-            ElicitRequestParams::UrlElicitationParams { message, url, .. } if is_web(&url) => {
+            ElicitRequestParams::UrlElicitationParams { message, url, .. } if is_web_url(&url) => {
                 (message, QuestionKind::Visit { url })
             }
             ElicitRequestParams::UrlElicitationParams { .. } | _ => {
@@ -203,6 +203,6 @@ impl ClientHandler for Handler {
 }
 
 /// People are sent to nothing but web pages.
-fn is_web(url: &str) -> bool {
+fn is_web_url(url: &str) -> bool {
     reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }

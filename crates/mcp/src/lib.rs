@@ -39,10 +39,10 @@ mod write_counter;
 
 pub use catalogue::{PromptArgument, PromptSpec};
 pub use listener::{ListenGuard, RunListener, ServerEvent};
-pub use login::{Keyring, Login, MemoryOAuthTokenStore, OAuthTokenStore, delete_tokens};
+pub use login::{Keyring, Login, MemoryOAuthTokenStore, OAuthTokenStore, delete_login_tokens};
 pub use network_store::{MemoryNetworkGrantStore, NetworkGrantStore};
 pub use pins::{MemoryToolPinStore, ToolPinStore};
 pub use pool::{Pool, Sharing};
 pub use servers::{ServerState, ServerStatus, Servers, ServersConfig};
-pub use spec::{Confinement, Reach, Spec, Transport, home_name};
+pub use spec::{Confinement, Reach, Spec, Transport, spec_home_name};
 pub use trial::TriedServer;

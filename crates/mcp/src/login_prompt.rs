@@ -13,7 +13,7 @@ use super::server::Server;
 /// Asks a person to log in. A login that was begun holds, also if the run that asked is over.
 pub(super) async fn prompt_login(env: ServerEnv, server: Arc<Server>) {
     let end = match find_or_begin_login(&env, &server).await {
-        Ok(pending) => ask_to_visit(&env, &server, pending).await,
+        Ok(pending) => prompt_to_visit_login(&env, &server, pending).await,
         Err(reason) => Some(Err(reason)),
     };
     if let Some(Err(reason)) = end {
@@ -23,12 +23,16 @@ pub(super) async fn prompt_login(env: ServerEnv, server: Arc<Server>) {
 }
 
 /// None if the person does not want to.
-async fn ask_to_visit(env: &ServerEnv, server: &Server, mut pending: PendingLogin) -> Option<Result<(), String>> {
+async fn prompt_to_visit_login(
+    env: &ServerEnv,
+    server: &Server,
+    mut pending: PendingLogin,
+) -> Option<Result<(), String>> {
     let title = format!("{} needs authorization: open {}", server.name, pending.url);
     let visit = QuestionKind::Visit { url: pending.url.clone() };
     let ask = env.session.ask_person(&title, visit, QuestionOrigin::NonBlocking);
     tokio::select! {
-        end = wait_for_end(&mut pending) => return Some(end),
+        end = wait_for_prompted_login(&mut pending) => return Some(end),
         reply = ask => match reply {
             Reply::Filled { .. } | Reply::Chosen { .. } => {}
             Reply::Rejected { .. }
@@ -38,10 +42,10 @@ async fn ask_to_visit(env: &ServerEnv, server: &Server, mut pending: PendingLogi
             | Reply::Superseded => return None,
         },
     }
-    Some(wait_for_end(&mut pending).await)
+    Some(wait_for_prompted_login(&mut pending).await)
 }
 
-async fn wait_for_end(pending: &mut PendingLogin) -> Result<(), String> {
+async fn wait_for_prompted_login(pending: &mut PendingLogin) -> Result<(), String> {
     let end = pending.end.wait_for(Option::is_some).await.map(|end| end.clone());
     end.ok().flatten().unwrap_or_else(|| Err("the login was given up".to_owned()))
 }

@@ -47,12 +47,12 @@ pub(super) fn unique_tool_names<'a>(server: &str, tools: impl IntoIterator<Item 
     tools
         .iter()
         .zip(&plain)
-        .map(|(tool, name)| if fits(tool, name) { name.clone() } else { hashed_name(tool, name) })
+        .map(|(tool, name)| if fits(tool, name) { name.clone() } else { hashed_tool_name(tool, name) })
         .collect()
 }
 
 /// A name that is too long or not the only one carries a piece of its hash.
-fn hashed_name(tool: &str, name: &str) -> String {
+fn hashed_tool_name(tool: &str, name: &str) -> String {
     let hash: String = Sha256::digest(tool.as_bytes()).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     let kept: String = name.chars().take(MAX_NAME_CHARS - hash.len() - 1).collect();
     format!("{kept}_{hash}")

@@ -10,7 +10,8 @@ use super::spec::Spec;
 
 /// Asks a person about a server that does not start without it. With nobody there it stays as it is.
 pub(super) async fn offer_network(env: ServerEnv, server: Arc<Server>) {
-    let title = format!("{} does not start without the network. May its program use it?", server_label(&server.spec));
+    let title =
+        format!("{} does not start without the network. May its program use it?", network_server_label(&server.spec));
     if env.session.ask_person(&title, network_choices(), QuestionOrigin::NonBlocking).await.is_allowed() {
         grant_network(&env, &server.spec);
         server.request_start();
@@ -18,8 +19,11 @@ pub(super) async fn offer_network(env: ServerEnv, server: Arc<Server>) {
 }
 
 /// What a person is asked about a call that failed.
-pub(super) fn retry_title(spec: &Spec) -> String {
-    format!("{} failed without the network. May its program use it, and the call be made again?", server_label(spec))
+pub(super) fn network_retry_title(spec: &Spec) -> String {
+    format!(
+        "{} failed without the network. May its program use it, and the call be made again?",
+        network_server_label(spec)
+    )
 }
 
 /// The answers there are. A yes is remembered.
@@ -35,6 +39,6 @@ pub(super) fn grant_network(env: &ServerEnv, spec: &Spec) {
 }
 
 /// Its name and its very line: that is what is granted.
-fn server_label(spec: &Spec) -> String {
+fn network_server_label(spec: &Spec) -> String {
     format!("{} ({})", spec.name, spec.command_or_url())
 }

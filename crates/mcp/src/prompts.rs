@@ -32,7 +32,7 @@ pub(super) async fn fill_prompt(
     words: &str,
     limits: &Limits,
 ) -> Result<Vec<Part>, String> {
-    let messages = get_prompt(servers, prompt, parse_arguments(prompt, words)?, limits).await?;
+    let messages = get_prompt(servers, prompt, parse_prompt_arguments(prompt, words)?, limits).await?;
     Ok(messages.into_iter().flat_map(|(_, parts)| parts).collect())
 }
 
@@ -52,19 +52,19 @@ pub(super) async fn get_prompt(
     };
     let message = |message: PromptMessage| {
         let role = if message.role == McpRole::User { Role::User } else { Role::Agent };
-        (role, content::to_parts(std::iter::once(message.content), limits))
+        (role, content::content_to_parts(std::iter::once(message.content), limits))
     };
     Ok(result.messages.into_iter().map(message).collect())
 }
 
 /// The first argument that a prompt must have and was not given.
-pub(super) fn missing_argument<'a>(prompt: &'a PromptSpec, given: &Map<String, Value>) -> Option<&'a str> {
+pub(super) fn missing_prompt_argument<'a>(prompt: &'a PromptSpec, given: &Map<String, Value>) -> Option<&'a str> {
     let missing = prompt.arguments.iter().find(|argument| argument.required && !given.contains_key(&argument.name));
     missing.map(|argument| argument.name.as_str())
 }
 
 /// `name=value` for each, or one word for each in order; the last takes the rest.
-fn parse_arguments(prompt: &PromptSpec, words: &str) -> Result<Map<String, Value>, String> {
+fn parse_prompt_arguments(prompt: &PromptSpec, words: &str) -> Result<Map<String, Value>, String> {
     let known = |word: &str| {
         let (name, value) = word.split_once('=')?;
         prompt.arguments.iter().any(|argument| argument.name == name).then(|| (name.to_owned(), Value::from(value)))
@@ -78,7 +78,7 @@ fn parse_arguments(prompt: &PromptSpec, words: &str) -> Result<Map<String, Value
             pairs.map(|(argument, word)| (argument.name.clone(), Value::from(word))).collect()
         }
     };
-    match missing_argument(prompt, &given) {
+    match missing_prompt_argument(prompt, &given) {
         Some(missing) => Err(format!("the prompt {} wants to know: {missing}", prompt.slash_command_name())),
         None => Ok(given),
     }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn words_fill_in_a_prompt() {
-        let filled = |words: &str| parse_arguments(&prompt(), words).map(Value::Object);
+        let filled = |words: &str| parse_prompt_arguments(&prompt(), words).map(Value::Object);
         assert_eq!(filled("Bern"), Ok(json!({"city": "Bern"})));
         assert_eq!(filled(" Bern  the old town "), Ok(json!({"city": "Bern", "state": "the old town"})));
         assert_eq!(filled("state=BE city=Bern"), Ok(json!({"state": "BE", "city": "Bern"})));

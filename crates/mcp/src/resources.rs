@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gander_domain::{Part, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult, ToolSpec};
-use gander_tools::output::{clip_output, limit_parts};
+use gander_tools::output::{clip_output, limit_output_parts};
 use gander_tools::{Group, Limits, ListedTool};
 use rmcp::model::{ReadResourceRequestParams, ReadResourceResponse};
 use serde::Deserialize;
@@ -24,7 +24,7 @@ struct ReadArguments {
 }
 
 /// The two tools, if any server has resources.
-pub(super) fn listed_tools(servers: &[Arc<Server>]) -> Vec<ListedTool> {
+pub(super) fn listed_resource_tools(servers: &[Arc<Server>]) -> Vec<ListedTool> {
     if !servers.iter().any(|server| has_resources(server)) {
         return Vec::new();
     }
@@ -49,12 +49,16 @@ pub(super) fn listed_tools(servers: &[Arc<Server>]) -> Vec<ListedTool> {
 }
 
 /// Describes a call of one of the two; `None` if it is neither.
-pub(super) fn describe_call(id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
+pub(super) fn describe_resource_call(
+    id: ToolCallId,
+    name: &str,
+    arguments: &Value,
+) -> Option<Result<ToolCall, ToolResult>> {
     let title = match name {
         LIST_TOOL => "List the resources of MCP servers".to_owned(),
         READ_TOOL => match ReadArguments::deserialize(arguments) {
             Ok(ReadArguments { server, uri }) => visible_line(&format!("Read {uri} of {server}")),
-            Err(error) => return Some(Err(failed_result(format!("arguments do not fit the tool: {error}")))),
+            Err(error) => return Some(Err(failed_resource_result(format!("arguments do not fit the tool: {error}")))),
         },
         _ => return None,
     };
@@ -64,10 +68,10 @@ pub(super) fn describe_call(id: ToolCallId, name: &str, arguments: &Value) -> Op
 }
 
 /// Runs a call of one of the two; `None` if it is neither.
-pub(super) async fn run_call(servers: &[Arc<Server>], call: &ToolCall, limits: &Limits) -> Option<ToolResult> {
+pub(super) async fn run_resource_call(servers: &[Arc<Server>], call: &ToolCall, limits: &Limits) -> Option<ToolResult> {
     match call.name.as_str() {
         LIST_TOOL => Some(list_resources(servers, limits)),
-        READ_TOOL => Some(read_resource(servers, &call.arguments, limits).await.unwrap_or_else(failed_result)),
+        READ_TOOL => Some(read_resource(servers, &call.arguments, limits).await.unwrap_or_else(failed_resource_result)),
         _ => None,
     }
 }
@@ -101,11 +105,15 @@ async fn read_resource(servers: &[Arc<Server>], arguments: &Value, limits: &Limi
     else {
         return Err("the server wants to know more first, which reading cannot tell it".to_owned());
     };
-    let parts = limit_parts(result.contents.into_iter().map(content::resource_part), limits);
-    Ok(ToolResult { end: ToolEnd::Completed, content: parts.into_iter().map(to_tool_content).collect(), raw: None })
+    let parts = limit_output_parts(result.contents.into_iter().map(content::resource_content_part), limits);
+    Ok(ToolResult {
+        end: ToolEnd::Completed,
+        content: parts.into_iter().map(resource_tool_content).collect(),
+        raw: None,
+    })
 }
 
-fn to_tool_content(part: Part) -> ToolContent {
+fn resource_tool_content(part: Part) -> ToolContent {
     ToolContent::Part { part }
 }
 
@@ -114,6 +122,6 @@ fn has_resources(server: &Server) -> bool {
     !catalogue.resources.is_empty() || !catalogue.templates.is_empty()
 }
 
-fn failed_result(text: impl Into<String>) -> ToolResult {
+fn failed_resource_result(text: impl Into<String>) -> ToolResult {
     ToolResult::text(ToolEnd::Failed, text)
 }

@@ -11,11 +11,11 @@ use super::server::Server;
 /// Calls a tool. A call that the server died of, or before, is sent again, once: if it never left us, or if the
 /// server says that its tool may be called twice.
 pub(super) async fn call_with_retry(server: &Server, wanted: &ToolUse) -> Result<CallToolResult, CallError> {
-    let line = wait_for_connection(wanted, server.wait_for_connection()).await?;
-    check_same_tool(server, wanted)?;
-    let writes = writes_so_far(&line);
+    let line = wait_for_connection_to_retry(wanted, server.wait_for_connection()).await?;
+    check_same_tool_on_retry(server, wanted)?;
+    let writes = writes_before_retry(&line);
     let end = call_tool::call_tool(&line, wanted).await;
-    let harmless = || wanted.repeatable || (writes.is_some() && writes == writes_so_far(&line));
+    let harmless = || wanted.repeatable || (writes.is_some() && writes == writes_before_retry(&line));
     match &end {
         Err(CallError::Unsent) => {}
         Err(CallError::Gone) if harmless() => {}
@@ -23,8 +23,8 @@ pub(super) async fn call_with_retry(server: &Server, wanted: &ToolUse) -> Result
             return end;
         }
     }
-    let next = wait_for_connection(wanted, server.connection_after(&line)).await?;
-    check_same_tool(server, wanted)?;
+    let next = wait_for_connection_to_retry(wanted, server.connection_after(&line)).await?;
+    check_same_tool_on_retry(server, wanted)?;
     // By now the old one is gone for good: what it was not told it will never be told.
     match &end {
         Err(CallError::Gone) if !harmless() => end,
@@ -33,7 +33,7 @@ pub(super) async fn call_with_retry(server: &Server, wanted: &ToolUse) -> Result
 }
 
 /// A server that was started anew may offer something else under the same name: nobody agreed to that.
-fn check_same_tool(server: &Server, wanted: &ToolUse) -> Result<(), CallError> {
+fn check_same_tool_on_retry(server: &Server, wanted: &ToolUse) -> Result<(), CallError> {
     let same = |offered: &OfferedTool| offered.tool == wanted.tool && offered.definition == wanted.definition;
     match server.current_view().catalogue.tools.iter().any(same) {
         true => Ok(()),
@@ -45,11 +45,11 @@ fn check_same_tool(server: &Server, wanted: &ToolUse) -> Result<(), CallError> {
 }
 
 /// How much the server was told until now; none if nobody counts.
-fn writes_so_far(line: &McpConnectionHandle) -> Option<u64> {
+fn writes_before_retry(line: &McpConnectionHandle) -> Option<u64> {
     line.counter.as_ref().map(super::write_counter::WriteCounter::count)
 }
 
-async fn wait_for_connection(
+async fn wait_for_connection_to_retry(
     wanted: &ToolUse,
     line: impl Future<Output = Result<McpConnectionHandle, String>>,
 ) -> Result<McpConnectionHandle, CallError> {

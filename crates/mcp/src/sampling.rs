@@ -25,15 +25,15 @@ pub(super) async fn sample_with_session_model(
     origin: QuestionOrigin,
 ) -> Result<CreateMessageResult, ErrorData> {
     let Some(listener) = session.current_listener() else { return Err(refused_sampling("no run is under way")) };
-    let request = to_model_request(params)?;
-    let title = format!("{server} wants to ask the model: {}", question_preview(&request));
-    if !session.ask_person(&title, QuestionKind::Choose { choices: allow_or_reject() }, origin).await.is_allowed() {
+    let request = sampling_model_request(params)?;
+    let title = format!("{server} wants to ask the model: {}", sampling_preview(&request));
+    if !session.ask_person(&title, QuestionKind::Choose { choices: sampling_choices() }, origin).await.is_allowed() {
         return Err(refused_sampling("the user said no"));
     }
-    ask_model(&listener, request).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    sample_model(&listener, request).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-async fn ask_model(listener: &RunListener, request: Request) -> Result<CreateMessageResult, ModelError> {
+async fn sample_model(listener: &RunListener, request: Request) -> Result<CreateMessageResult, ModelError> {
     let mut stream = listener.model.stream(request).await?;
     let mut text = String::new();
     while let Some(events) = stream.next_batch().await {
@@ -64,8 +64,8 @@ async fn sampling_result(listener: &RunListener, text: String, finish: &Finish) 
     CreateMessageResult::new(SamplingMessage::assistant_text(text), info.qualified_name()).with_stop_reason(stop)
 }
 
-fn to_model_request(params: CreateMessageRequestParams) -> Result<Request, ErrorData> {
-    let messages = params.messages.into_iter().enumerate().map(|(number, given)| to_message(number, given));
+fn sampling_model_request(params: CreateMessageRequestParams) -> Result<Request, ErrorData> {
+    let messages = params.messages.into_iter().enumerate().map(|(number, given)| sampling_message(number, given));
     Ok(Request {
         system: params.system_prompt.unwrap_or_default(),
         messages: messages.collect::<Result<_, _>>()?,
@@ -77,14 +77,14 @@ fn to_model_request(params: CreateMessageRequestParams) -> Result<Request, Error
     })
 }
 
-fn to_message(number: usize, given: SamplingMessage) -> Result<Arc<Message>, ErrorData> {
+fn sampling_message(number: usize, given: SamplingMessage) -> Result<Arc<Message>, ErrorData> {
     let role = if given.role == McpRole::User { Role::User } else { Role::Agent };
-    let parts = given.content.into_vec().into_iter().map(to_part).collect::<Result<_, _>>()?;
+    let parts = given.content.into_vec().into_iter().map(sampling_part).collect::<Result<_, _>>()?;
     let id = MessageId::new(Uuid::from_u128(number as u128));
     Ok(Arc::new(Message { id, role, parts, interrupted: false, native: None }))
 }
 
-fn to_part(block: SamplingMessageContentBlock) -> Result<Part, ErrorData> {
+fn sampling_part(block: SamplingMessageContentBlock) -> Result<Part, ErrorData> {
     match block {
         SamplingMessageContentBlock::Text(text) => Ok(Part::text(text.text)),
         SamplingMessageContentBlock::Image(image) => {
@@ -97,12 +97,12 @@ fn to_part(block: SamplingMessageContentBlock) -> Result<Part, ErrorData> {
     }
 }
 
-fn question_preview(request: &Request) -> String {
+fn sampling_preview(request: &Request) -> String {
     let text = request.messages.last().map(|message| message.plain_text()).unwrap_or_default();
     text.chars().take(MAX_PREVIEW_CHARS).collect()
 }
 
-fn allow_or_reject() -> Vec<Choice> {
+fn sampling_choices() -> Vec<Choice> {
     let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
     vec![choice("allow_once", "Allow", ChoiceKind::AllowOnce), choice("reject_once", "Reject", ChoiceKind::RejectOnce)]
 }

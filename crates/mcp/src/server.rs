@@ -160,7 +160,7 @@ impl Server {
         let ServerView { phase, line, .. } = self.current_view();
         line.ok_or_else(|| match phase {
             ServerPhase::Failed(reason) => format!("the server {} is not running: {reason}", self.name),
-            ServerPhase::Locked => needs_login(&self.name),
+            ServerPhase::Locked => server_needs_login_text(&self.name),
             ServerPhase::Asleep | ServerPhase::Starting | ServerPhase::Ready => {
                 format!("the server {} is not running", self.name)
             }
@@ -186,7 +186,7 @@ impl Server {
 }
 
 /// What people do about it.
-pub(super) fn needs_login(name: &str) -> String {
+pub(super) fn server_needs_login_text(name: &str) -> String {
     format!("{name} needs authorization: gander extensions login {name}")
 }
 
@@ -334,7 +334,7 @@ impl ServerTask {
     fn set_locked(&self) -> Option<Duration> {
         tracing::info!(server = self.name, "an MCP server wants a login");
         self.set_phase(ServerPhase::Locked);
-        self.sessions.notify_all(Severity::Warning, &needs_login(&self.name));
+        self.sessions.notify_all(Severity::Warning, &server_needs_login_text(&self.name));
         self.sessions.send_tools_changed();
         None
     }

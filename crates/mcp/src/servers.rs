@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::call_title::{argument_fields, call_title};
+use super::call_title::{call_argument_fields, call_title};
 use super::calls::ToolUse;
 use super::catalogue::{OfferedTool, PromptSpec};
 use super::connection::ServerEnv;
@@ -299,7 +299,7 @@ impl Servers {
     pub fn listed_tools(&self) -> Vec<ListedTool> {
         let tools = self.usable_tools().into_iter();
         let tools = tools.map(|(_, offered)| ListedTool { spec: offered.spec, group: Group::Mcp });
-        tools.chain(resources::listed_tools(&self.all_servers())).collect()
+        tools.chain(resources::listed_resource_tools(&self.all_servers())).collect()
     }
 
     /// What the servers say about themselves, by name.
@@ -340,9 +340,9 @@ impl Servers {
     /// Describes a call of one of their tools; `None` if it is none of theirs.
     pub fn describe_call(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
         let Some((server, offered)) = self.find_tool(name) else {
-            return resources::describe_call(id, name, arguments).filter(|_| self.has_resources());
+            return resources::describe_resource_call(id, name, arguments).filter(|_| self.has_resources());
         };
-        let Some(given) = argument_fields(arguments) else {
+        let Some(given) = call_argument_fields(arguments) else {
             return Some(Err(ToolResult::text(ToolEnd::Failed, "arguments do not fit the tool: an object is wanted")));
         };
         let size = arguments.to_string().len();
@@ -387,17 +387,17 @@ impl Servers {
         let Some((server, offered)) = self.find_tool(&call.name) else {
             return self.run_resource_tool(call, &cancel).await;
         };
-        let arguments = argument_fields(&call.arguments).unwrap_or_default();
+        let arguments = call_argument_fields(&call.arguments).unwrap_or_default();
         let patience = server.spec.patience;
         let OfferedTool { tool, definition, repeatable, .. } = offered;
         let session = self.env.session.clone();
         let wanted = ToolUse { session, tool, arguments, definition, repeatable, patience, signals, cancel };
         let mut result = match retry::call_with_retry(&server, &wanted).await {
-            Ok(result) => content::tool_result(result, &self.limits),
+            Ok(result) => content::tool_result_from_content(result, &self.limits),
             Err(error) => ToolResult::text(error.tool_end(), error.to_string()),
         };
         if result.end == ToolEnd::Failed
-            && let Some(advice) = self.env.network_advice(&server.spec, &result_text(&result))
+            && let Some(advice) = self.env.network_advice(&server.spec, &server_result_text(&result))
         {
             result.content.push(ToolContent::Part { part: Part::text(format!("[{advice}]")) });
         }
@@ -409,12 +409,12 @@ impl Servers {
     /// A yes is remembered.
     pub async fn offer_network(&self, call: &ToolCall, result: &ToolResult, cancel: &CancellationToken) -> bool {
         let Some((server, _)) = self.find_tool(&call.name) else { return false };
-        let missed =
-            result.end == ToolEnd::Failed && self.env.network_advice(&server.spec, &result_text(result)).is_some();
+        let missed = result.end == ToolEnd::Failed
+            && self.env.network_advice(&server.spec, &server_result_text(result)).is_some();
         if !missed {
             return false;
         }
-        let title = network_prompt::retry_title(&server.spec);
+        let title = network_prompt::network_retry_title(&server.spec);
         let yes = tokio::select! {
             biased;
             () = cancel.cancelled() => false,
@@ -432,14 +432,14 @@ impl Servers {
         let mut result = tokio::select! {
             biased;
             () = cancel.cancelled() => ToolResult::text(ToolEnd::Cancelled, "cancelled"),
-            result = resources::run_call(&all, call, &self.limits) => result?,
+            result = resources::run_resource_call(&all, call, &self.limits) => result?,
         };
         all.iter().for_each(|server| self.env.redactor_for(&server.spec).redact_result(&mut result));
         Some(result)
     }
 
     fn has_resources(&self) -> bool {
-        !resources::listed_tools(&self.all_servers()).is_empty()
+        !resources::listed_resource_tools(&self.all_servers()).is_empty()
     }
 
     pub(super) fn all_servers(&self) -> Vec<Arc<Server>> {
@@ -464,7 +464,7 @@ impl Servers {
     }
 
     pub(super) fn is_pinned(&self, server: &Server, offered: &OfferedTool) -> bool {
-        pins::is_pinned(&*self.pins, &server.spec.identity(), &offered.tool, &offered.definition)
+        pins::is_tool_pinned(&*self.pins, &server.spec.identity(), &offered.tool, &offered.definition)
     }
 }
 
@@ -491,7 +491,7 @@ async fn ask_about_changed_tool(
 }
 
 /// The texts of a result.
-fn result_text(result: &ToolResult) -> String {
+fn server_result_text(result: &ToolResult) -> String {
     let texts = result.content.iter().filter_map(|content| match content {
         ToolContent::Part { part: Part::Text { text } } => Some(text.as_str()),
         ToolContent::Part { .. } | ToolContent::Diff { .. } | ToolContent::Terminal { .. } => None,

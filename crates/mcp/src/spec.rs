@@ -143,14 +143,14 @@ impl Spec {
             Transport::Stdio { env, .. } => env.iter().map(|(_, value)| value.clone()).collect(),
             Transport::Http { url, headers, .. } => {
                 let headers = headers.iter().map(|(_, value)| value.clone());
-                headers.chain(url_secrets(url)).collect()
+                headers.chain(spec_url_secrets(url)).collect()
             }
         }
     }
 }
 
 /// The name of a server's home among those of its owner. What is no plain name is told apart by a digest.
-pub fn home_name(server: &str) -> String {
+pub fn spec_home_name(server: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !server.is_empty() && server.len() <= 64 && !server.starts_with('.') && server.chars().all(plain) {
         return server.to_owned();
@@ -159,7 +159,7 @@ pub fn home_name(server: &str) -> String {
 }
 
 /// What an address may carry that is for nobody's eyes: who calls, with which password, and what is asked for.
-fn url_secrets(url: &str) -> Vec<String> {
+fn spec_url_secrets(url: &str) -> Vec<String> {
     let Ok(url) = reqwest::Url::parse(url) else { return vec![url.to_owned()] };
     let named = [url.username(), url.password().unwrap_or_default(), url.query().unwrap_or_default()];
     let values = url.query_pairs().map(|(_, value)| value.into_owned());

@@ -123,7 +123,7 @@ impl Catalogue {
     /// The built-in list with a person's own TOML laid over it; may be empty.
     pub fn load_catalogue(own: &str) -> Result<Self, CatalogueError> {
         let mut table: Table = BUILT_IN.parse()?;
-        merge_tables(&mut table, own.parse()?);
+        merge_catalogue_tables(&mut table, own.parse()?);
         Ok(Self { vendors: Value::Table(table).try_into()? })
     }
 
@@ -189,10 +189,10 @@ impl ModelData {
 }
 
 /// Lays one table over another, key by key.
-fn merge_tables(under: &mut Table, over: Table) {
+fn merge_catalogue_tables(under: &mut Table, over: Table) {
     for (key, value) in over {
         match (under.get_mut(&key), value) {
-            (Some(Value::Table(under)), Value::Table(over)) => merge_tables(under, over),
+            (Some(Value::Table(under)), Value::Table(over)) => merge_catalogue_tables(under, over),
             (Some(_) | None, value) => drop(under.insert(key, value)),
         }
     }

@@ -15,7 +15,7 @@ pub trait Codec: Send {
 }
 
 /// The native form of an answer, marked with who alone understands it.
-pub(super) fn native_payload(wire: &str, info: &ModelInfo, items: Vec<Value>) -> ProviderPayload {
+pub(super) fn codec_native_payload(wire: &str, info: &ModelInfo, items: Vec<Value>) -> ProviderPayload {
     ProviderPayload {
         wire: wire.into(),
         items: json!({ "provider": info.provider, "model": info.model, "items": items }),
@@ -23,18 +23,18 @@ pub(super) fn native_payload(wire: &str, info: &ModelInfo, items: Vec<Value>) ->
 }
 
 /// The stream ended in the middle.
-pub(super) fn cut_off_error(info: &ModelInfo) -> ModelError {
+pub(super) fn codec_cut_off_error(info: &ModelInfo) -> ModelError {
     ModelError::Network(format!("the answer was cut off before its end, provider: {}", info.provider))
 }
 
 /// An event is not what the wire prescribes.
-pub(super) fn bad_event_error(info: &ModelInfo, error: &serde_json::Error, data: &[u8]) -> ModelError {
+pub(super) fn codec_bad_event_error(info: &ModelInfo, error: &serde_json::Error, data: &[u8]) -> ModelError {
     let start = String::from_utf8_lossy(&data[..data.len().min(200)]).into_owned();
     ModelError::BadStream(format!("{} sent an event that cannot be read ({error}): {start}", info.provider))
 }
 
 /// A tool's arguments as JSON, or why not.
-pub(super) fn parse_arguments(info: &ModelInfo, name: &str, text: &str) -> Result<Value, ModelError> {
+pub(super) fn parse_codec_arguments(info: &ModelInfo, name: &str, text: &str) -> Result<Value, ModelError> {
     match serde_json::from_str(text) {
         Ok(value @ Value::Object(_)) => Ok(value),
         Ok(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) | Err(_) => {

@@ -65,7 +65,7 @@ pub fn connect_with(
     timeouts: Timeouts,
 ) -> Result<Arc<dyn Model>, ConnectError> {
     let (provider, model) = name.split_once('/').unwrap_or((name, ""));
-    let vendor = catalogue.vendor(provider).ok_or_else(|| unknown_provider(catalogue, name))?;
+    let vendor = catalogue.vendor(provider).ok_or_else(|| unknown_connect_provider(catalogue, name))?;
     let model = Some(model).filter(|model| !model.is_empty()).or(vendor.default_model.as_deref());
     let model = model.ok_or_else(|| ConnectError::NoModel { provider: provider.into() })?;
     let profile = Profile { info: vendor.model_info(provider, model), quirks: vendor.model_quirks(model) };
@@ -95,9 +95,9 @@ pub(super) struct VendorAddress {
 pub(super) fn locate_vendor(vendor: &Vendor, lookup: Lookup<'_>) -> VendorAddress {
     let find = |variable: &Option<String>| variable.as_deref().and_then(|name| lookup_nonempty(lookup, name));
     let url = find(&vendor.base_url_variable);
-    let url = url.or_else(|| find(&vendor.host_variable).map(|host| host_url(&host, &vendor.base_url)));
+    let url = url.or_else(|| find(&vendor.host_variable).map(|host| vendor_host_url(&host, &vendor.base_url)));
     let base_url = url.as_deref().unwrap_or(&vendor.base_url).trim_end_matches('/').to_owned();
-    let moved = url_host(&base_url) != url_host(&vendor.base_url);
+    let moved = vendor_url_host(&base_url) != vendor_url_host(&vendor.base_url);
     let engine = vendor.engine_elsewhere.filter(|_| moved).unwrap_or(vendor.engine);
     VendorAddress { base_url, engine, moved }
 }
@@ -108,7 +108,7 @@ pub(super) fn lookup_nonempty(lookup: Lookup<'_>, variable: &str) -> Option<Stri
 }
 
 /// The key and the variable it was found in.
-pub(super) fn find_key(vendor: &Vendor, lookup: Lookup<'_>) -> Option<(String, SecretString)> {
+pub(super) fn find_vendor_key(vendor: &Vendor, lookup: Lookup<'_>) -> Option<(String, SecretString)> {
     let mut variables = vendor.key_variables.iter();
     variables.find_map(|name| Some((name.clone(), SecretString::from(lookup_nonempty(lookup, name)?))))
 }
@@ -119,10 +119,10 @@ fn build_endpoint(
     place: VendorAddress,
     lookup: Lookup<'_>,
 ) -> Result<Endpoint, ConnectError> {
-    let key = find_key(vendor, lookup).map(|(_, key)| key);
+    let key = find_vendor_key(vendor, lookup).map(|(_, key)| key);
     // A server of one's own may want no key.
     if key.is_none() && !vendor.key_variables.is_empty() && !place.moved {
-        return Err(no_key(vendor));
+        return Err(no_vendor_key(vendor));
     }
     let base_url = match wire {
         // Its variable names the root, but many write the version as well.
@@ -146,7 +146,7 @@ fn connect_genai(
     lookup: Lookup<'_>,
     timeouts: Timeouts,
 ) -> Result<Arc<dyn Model>, ConnectError> {
-    let (_, key) = find_key(vendor, lookup).ok_or_else(|| no_key(vendor))?;
+    let (_, key) = find_vendor_key(vendor, lookup).ok_or_else(|| no_vendor_key(vendor))?;
     Ok(Arc::new(super::genai::GenaiModel::new(profile, &vendor.namespace, key, timeouts)?))
 }
 
@@ -155,25 +155,25 @@ fn connect_genai(_: &Vendor, profile: Profile, _: Lookup<'_>, _: Timeouts) -> Re
     Err(ConnectError::NotBuilt { provider: profile.info.provider })
 }
 
-fn no_key(vendor: &Vendor) -> ConnectError {
+fn no_vendor_key(vendor: &Vendor) -> ConnectError {
     ConnectError::NoKey { title: vendor.title.clone(), variables: vendor.key_variables.join(" or ") }
 }
 
-fn unknown_provider(catalogue: &Catalogue, name: &str) -> ConnectError {
+fn unknown_connect_provider(catalogue: &Catalogue, name: &str) -> ConnectError {
     let known: Vec<&str> = catalogue.vendors().map(|(name, _)| name).collect();
     ConnectError::UnknownProvider { name: name.into(), known: known.join(", ") }
 }
 
-fn url_host(url: &str) -> &str {
+fn vendor_url_host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split('/').next().unwrap_or_default()
 }
 
 /// `OLLAMA_HOST` is what the server binds to: host, port, both, or a URL, and possibly "any address".
-fn host_url(text: &str, usual: &str) -> String {
+fn vendor_host_url(text: &str, usual: &str) -> String {
     let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
     let authority = rest.split('/').next().unwrap_or_default();
-    let usual_port = url_host(usual).rsplit(':').next().unwrap_or_default();
+    let usual_port = vendor_url_host(usual).rsplit(':').next().unwrap_or_default();
     let (name, port) = match authority.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => (name, port),
         Some(_) | None => (authority, if text.contains("://") { "" } else { usual_port }),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::catalogue::{Catalogue, Vendor};
-use super::connect::{Lookup, find_key, locate_vendor, lookup_nonempty};
+use super::connect::{Lookup, find_vendor_key, locate_vendor, lookup_nonempty};
 use super::http;
 
 /// How long a local server may take to show itself.
@@ -45,9 +45,9 @@ pub fn probes_to_try(catalogue: &Catalogue, lookup: Lookup<'_>) -> Vec<Probe> {
 
 /// Chooses a model: by keys if there are any, else by knocking at all of `probes` at once.
 pub async fn detect_model(catalogue: &Catalogue, lookup: Lookup<'_>, probes: &[Probe]) -> DetectedModel {
-    let mut found = find_by_keys(catalogue, lookup).await;
+    let mut found = detect_by_keys(catalogue, lookup).await;
     if found.is_empty() {
-        found = find_by_probes(probes).await;
+        found = detect_by_probes(probes).await;
     }
     let mut names = found.iter().map(|(model, _)| model.clone()).skip(1).collect::<Vec<_>>();
     let first = found.into_iter().next();
@@ -64,16 +64,17 @@ const NO_MODEL_FOUND: &str = "no key and no local model server was found, so thi
 
 type Candidates = Vec<(String, String)>;
 
-async fn find_by_keys(catalogue: &Catalogue, lookup: Lookup<'_>) -> Candidates {
+async fn detect_by_keys(catalogue: &Catalogue, lookup: Lookup<'_>) -> Candidates {
     let candidates = catalogue.vendors_by_rank().into_iter().filter_map(|(name, vendor)| {
         let place = locate_vendor(vendor, lookup);
         let moved = vendor.base_url_variable.clone().filter(|variable| lookup_nonempty(lookup, variable).is_some());
-        let variable = find_key(vendor, lookup).map(|(variable, _)| variable).or(moved.filter(|_| place.moved))?;
+        let variable =
+            find_vendor_key(vendor, lookup).map(|(variable, _)| variable).or(moved.filter(|_| place.moved))?;
         Some(async move {
             let usual = vendor.default_model.clone();
             // Another host has other models: it is asked which.
             let listed =
-                if place.moved { list_models(&format!("{}/models", place.base_url)).await } else { Vec::new() };
+                if place.moved { probe_models(&format!("{}/models", place.base_url)).await } else { Vec::new() };
             let model = usual.filter(|model| listed.is_empty() || listed.contains(model));
             let model = model.or_else(|| listed.into_iter().next())?;
             Some((format!("{name}/{model}"), format!("{variable} is set")))
@@ -82,9 +83,9 @@ async fn find_by_keys(catalogue: &Catalogue, lookup: Lookup<'_>) -> Candidates {
     future::join_all(candidates).await.into_iter().flatten().collect()
 }
 
-async fn find_by_probes(probes: &[Probe]) -> Candidates {
+async fn detect_by_probes(probes: &[Probe]) -> Candidates {
     let lists = probes.iter().map(|Probe { provider, url }| async move {
-        let models = list_models(url).await.into_iter();
+        let models = probe_models(url).await.into_iter();
         models
             .map(|model| (format!("{provider}/{model}"), format!("a local server answers at {url}")))
             .collect::<Vec<_>>()
@@ -93,23 +94,23 @@ async fn find_by_probes(probes: &[Probe]) -> Candidates {
 }
 
 /// The chat models of a server; none if it is not there in time or is something else.
-async fn list_models(url: &str) -> Vec<String> {
+async fn probe_models(url: &str) -> Vec<String> {
     let models = async {
-        let client = http::build_client(url, PROBE_TIMEOUT).ok()?;
+        let client = http::build_model_http_client(url, PROBE_TIMEOUT).ok()?;
         let body = client.get(url).send().await.ok()?.error_for_status().ok()?.bytes().await.ok()?;
-        Some(model_names(&serde_json::from_slice(&body).ok()?))
+        Some(probed_model_names(&serde_json::from_slice(&body).ok()?))
     };
     timeout(PROBE_TIMEOUT, models).await.ok().flatten().unwrap_or_default()
 }
 
 /// Ollama says `models` and `name`, the others `data` and `id`.
-fn model_names(body: &Value) -> Vec<String> {
+fn probed_model_names(body: &Value) -> Vec<String> {
     let list = body.get("models").or_else(|| body.get("data")).and_then(Value::as_array);
     let name = |model: &Value| model.get("id").or_else(|| model.get("name")).and_then(Value::as_str).map(str::to_owned);
-    list.into_iter().flatten().filter_map(name).filter(|name| !is_embedding(name)).collect()
+    list.into_iter().flatten().filter_map(name).filter(|name| !is_embedding_model(name)).collect()
 }
 
-fn is_embedding(name: &str) -> bool {
+fn is_embedding_model(name: &str) -> bool {
     let name = name.to_lowercase();
     ["embed", "rerank", "bge-", "whisper"].iter().any(|word| name.contains(word))
 }

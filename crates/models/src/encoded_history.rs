@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_domain::Message;
 
-use super::history::stable_prefix_len;
+use super::history::stable_history_prefix_len;
 
 /// A shorter conversation is written faster than looked up.
 const MIN_CACHED_MESSAGES: usize = 64;
@@ -37,31 +37,31 @@ impl EncodedHistoryCache {
         messages: &[Arc<Message>],
         write: impl Fn(&[Arc<Message>], &mut Vec<u8>),
     ) {
-        let seam = stable_prefix_len(messages);
+        let seam = stable_history_prefix_len(messages);
         if seam < MIN_CACHED_MESSAGES {
-            return append_items(list, messages, &write);
+            return append_encoded_items(list, messages, &write);
         }
         let mut kept = self.take_prefix(&messages[..seam]).unwrap_or_default();
         let fresh = &messages[kept.messages.len()..seam];
         let before = kept.text.len();
-        append_items(&mut kept.text, fresh, &write);
+        append_encoded_items(&mut kept.text, fresh, &write);
         kept.bytes += kept.text.len() - before + fresh.iter().map(|message| message.approximate_bytes()).sum::<usize>();
         kept.messages.extend_from_slice(fresh);
         list.reserve(kept.text.len() + 4_096);
-        append_items(list, &[], &|_, list| list.extend_from_slice(&kept.text));
-        append_items(list, &messages[seam..], &write);
+        append_encoded_items(list, &[], &|_, list| list.extend_from_slice(&kept.text));
+        append_encoded_items(list, &messages[seam..], &write);
         self.put_prefix(kept);
     }
 
     /// What was written of this conversation before, if it began the same.
     fn take_prefix(&self, messages: &[Arc<Message>]) -> Option<EncodedPrefix> {
-        let mut kept = lock_mutex(&self.kept);
+        let mut kept = lock_encoded_history(&self.kept);
         let place = kept.iter().rposition(|kept| kept.is_prefix_of(messages))?;
         kept.remove(place)
     }
 
     fn put_prefix(&self, conversation: EncodedPrefix) {
-        let mut kept = lock_mutex(&self.kept);
+        let mut kept = lock_encoded_history(&self.kept);
         kept.push_back(conversation);
         let mut bytes: usize = kept.iter().map(|kept| kept.bytes).sum();
         while bytes > MAX_BYTES {
@@ -80,7 +80,7 @@ impl EncodedPrefix {
 }
 
 /// Adds items to a list, behind a comma if it has some already.
-fn append_items(list: &mut Vec<u8>, messages: &[Arc<Message>], write: &impl Fn(&[Arc<Message>], &mut Vec<u8>)) {
+fn append_encoded_items(list: &mut Vec<u8>, messages: &[Arc<Message>], write: &impl Fn(&[Arc<Message>], &mut Vec<u8>)) {
     let empty = matches!(list.last(), None | Some(b'['));
     let before = list.len();
     if !empty {
@@ -94,12 +94,12 @@ fn append_items(list: &mut Vec<u8>, messages: &[Arc<Message>], write: &impl Fn(&
 }
 
 /// A panic while the lock was held leaves nothing half done here.
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_encoded_history<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Adds the items themselves, separated by commas.
-pub(super) fn write_items(list: &mut Vec<u8>, items: impl IntoIterator<Item = impl serde::Serialize>) {
+pub(super) fn write_encoded_items(list: &mut Vec<u8>, items: impl IntoIterator<Item = impl serde::Serialize>) {
     for (index, item) in items.into_iter().enumerate() {
         if index > 0 {
             list.push(b',');

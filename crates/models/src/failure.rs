@@ -19,7 +19,7 @@ pub struct ErrorHints {
 }
 
 /// An HTTP answer that is no success.
-pub fn error_from_status(hints: &ErrorHints, status: u16, body: &[u8], retry_after: Option<Duration>) -> ModelError {
+pub fn failure_from_status(hints: &ErrorHints, status: u16, body: &[u8], retry_after: Option<Duration>) -> ModelError {
     let said = ErrorText::from_body(body);
     let ErrorHints { provider, url, .. } = hints;
     let tell = |what: &str| format!("{provider} {what} (HTTP {status}): {}", said.message);
@@ -47,13 +47,13 @@ pub fn error_from_status(hints: &ErrorHints, status: u16, body: &[u8], retry_aft
 }
 
 /// An error that came inside a stream.
-pub fn error_in_stream(provider: &str, error: &Value) -> ModelError {
+pub fn failure_in_stream(provider: &str, error: &Value) -> ModelError {
     let said = ErrorText::from_json(error);
     let code = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
     let status = code.filter(|code| (400..600).contains(code)).unwrap_or_else(|| said.http_status());
     let hints = ErrorHints { provider: provider.into(), ..ErrorHints::default() };
     let tell = |what: &str| format!("{provider} {what} in the middle of its answer: {}", said.message);
-    match error_from_status(&hints, status, error.to_string().as_bytes(), None) {
+    match failure_from_status(&hints, status, error.to_string().as_bytes(), None) {
         ModelError::RateLimited { .. } => {
             ModelError::RateLimited { message: tell("reached a rate limit"), retry_after: None }
         }
@@ -102,7 +102,7 @@ impl ErrorText {
         let message = message.map_or_else(|| error.to_string(), str::to_owned);
         let kind = [field("type"), field("code"), field("status")].map(Option::unwrap_or_default).join(" ");
         let words = format!("{kind} {message}").to_lowercase();
-        Self { message: truncate_error_text(&message), words }
+        Self { message: truncate_failure_text(&message), words }
     }
 
     fn from_text(text: &str) -> Self {
@@ -110,7 +110,7 @@ impl ErrorText {
         let message = match text.trim() {
             "" => "no explanation given".to_owned(),
             _ if is_page => "a web page instead of an explanation".to_owned(),
-            text => truncate_error_text(text),
+            text => truncate_failure_text(text),
         };
         Self { words: message.to_lowercase(), message }
     }
@@ -170,7 +170,7 @@ impl ErrorText {
 }
 
 /// The begin of a text that may be long.
-pub fn truncate_error_text(text: &str) -> String {
+pub fn truncate_failure_text(text: &str) -> String {
     const ROOM: usize = 600;
     let text = text.trim();
     match text.char_indices().nth(ROOM) {
@@ -180,12 +180,12 @@ pub fn truncate_error_text(text: &str) -> String {
 }
 
 /// An error and what it came from, without the address.
-pub(super) fn describe_network_error(error: &reqwest::Error) -> String {
+pub(super) fn describe_network_failure(error: &reqwest::Error) -> String {
     let mut source = error.source();
     let mut texts = vec![if error.is_timeout() {
         "no connection in time".to_owned()
     } else {
-        network_error_kind(error).to_owned()
+        network_failure_kind(error).to_owned()
     }];
     while let Some(cause) = source {
         texts.push(cause.to_string());
@@ -195,7 +195,7 @@ pub(super) fn describe_network_error(error: &reqwest::Error) -> String {
     texts.join(": ")
 }
 
-fn network_error_kind(error: &reqwest::Error) -> &'static str {
+fn network_failure_kind(error: &reqwest::Error) -> &'static str {
     if error.is_connect() {
         "no connection"
     } else if error.is_builder() {

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::failure::{self, ErrorHints};
 use super::history::{
-    AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, join_text, provider_call_id, tool_uses,
+    AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, history_tool_uses, join_history_text, provider_call_id,
 };
 use super::profile::Profile;
 use super::timeouts::Timeouts;
@@ -41,8 +41,8 @@ impl GenaiModel {
     /// Prepares to ask; nothing is sent yet.
     pub fn new(profile: Profile, namespace: &str, key: SecretString, timeouts: Timeouts) -> Result<Self, ModelError> {
         let failed = |error: String| ModelError::Network(format!("cannot prepare a connection: {error}"));
-        let web = http::build_client("https://", timeouts.limits.connect)
-            .map_err(|error| failed(failure::describe_network_error(&error)))?;
+        let web = http::build_model_http_client("https://", timeouts.limits.connect)
+            .map_err(|error| failed(failure::describe_network_failure(&error)))?;
         let auth = move |_| Ok(Some(AuthData::from_single(key.expose_secret())));
         let client = Client::builder().with_reqwest(web).with_auth_resolver_fn(auth).build();
         let client = client.map_err(|error| failed(error.to_string()))?;
@@ -52,7 +52,7 @@ impl GenaiModel {
 
     async fn start_stream(&self, request: ChatRequest, options: &ChatOptions) -> Result<ModelStream, ModelError> {
         let answer = self.client.exec_chat_stream(&self.target, request, Some(options)).await;
-        let answer = answer.map_err(|error| model_error(&self.info, &error))?;
+        let answer = answer.map_err(|error| genai_model_error(&self.info, &error))?;
         let mut reading =
             GenaiStream { stream: answer.stream, calls: Vec::new(), info: self.info.clone(), done: false };
         let first = reading.next_batch().await.transpose()?.unwrap_or_default();
@@ -92,7 +92,7 @@ impl Model for GenaiModel {
     }
 
     async fn stream(&self, request: Request) -> Result<ModelStream, ModelError> {
-        let (chat, options) = (encode_request(&request, &self.info), self.chat_options(&request));
+        let (chat, options) = (encode_genai_request(&request, &self.info), self.chat_options(&request));
         let attempt = || self.start_stream(chat.clone(), &options);
         retry::retry_until_streaming(&self.timeouts.retry, &self.info, attempt).await
     }
@@ -112,8 +112,8 @@ impl GenaiStream {
         while events.is_empty() && !self.done {
             let read = match self.stream.next().await {
                 Some(Ok(event)) => self.handle_event(event, &mut events),
-                Some(Err(error)) => Err(model_error(&self.info, &error)),
-                None => Err(codec::cut_off_error(&self.info)),
+                Some(Err(error)) => Err(genai_model_error(&self.info, &error)),
+                None => Err(codec::codec_cut_off_error(&self.info)),
             };
             if let Err(error) = read {
                 self.done = true;
@@ -132,7 +132,7 @@ impl GenaiStream {
             ChatStreamEvent::ReasoningChunk(chunk) if !chunk.content.is_empty() => {
                 out.push(delta(DeltaKind::Thought, chunk.content));
             }
-            ChatStreamEvent::ToolCallChunk(chunk) => merge_call_chunk(&mut self.calls, chunk.tool_call, out),
+            ChatStreamEvent::ToolCallChunk(chunk) => merge_genai_call_chunk(&mut self.calls, chunk.tool_call, out),
             ChatStreamEvent::End(end) => return self.finish_response(end, out),
             ChatStreamEvent::Start
             | ChatStreamEvent::Chunk(_)
@@ -157,20 +157,21 @@ impl GenaiStream {
                 out.push(ModelEvent::ToolArguments { index: index as u32, text: "{}".into() });
             }
             if stop != ModelStop::MaxTokens {
-                codec::parse_arguments(&self.info, &call.fn_name, arguments.unwrap_or("{}"))?;
+                codec::parse_codec_arguments(&self.info, &call.fn_name, arguments.unwrap_or("{}"))?;
             }
         }
         let content = end.captured_content.filter(|_| stop == ModelStop::ToolUse);
         let items = content.and_then(|content| serde_json::to_value(content.into_parts()).ok());
-        let native = items.and_then(|items| Some(codec::native_payload(WIRE, &self.info, items.as_array()?.clone())));
-        let usage = end.captured_usage.map(|usage| to_tokens(&usage)).unwrap_or_default();
+        let native =
+            items.and_then(|items| Some(codec::codec_native_payload(WIRE, &self.info, items.as_array()?.clone())));
+        let usage = end.captured_usage.map(|usage| genai_tokens(&usage)).unwrap_or_default();
         out.push(ModelEvent::Done(Finish { stop, usage, native }));
         Ok(())
     }
 }
 
 /// Takes a call as it is now and tells what is new about it. Known calls keep their arguments as text.
-fn merge_call_chunk(calls: &mut Vec<ToolCall>, mut call: ToolCall, out: &mut Vec<ModelEvent>) {
+fn merge_genai_call_chunk(calls: &mut Vec<ToolCall>, mut call: ToolCall, out: &mut Vec<ModelEvent>) {
     let whole = match call.fn_arguments.take() {
         Value::String(text) => text,
         Value::Null => String::new(),
@@ -189,15 +190,15 @@ fn merge_call_chunk(calls: &mut Vec<ToolCall>, mut call: ToolCall, out: &mut Vec
     }
 }
 
-fn encode_request(request: &Request, info: &ModelInfo) -> ChatRequest {
-    let turns =
-        HistoryReader { wire: WIRE, info, native_ids, make_id: provider_call_id }.group_into_turns(&request.messages);
+fn encode_genai_request(request: &Request, info: &ModelInfo) -> ChatRequest {
+    let turns = HistoryReader { wire: WIRE, info, genai_native_ids, make_id: provider_call_id }
+        .group_into_turns(&request.messages);
     let mut messages = Vec::with_capacity(turns.len());
     for turn in &turns {
         match turn {
-            Turn::User(pieces) => messages.push(ChatMessage::user(encode_pieces(pieces))),
-            Turn::Agent(turn) => messages.push(ChatMessage::assistant(encode_agent_turn(turn))),
-            Turn::Tool(returned) => messages.extend(encode_tool_results(returned)),
+            Turn::User(pieces) => messages.push(ChatMessage::user(encode_genai_pieces(pieces))),
+            Turn::Agent(turn) => messages.push(ChatMessage::assistant(encode_genai_agent_turn(turn))),
+            Turn::Tool(returned) => messages.extend(encode_genai_tool_results(returned)),
         }
     }
     let tools = request.tools.iter().map(|tool| {
@@ -207,7 +208,7 @@ fn encode_request(request: &Request, info: &ModelInfo) -> ChatRequest {
     if request.system.is_empty() { chat } else { chat.with_system(request.system.clone()) }
 }
 
-fn encode_agent_turn(turn: &AgentTurn<'_>) -> MessageContent {
+fn encode_genai_agent_turn(turn: &AgentTurn<'_>) -> MessageContent {
     let native = turn.native.and_then(|items| serde_json::from_value(Value::Array(items.to_vec())).ok());
     if let Some(content) = native {
         return content;
@@ -217,7 +218,7 @@ fn encode_agent_turn(turn: &AgentTurn<'_>) -> MessageContent {
     if !text.is_empty() {
         parts.push(ContentPart::from_text(text));
     }
-    parts.extend(tool_uses(turn.parts).zip(&turn.ids).map(|((_, name, arguments), id)| {
+    parts.extend(history_tool_uses(turn.parts).zip(&turn.ids).map(|((_, name, arguments), id)| {
         ContentPart::ToolCall(ToolCall {
             call_id: id.clone(),
             fn_name: name.to_owned(),
@@ -229,18 +230,18 @@ fn encode_agent_turn(turn: &AgentTurn<'_>) -> MessageContent {
 }
 
 /// One message per result, then one of a person with all pictures.
-fn encode_tool_results(returned: &[ToolReturn<'_>]) -> impl Iterator<Item = ChatMessage> {
+fn encode_genai_tool_results(returned: &[ToolReturn<'_>]) -> impl Iterator<Item = ChatMessage> {
     let texts = returned.iter().map(|ToolReturn { id, pieces, .. }| {
-        let text = join_text(pieces).into_owned();
+        let text = join_history_text(pieces).into_owned();
         ChatMessage::tool(MessageContent::from_tool_responses(vec![ToolResponse::new(id.clone(), text)]))
     });
     let is_image = |piece: &&ContentPiece<'_>| matches!(piece, ContentPiece::Image { .. });
     let images: Vec<ContentPiece<'_>> = returned.iter().flat_map(|one| &one.pieces).filter(is_image).cloned().collect();
-    let images = (!images.is_empty()).then(|| ChatMessage::user(encode_pieces(&images)));
+    let images = (!images.is_empty()).then(|| ChatMessage::user(encode_genai_pieces(&images)));
     texts.chain(images)
 }
 
-fn encode_pieces(pieces: &[ContentPiece<'_>]) -> MessageContent {
+fn encode_genai_pieces(pieces: &[ContentPiece<'_>]) -> MessageContent {
     let parts = pieces.iter().map(|piece| match piece {
         ContentPiece::Text(text) => ContentPart::from_text(text.as_ref()),
         ContentPiece::Image { mime, data } => ContentPart::from_binary_base64(*mime, *data, None),
@@ -248,12 +249,12 @@ fn encode_pieces(pieces: &[ContentPiece<'_>]) -> MessageContent {
     MessageContent::from_parts(parts.collect::<Vec<_>>())
 }
 
-fn native_ids(items: &[Value]) -> Vec<String> {
+fn genai_native_ids(items: &[Value]) -> Vec<String> {
     let calls = items.iter().filter_map(|item| item.get("ToolCall"));
     calls.map(|call| call["call_id"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-fn to_tokens(usage: &Usage) -> Tokens {
+fn genai_tokens(usage: &Usage) -> Tokens {
     let count = |count: Option<i32>| count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
     let prompt = usage.prompt_tokens_details.as_ref();
     let completion = usage.completion_tokens_details.as_ref();
@@ -271,29 +272,30 @@ fn to_tokens(usage: &Usage) -> Tokens {
     clippy::wildcard_enum_match_arm,
     reason = "the enum is another crate's and its other reasons are all one to us"
 )]
-fn model_error(info: &ModelInfo, error: &genai::Error) -> ModelError {
+fn genai_model_error(info: &ModelInfo, error: &genai::Error) -> ModelError {
     use genai::webc::Error as WebError;
     let hints = ErrorHints { provider: info.provider.clone(), ..ErrorHints::default() };
     let refusal = |status: reqwest::StatusCode, body: &str, headers: &reqwest::header::HeaderMap| {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let wait = retry::retry_after(header, Timestamp::now());
-        failure::error_from_status(&hints, status.as_u16(), body.as_bytes(), wait)
+        failure::failure_from_status(&hints, status.as_u16(), body.as_bytes(), wait)
     };
     match error {
         genai::Error::HttpError { status, body, headers, .. } => refusal(*status, body, headers),
         genai::Error::WebModelCall { webc_error: WebError::ResponseFailedStatus { status, body, headers }, .. } => {
             refusal(*status, body, headers)
         }
-        genai::Error::ChatResponse { body, .. } => failure::error_in_stream(&info.provider, body),
+        genai::Error::ChatResponse { body, .. } => failure::failure_in_stream(&info.provider, body),
         genai::Error::WebModelCall { .. } | genai::Error::WebStream { .. } => {
             ModelError::Network(format!("cannot reach {}: {error}", info.provider))
         }
         genai::Error::StreamParse { .. } => {
             ModelError::BadStream(format!("{} sent an event that cannot be read: {error}", info.provider))
         }
-        error => {
-            ModelError::BadRequest(failure::truncate_error_text(&format!("{} cannot be asked: {error}", info.provider)))
-        }
+        error => ModelError::BadRequest(failure::truncate_failure_text(&format!(
+            "{} cannot be asked: {error}",
+            info.provider
+        ))),
     }
 }
 
@@ -311,7 +313,7 @@ mod tests {
         };
         let (mut calls, mut out) = (Vec::new(), Vec::new());
         for text in ["", "{\"pa", "{\"path\":1}"] {
-            merge_call_chunk(&mut calls, call(text), &mut out);
+            merge_genai_call_chunk(&mut calls, call(text), &mut out);
         }
         let wanted = [
             ModelEvent::ToolStarted { index: 0, name: "list".into() },

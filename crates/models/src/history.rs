@@ -76,7 +76,7 @@ pub fn provider_call_id(call: ToolCallId) -> String {
 impl HistoryReader<'_> {
     /// The conversation in turns. A half message is left out; a tool use without a result was interrupted.
     pub fn group_into_turns<'a>(&self, messages: &'a [Arc<Message>]) -> Vec<Turn<'a>> {
-        let results = tool_results(messages);
+        let results = history_tool_results(messages);
         let mut turns: Vec<Turn<'a>> = Vec::with_capacity(messages.len() + 1);
         for message in messages.iter().filter(|message| !message.interrupted) {
             match message.role {
@@ -101,7 +101,7 @@ impl HistoryReader<'_> {
     }
 
     fn push_agent<'a>(&self, turns: &mut Vec<Turn<'a>>, message: &'a Message, results: &Results<'a>) {
-        let calls: Vec<ToolCallId> = tool_uses(&message.parts).map(|(call, ..)| call).collect();
+        let calls: Vec<ToolCallId> = history_tool_uses(&message.parts).map(|(call, ..)| call).collect();
         let native = self.native_items(message).map(|items| (items, (self.native_ids)(items)));
         let (native, ids) = match native {
             Some((items, ids)) if ids.len() == calls.len() => (Some(items), ids),
@@ -132,7 +132,7 @@ impl HistoryReader<'_> {
         let end = result.map_or(ToolEnd::Interrupted, |result| result.end);
         let mut pieces = result.map_or_else(Vec::new, |result| self.result_pieces(result));
         if pieces.is_empty() {
-            pieces.push(ContentPiece::Text(empty_output_text(end).into()));
+            pieces.push(ContentPiece::Text(empty_history_output_text(end).into()));
         }
         ToolReturn { id: id.to_owned(), failed: end != ToolEnd::Completed, pieces }
     }
@@ -143,7 +143,7 @@ impl HistoryReader<'_> {
         for content in &result.content {
             match content {
                 ToolContent::Part { part } => pieces.extend(self.to_piece(part)),
-                ToolContent::Diff { path, old, .. } => changes.push(describe_change(path, old.as_deref())),
+                ToolContent::Diff { path, old, .. } => changes.push(describe_change_in_history(path, old.as_deref())),
                 ToolContent::Terminal { .. } => {}
             }
         }
@@ -188,7 +188,7 @@ impl HistoryReader<'_> {
 /// Where a conversation can be cut: before an answer of the agent to somebody else's words or to its tools.
 ///
 /// What is before it is written the same whatever follows, and the other way round. 0 if there is no such place.
-pub fn stable_prefix_len(messages: &[Arc<Message>]) -> usize {
+pub fn stable_history_prefix_len(messages: &[Arc<Message>]) -> usize {
     let speaks = |message: &Message| {
         let tells = |part: &Part| matches!(part, Part::Text { text } if !text.trim().is_empty());
         !message.interrupted && message.parts.iter().any(|part| tells(part) || matches!(part, Part::ToolUse { .. }))
@@ -202,14 +202,14 @@ pub fn stable_prefix_len(messages: &[Arc<Message>]) -> usize {
 }
 
 /// The tool uses of a message, in order.
-pub fn tool_uses(parts: &[Part]) -> impl Iterator<Item = (ToolCallId, &str, &Value)> {
+pub fn history_tool_uses(parts: &[Part]) -> impl Iterator<Item = (ToolCallId, &str, &Value)> {
     parts.iter().filter_map(|part| {
         if let Part::ToolUse { call, name, arguments } = part { Some((*call, name.as_str(), arguments)) } else { None }
     })
 }
 
 /// All words of the pieces, joined by line breaks.
-pub fn join_text<'a>(pieces: &[ContentPiece<'a>]) -> Cow<'a, str> {
+pub fn join_history_text<'a>(pieces: &[ContentPiece<'a>]) -> Cow<'a, str> {
     let mut texts =
         pieces.iter().filter_map(|piece| if let ContentPiece::Text(text) = piece { Some(text) } else { None });
     match (texts.next(), texts.next()) {
@@ -226,18 +226,18 @@ pub fn join_text<'a>(pieces: &[ContentPiece<'a>]) -> Cow<'a, str> {
 pub type Results<'a> = HashMap<ToolCallId, &'a ToolResult>;
 
 /// What came of each tool call, wherever its result stands.
-pub fn tool_results(messages: &[Arc<Message>]) -> Results<'_> {
+pub fn history_tool_results(messages: &[Arc<Message>]) -> Results<'_> {
     let parts = messages.iter().flat_map(|message| &message.parts);
     parts
         .filter_map(|part| if let Part::ToolResult { call, result } = part { Some((*call, result)) } else { None })
         .collect()
 }
 
-fn describe_change(path: &str, old: Option<&str>) -> String {
+fn describe_change_in_history(path: &str, old: Option<&str>) -> String {
     if old.is_some() { format!("changed {path}") } else { format!("created {path}") }
 }
 
-fn empty_output_text(end: ToolEnd) -> &'static str {
+fn empty_history_output_text(end: ToolEnd) -> &'static str {
     match end {
         ToolEnd::Completed => "done, without output",
         ToolEnd::Failed => "failed, without output",

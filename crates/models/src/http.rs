@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::encoded_history::EncodedHistoryCache;
-use super::failure::{self, ErrorHints, describe_network_error};
+use super::failure::{self, ErrorHints, describe_network_failure};
 use super::profile::Profile;
 use super::response_stream::ResponseStream;
 use super::retry::{self, Retry};
@@ -61,11 +61,11 @@ pub struct HttpModel {
 impl HttpModel {
     /// Prepares to ask; nothing is sent yet.
     pub fn new(profile: Profile, endpoint: Endpoint, limits: Limits, retry: Retry) -> Result<Self, ModelError> {
-        let client = build_client(&endpoint.url, limits.connect).map_err(|error| {
+        let client = build_model_http_client(&endpoint.url, limits.connect).map_err(|error| {
             ModelError::Network(format!(
                 "cannot prepare a connection to {}: {}",
                 profile.info.provider,
-                describe_network_error(&error)
+                describe_network_failure(&error)
             ))
         })?;
         Ok(Self { profile, endpoint, limits, retry, client, encoded: EncodedHistoryCache::default() })
@@ -90,7 +90,7 @@ impl HttpModel {
         }
         request = match (key, auth) {
             (Some(key), Auth::Bearer) => request.bearer_auth(key.expose_secret()),
-            (Some(key), Auth::XApiKey) => request.header("x-api-key", sensitive_header(key)?),
+            (Some(key), Auth::XApiKey) => request.header("x-api-key", sensitive_http_header(key)?),
             (None, Auth::Bearer | Auth::XApiKey) => request,
         };
         let provider = &self.profile.info.provider;
@@ -99,7 +99,7 @@ impl HttpModel {
             ModelError::TimedOut(format!("{provider} did not begin to answer in time, seconds: {secs}"))
         })?;
         let response = response.map_err(|error| {
-            ModelError::Network(format!("cannot reach {provider} at {url}: {}", describe_network_error(&error)))
+            ModelError::Network(format!("cannot reach {provider} at {url}: {}", describe_network_failure(&error)))
         })?;
         if response.status() == StatusCode::OK { Ok(response) } else { Err(self.read_error_response(response).await) }
     }
@@ -121,7 +121,7 @@ impl HttpModel {
             key_variables: self.endpoint.key_variables.clone(),
             url: self.endpoint.url.clone(),
         };
-        failure::error_from_status(&hints, status, self.redact_key(&body).as_bytes(), wait)
+        failure::failure_from_status(&hints, status, self.redact_key(&body).as_bytes(), wait)
     }
 
     /// A provider may quote what it was sent.
@@ -148,7 +148,7 @@ impl Model for HttpModel {
 }
 
 /// A client for this address. Loopback needs neither a proxy nor certificates.
-pub(super) fn build_client(url: &str, connect: Duration) -> Result<Client, reqwest::Error> {
+pub(super) fn build_model_http_client(url: &str, connect: Duration) -> Result<Client, reqwest::Error> {
     let builder = Client::builder()
         .user_agent(concat!("gander/", env!("CARGO_PKG_VERSION")))
         // A redirect would carry the key to an address nobody chose.
@@ -161,7 +161,7 @@ pub(super) fn build_client(url: &str, connect: Duration) -> Result<Client, reqwe
     builder.build()
 }
 
-fn sensitive_header(key: &SecretString) -> Result<reqwest::header::HeaderValue, ModelError> {
+fn sensitive_http_header(key: &SecretString) -> Result<reqwest::header::HeaderValue, ModelError> {
     let value = reqwest::header::HeaderValue::from_str(key.expose_secret());
     let mut value =
         value.map_err(|_| ModelError::Unauthorized("the key holds characters no header can carry".into()))?;

@@ -1,4 +1,4 @@
-//! ResponseStream one answer from the network, in batches of whatever has arrived.
+//! [`ResponseStream`]: one answer from the network, in batches of whatever has arrived.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use reqwest::Response;
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
-use super::failure::describe_network_error;
+use super::failure::describe_network_failure;
 use super::timeouts::Limits;
 use super::wire::Decoder;
 use super::{ModelError, ModelEvent};
@@ -45,7 +45,7 @@ impl ResponseStream {
             let response = self.response.as_mut()?;
             match timeout(self.limits.idle, response.chunk()).await {
                 Ok(came) => self.handle_chunk(came, &mut events),
-                Err(_) => self.error = Some(idle_error(&self.provider, self.limits.idle)),
+                Err(_) => self.error = Some(response_idle_error(&self.provider, self.limits.idle)),
             }
         }
         self.drain_ready_chunks(&mut events).await;
@@ -82,7 +82,7 @@ impl ResponseStream {
             Err(error) => Err(ModelError::Network(format!(
                 "the answer of {} broke off: {}",
                 self.provider,
-                describe_network_error(&error)
+                describe_network_failure(&error)
             ))),
         };
         if let Err(error) = taken {
@@ -91,7 +91,7 @@ impl ResponseStream {
         if self.decoder.is_done()
             && let Some(response) = self.response.take()
         {
-            tokio::spawn(drain_body(response));
+            tokio::spawn(drain_response_body(response));
         }
     }
 
@@ -103,19 +103,19 @@ impl ResponseStream {
         }
         self.decoder.feed_bytes(bytes, events)?;
         if events.is_empty() && self.last_event.elapsed() > self.limits.silence {
-            return Err(idle_error(&self.provider, self.limits.silence));
+            return Err(response_idle_error(&self.provider, self.limits.silence));
         }
         Ok(())
     }
 }
 
-fn idle_error(provider: &str, span: Duration) -> ModelError {
+fn response_idle_error(provider: &str, span: Duration) -> ModelError {
     let secs = span.as_secs_f64();
     ModelError::Idle(format!("{provider} began to answer and then fell silent, seconds: {secs}"))
 }
 
 /// Reads the end of a body after its last event, so that the connection can serve the next request.
-async fn drain_body(mut response: Response) {
+async fn drain_response_body(mut response: Response) {
     let end = async { while let Ok(Some(_)) = response.chunk().await {} };
     if timeout(Duration::from_secs(1), end).await.is_err() {
         tracing::debug!("a provider kept its connection open after the end");

@@ -58,7 +58,7 @@ where
             Err(error) => error,
         };
         failed += 1;
-        let wait = error.is_retryable().then(|| retry.next_delay(failed, error.retry_after(), random_fraction()));
+        let wait = error.is_retryable().then(|| retry.next_delay(failed, error.retry_after(), random_retry_fraction()));
         let Some(wait) = wait.flatten() else { return Err(error) };
         tracing::info!(model = info.qualified_name(), failed, wait_ms = wait.as_millis() as u64, %error, "asking again");
         sleep(wait).await;
@@ -79,7 +79,7 @@ pub fn retry_after<'a>(header: impl Fn(&str) -> Option<&'a str>, now: Timestamp)
 }
 
 /// A number between 0 and 1 that differs from process to process and call to call.
-fn random_fraction() -> f64 {
+fn random_retry_fraction() -> f64 {
     RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64
 }
 

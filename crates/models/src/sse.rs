@@ -37,7 +37,7 @@ impl Sse {
         while let Some(end) = memchr(b'\n', bytes) {
             let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
             bytes = rest;
-            match (self.lone_data(line), after_blank_line(rest)) {
+            match (self.lone_data(line), after_blank_sse_line(rest)) {
                 (Some(data), Some(rest)) => {
                     each(data)?;
                     bytes = rest;
@@ -62,7 +62,7 @@ impl Sse {
 
     /// The data of this line, if it is the first data line of an event and the stream is known to be one.
     fn lone_data<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
-        if self.has_data || !self.begun { None } else { data_field(trim_end(line)) }
+        if self.has_data || !self.begun { None } else { sse_data_field(trim_sse_line_end(line)) }
     }
 
     fn handle_line(
@@ -70,19 +70,19 @@ impl Sse {
         line: &[u8],
         each: &mut impl FnMut(&[u8]) -> Result<(), ModelError>,
     ) -> Result<(), ModelError> {
-        let mut line = trim_end(line);
+        let mut line = trim_sse_line_end(line);
         if !self.begun {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
             self.begun = !line.is_empty();
-            if self.begun && !is_field(line) {
-                return Err(not_a_stream(line));
+            if self.begun && !is_sse_field(line) {
+                return Err(not_an_sse_stream(line));
             }
         }
         if line.is_empty() {
             let data = mem::take(&mut self.data);
             return if mem::take(&mut self.has_data) { each(&data) } else { Ok(()) };
         }
-        if let Some(more) = data_field(line) {
+        if let Some(more) = sse_data_field(line) {
             if mem::replace(&mut self.has_data, true) {
                 self.data.push(b'\n');
             }
@@ -104,25 +104,25 @@ impl Sse {
     }
 }
 
-fn trim_end(line: &[u8]) -> &[u8] {
+fn trim_sse_line_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-fn data_field(line: &[u8]) -> Option<&[u8]> {
+fn sse_data_field(line: &[u8]) -> Option<&[u8]> {
     let data = line.strip_prefix(b"data:")?;
     Some(data.strip_prefix(b" ").unwrap_or(data))
 }
 
-fn after_blank_line(rest: &[u8]) -> Option<&[u8]> {
+fn after_blank_sse_line(rest: &[u8]) -> Option<&[u8]> {
     rest.strip_prefix(b"\n").or_else(|| rest.strip_prefix(b"\r\n"))
 }
 
-fn is_field(line: &[u8]) -> bool {
+fn is_sse_field(line: &[u8]) -> bool {
     let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
     name.is_empty() || [b"data".as_slice(), b"event", b"id", b"retry"].contains(&name)
 }
 
-fn not_a_stream(line: &[u8]) -> ModelError {
+fn not_an_sse_stream(line: &[u8]) -> ModelError {
     let start = String::from_utf8_lossy(&line[..line.len().min(300)]).into_owned();
     let what = if line.starts_with(b"<") { "a web page" } else { "something else" };
     ModelError::BadStream(format!(

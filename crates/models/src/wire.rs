@@ -70,24 +70,24 @@ impl Wire {
     pub fn encode_with_cache(self, request: &Request, profile: &Profile, encoded: &EncodedHistoryCache) -> Vec<u8> {
         let (messages, last) = (&request.messages, request.messages.last());
         let mut body = match self {
-            Self::OpenaiChat => openai_chat::encode_envelope(request, profile),
-            Self::OpenaiResponses => openai_responses::encode_envelope(request, profile),
-            Self::Anthropic => anthropic::encode_envelope(request, profile),
+            Self::OpenaiChat => openai_chat::encode_openai_chat_envelope(request, profile),
+            Self::OpenaiResponses => openai_responses::encode_openai_responses_envelope(request, profile),
+            Self::Anthropic => anthropic::encode_anthropic_envelope(request, profile),
         };
         body.truncate(body.len() - LIST_END.len());
         add_params(&mut body, &request.params);
         match self {
             Self::OpenaiChat => encoded.append_conversation(&mut body, messages, |some, list| {
-                openai_chat::encode_conversation(some, profile, list)
+                openai_chat::encode_openai_chat_conversation(some, profile, list)
             }),
             Self::OpenaiResponses => {
                 encoded.append_conversation(&mut body, messages, |some, list| {
-                    openai_responses::encode_conversation(some, profile, list)
+                    openai_responses::encode_openai_responses_conversation(some, profile, list)
                 });
             }
             Self::Anthropic => {
                 encoded.append_conversation(&mut body, messages, |some, list| {
-                    anthropic::encode_conversation(some, profile, last, list)
+                    anthropic::encode_anthropic_conversation(some, profile, last, list)
                 });
             }
         }

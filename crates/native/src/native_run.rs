@@ -85,9 +85,9 @@ impl NativeRun<'_> {
         if self.servers.built_ins().is_enabled(BuiltIn::Memory) {
             context_files.hints.push_str(&self.memory_section().await);
         }
-        let (sub_recipes, left_out) = load_sub_recipes(&self.native.recipes, recipe.clone()).await;
+        let (sub_recipes, left_out) = load_native_sub_recipes(&self.native.recipes, recipe.clone()).await;
         if is_first_run {
-            send_warnings(&self.reports, &[context_files.warnings.clone(), left_out].concat()).await;
+            send_native_run_warnings(&self.reports, &[context_files.warnings.clone(), left_out].concat()).await;
         }
         let mode = self.available_modes().selected_mode(&self.context.settings);
         let (named, keys) = (self.context.settings.model.as_deref(), self.client_resources.keys.as_ref());
@@ -242,7 +242,7 @@ impl NativeRun<'_> {
 }
 
 /// The recipes that a session's recipe uses, and what was left out.
-async fn load_sub_recipes(
+async fn load_native_sub_recipes(
     recipes: &Arc<Recipes>,
     followed: Option<SessionRecipe>,
 ) -> (Vec<SubRecipeSource>, Vec<String>) {
@@ -254,7 +254,7 @@ async fn load_sub_recipes(
 }
 
 /// Says once per session what was left out of its context files.
-async fn send_warnings(reports: &mpsc::Sender<Report>, warnings: &[String]) {
+async fn send_native_run_warnings(reports: &mpsc::Sender<Report>, warnings: &[String]) {
     for title in warnings {
         let notice = Notice { severity: Severity::Warning, title: title.clone(), detail: None };
         // Nobody hears it only if the session is gone.

@@ -19,7 +19,7 @@ pub(super) async fn split_prompt(
     }
     // They are told in words: a picture or a file would not reach them.
     let text = |part: &Part| matches!(part, Part::Text { .. });
-    let prompt = prompt_message(context).filter(|message| message.parts.iter().all(text))?.plain_text();
+    let prompt = routed_prompt_message(context).filter(|message| message.parts.iter().all(text))?.plain_text();
     let split = match query {
         Some(query) => decompose::decompose_by_model(query, modes, &prompt).await,
         None => decompose::decompose_by_words(modes, &prompt),
@@ -33,13 +33,13 @@ pub(super) async fn choose_route(
     context: &Context,
     query: Option<&mut ModelQuery<'_>>,
 ) -> Option<Route> {
-    let (prompt, settings) = (prompt_message(context)?.plain_text(), &context.settings);
+    let (prompt, settings) = (routed_prompt_message(context)?.plain_text(), &context.settings);
     Some(match query {
         Some(query) => route::route_by_model(query, modes, settings, &prompt).await,
         None => route::route_by_words(modes, settings, &prompt),
     })
 }
 
-fn prompt_message(context: &Context) -> Option<&Arc<Message>> {
+fn routed_prompt_message(context: &Context) -> Option<&Arc<Message>> {
     context.messages[context.run_start_index()..].iter().find(|message| message.role == Role::User)
 }

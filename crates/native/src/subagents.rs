@@ -21,7 +21,7 @@ use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::{Ack, Follower, Hub, HubError, WeakHub};
 use gander_services::extensions::{ExtensionEntry, ExtensionScope, Extensions, Rights};
 use gander_services::recipes::{Recipes, SessionRecipe, resolve_recipe_extensions};
-use gander_services::sessions::{ChildSession, FirstPrompt, start_child};
+use gander_services::sessions::{ChildSession, FirstPrompt, start_child_session};
 use gander_store::{DeltaForm, Limit, StoreError};
 use gander_tools::{Guard, ToolEvent};
 use sha2::{Digest as _, Sha256};
@@ -84,7 +84,7 @@ impl ChildProgress {
             self.calls.push(call.clone());
         } else if let Event::ToolDone { call, result } = event {
             if self.output == Some(*call) {
-                self.result = structured_result(result).or(self.result.take());
+                self.result = structured_subagent_result(result).or(self.result.take());
             }
             self.calls.retain(|known| known.id != *call);
         } else if let Event::QuestionAsked { question } = event {
@@ -117,16 +117,18 @@ struct ForwardedQuestion<'a> {
 #[async_trait]
 impl SubagentRunner for HubSubagents {
     fn check(&self, task: &SubTask) -> Result<(), String> {
-        self.subagent_settings(task).map(drop).ok_or_else(|| format!("no such agent or mode: {}", mode_name(task)))
+        self.subagent_settings(task)
+            .map(drop)
+            .ok_or_else(|| format!("no such agent or mode: {}", subagent_mode_name(task)))
     }
 
     async fn run(&self, call: ToolCallId, task: &SubTask, parent: Parent<'_>) -> SubResult {
-        let session = SessionId::new(derived_id(call, &task.name, "session"));
+        let session = SessionId::new(derived_subagent_id(call, &task.name, "session"));
         let failed = |why: String| SubResult { end: SubEnd::Failed, text: why, session: session.to_string() };
         let (Some(hub), Some(settings)) = (self.hub.upgrade(), self.subagent_settings(task)) else {
             return failed("the server is stopping".to_owned());
         };
-        let run = RunId::new(derived_id(call, &task.name, "run"));
+        let run = RunId::new(derived_subagent_id(call, &task.name, "run"));
         let origin = RunOrigin { by: self.parent.owner.clone(), door: DOOR.to_owned() };
         let sub = SubagentRun { hub: &hub, session, run, origin, name: &task.name, parent };
         let has_servers = match self.attach_recipe_extensions(&sub, task).await {
@@ -221,7 +223,8 @@ impl HubSubagents {
         let prompt = FirstPrompt { command, ack: Ack::Committed };
         let child = ChildSession { id: sub.session, settings, prompt };
         let begun =
-            start_child(sub.hub, &sub.subagent_caller(), &self.parent, child, self.client_resources.clone()).await;
+            start_child_session(sub.hub, &sub.subagent_caller(), &self.parent, child, self.client_resources.clone())
+                .await;
         begun.accepted.await?;
         Ok(FollowedRun { follower: begun.follower, paid: 0 })
     }
@@ -244,7 +247,7 @@ impl HubSubagents {
         let parent = &self.parent.settings;
         let modes = self.agent_catalog.modes_in(Path::new(&self.parent.workspace));
         let roster = Roster::new(modes.agent_manifests().map(Arc::new).collect());
-        let agent_mode = roster.find_mode(mode_name(task))?;
+        let agent_mode = roster.find_mode(subagent_mode_name(task))?;
         let mut settings = Settings { routing: Routing::Off, ..parent.clone() };
         (settings.agent, settings.mode) = (agent_mode.agent.name.clone(), agent_mode.mode.id.clone());
         settings.model = task.model.clone().or(settings.model);
@@ -376,17 +379,17 @@ impl SubagentRun<'_> {
 }
 
 /// A result of the form that was asked for.
-fn structured_result(result: &ToolResult) -> Option<String> {
+fn structured_subagent_result(result: &ToolResult) -> Option<String> {
     let raw = result.raw.as_ref().filter(|_| result.end == ToolEnd::Completed)?;
     Some(raw.to_string())
 }
 
-fn mode_name(task: &SubTask) -> &str {
+fn subagent_mode_name(task: &SubTask) -> &str {
     task.mode.as_deref().unwrap_or("specialist")
 }
 
 /// The same call and task are the same sub-agent, also after a crash.
-fn derived_id(call: ToolCallId, task: &str, what: &str) -> uuid::Uuid {
+fn derived_subagent_id(call: ToolCallId, task: &str, what: &str) -> uuid::Uuid {
     let mut hash = Sha256::new();
     for piece in [call.uuid().as_bytes(), task.as_bytes(), what.as_bytes()] {
         hash.update((piece.len() as u64).to_be_bytes());

@@ -7,7 +7,9 @@ use gander_mcp::{Reach, Spec};
 use gander_runtime::hub::Ack;
 use gander_tools::Guard;
 
-use crate::errors::{recipe_flaw, service_error_from_denied, service_error_from_hub, service_error_from_store};
+use crate::errors::{
+    service_error_from_denied, service_error_from_hub, service_error_from_recipe, service_error_from_store,
+};
 use crate::extensions::ExtensionEntry;
 use crate::recipes::{RecipeExtensions, SessionRecipe, resolve_recipe_extensions};
 use crate::{Services, extension_changes};
@@ -48,8 +50,8 @@ pub async fn apply_recipe(
 ) -> Result<AppliedRecipe, ServiceError> {
     let ApplyRecipe { recipe, values, folder, approved } = request;
     let recipe = services.recipes.fill_recipe(&recipe, &values, &view.workspace, folder.as_deref()).await;
-    let recipe = recipe.map_err(|flaw| recipe_flaw(&flaw))?;
-    let wanted = approved_extensions(services, caller, &recipe, &approved)?;
+    let recipe = recipe.map_err(|flaw| service_error_from_recipe(&flaw))?;
+    let wanted = approved_recipe_extensions(services, caller, &recipe, &approved)?;
     let patch = recipe_settings(services, &recipe)?;
     services
         .recipes
@@ -71,7 +73,7 @@ pub async fn apply_recipe(
     if !servers.is_empty() {
         services.extensions.attach_session(view, servers);
     }
-    let title = view.title.is_none().then(|| Command::SetTitle { title: session_title(&recipe) });
+    let title = view.title.is_none().then(|| Command::SetTitle { title: recipe_session_title(&recipe) });
     let configure = (patch != SettingsPatch::default()).then_some(Command::Configure { patch });
     for command in configure.into_iter().chain(title) {
         let done = services.hub.execute_command(caller, view.session, command, Ack::Synced).await;
@@ -82,7 +84,7 @@ pub async fn apply_recipe(
 }
 
 /// The recipe's extensions, if its user agreed to every program that they start.
-fn approved_extensions(
+fn approved_recipe_extensions(
     services: &Services,
     caller: &Caller,
     recipe: &Recipe,
@@ -146,7 +148,7 @@ fn recipe_settings(services: &Services, recipe: &Recipe) -> Result<SettingsPatch
     Ok(SettingsPatch { model, temperature, max_turns: wanted.max_turns, ..SettingsPatch::default() })
 }
 
-fn session_title(recipe: &Recipe) -> String {
+fn recipe_session_title(recipe: &Recipe) -> String {
     let line: String = recipe.title.chars().filter(|letter| !letter.is_control()).take(200).collect();
     if line.trim().is_empty() { "Recipe".to_owned() } else { line.trim().to_owned() }
 }

@@ -16,8 +16,8 @@ use gander_domain::caller::Identity;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::paths::{Paths, hex_text, write_private};
-use crate::token::{TokenId, Tokens, digest, random_secret};
+use crate::paths::{Paths, hex_path_text, write_private_file};
+use crate::token::{TokenId, Tokens, digest, random_token_secret};
 
 /// How long a ticket for a browser on this machine is good.
 pub const TICKET_TTL: Duration = Duration::from_secs(30);
@@ -96,10 +96,10 @@ impl BrowserAccess {
 
     /// Makes a ticket that stands for this token until the time is over.
     pub fn issue_ticket(&self, token: TokenId, now: Instant, ttl: Duration) -> io::Result<String> {
-        let ticket = random_secret("ticket_")?;
+        let ticket = random_token_secret("ticket_")?;
         let mut state = self.lock_state();
         state.tickets.retain(|ticket| ticket.until > now);
-        remove_oldest(&mut state.tickets, MAX_TICKETS, |ticket| ticket.token == token);
+        remove_oldest_access(&mut state.tickets, MAX_TICKETS, |ticket| ticket.token == token);
         state.tickets.push(Ticket { hash: digest(&ticket), token, until: now + ttl });
         Ok(ticket)
     }
@@ -117,14 +117,16 @@ impl BrowserAccess {
 
     /// Makes a cookie and a page key that stand for this token.
     pub fn issue_cookie(&self, token: TokenId, now: SystemTime) -> io::Result<BrowserSecrets> {
-        let secrets = BrowserSecrets { cookie: random_secret("browser_")?, page_key: random_secret("page_")? };
+        let secrets =
+            BrowserSecrets { cookie: random_token_secret("browser_")?, page_key: random_token_secret("page_")? };
         let mut state = self.lock_state();
-        let seconds = unix_seconds(now);
+        let seconds = access_unix_seconds(now);
         let mut cookies: Vec<BrowserCookie> =
             state.cookies.iter().filter(|cookie| cookie.expires > seconds).cloned().collect();
-        remove_oldest(&mut cookies, MAX_COOKIES, |cookie| cookie.token == token);
+        remove_oldest_access(&mut cookies, MAX_COOKIES, |cookie| cookie.token == token);
         let expires = seconds + COOKIE_TTL.as_secs();
-        let [sha256, page_key_sha256] = [&secrets.cookie, &secrets.page_key].map(|secret| hex_text(&digest(secret)));
+        let [sha256, page_key_sha256] =
+            [&secrets.cookie, &secrets.page_key].map(|secret| hex_path_text(&digest(secret)));
         cookies.push(BrowserCookie { sha256, page_key_sha256, token, expires });
         self.write_cookies(&mut state, cookies)?;
         Ok(secrets)
@@ -138,8 +140,8 @@ impl BrowserAccess {
         now: SystemTime,
     ) -> Option<BrowserCredential> {
         let state = self.lock_state();
-        let [hash, page_key_hash] = [&secrets.cookie, &secrets.page_key].map(|secret| hex_text(&digest(secret)));
-        let is_good = |known: &&BrowserCookie| known.sha256 == hash && known.expires > unix_seconds(now);
+        let [hash, page_key_hash] = [&secrets.cookie, &secrets.page_key].map(|secret| hex_path_text(&digest(secret)));
+        let is_good = |known: &&BrowserCookie| known.sha256 == hash && known.expires > access_unix_seconds(now);
         let found = state.cookies.iter().find(is_good).filter(|known| known.page_key_sha256 == page_key_hash)?;
         let identity = tokens.identity_of(&found.token)?;
         Some(BrowserCredential { identity, token: found.token.clone(), revoked: state.revoked.clone() })
@@ -147,7 +149,7 @@ impl BrowserAccess {
 
     /// Ends one cookie.
     pub fn revoke_cookie(&self, cookie: &str) -> io::Result<()> {
-        let (mut state, hash) = (self.lock_state(), hex_text(&digest(cookie)));
+        let (mut state, hash) = (self.lock_state(), hex_path_text(&digest(cookie)));
         let left = state.cookies.iter().filter(|known| known.sha256 != hash).cloned().collect();
         self.write_cookies(&mut state, left)
     }
@@ -165,7 +167,7 @@ impl BrowserAccess {
     /// On disk first: a browser that was told it is in stays in after a crash, one that was sent away stays out.
     fn write_cookies(&self, state: &mut AccessState, cookies: Vec<BrowserCookie>) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(&cookies).map_err(io::Error::other)?;
-        write_private(&self.file, &text)?;
+        write_private_file(&self.file, &text)?;
         state.cookies = cookies;
         Ok(())
     }
@@ -176,7 +178,7 @@ impl BrowserAccess {
 }
 
 /// Makes room for one more of those that count.
-fn remove_oldest<T>(all: &mut Vec<T>, most: usize, counts: impl Fn(&T) -> bool) {
+fn remove_oldest_access<T>(all: &mut Vec<T>, most: usize, counts: impl Fn(&T) -> bool) {
     if all.iter().filter(|each| counts(each)).count() >= most
         && let Some(oldest) = all.iter().position(counts)
     {
@@ -184,7 +186,7 @@ fn remove_oldest<T>(all: &mut Vec<T>, most: usize, counts: impl Fn(&T) -> bool) 
     }
 }
 
-fn unix_seconds(time: SystemTime) -> u64 {
+fn access_unix_seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 

@@ -54,7 +54,7 @@ pub enum DirectCallError {
 }
 
 /// Calls a tool: the caller decides, so nobody is asked.
-pub async fn call_tool(
+pub async fn call_tool_directly(
     services: &Services,
     caller: &Caller,
     session: SessionId,
@@ -62,21 +62,21 @@ pub async fn call_tool(
     arguments: &Value,
 ) -> Result<ToolResult, DirectCallError> {
     caller.may_call_tool().map_err(service_error_from_denied)?;
-    let (view, servers) = session_servers(services, caller, session).await?;
+    let (view, servers) = direct_call_servers(services, caller, session).await?;
     let described = servers.describe_call(ToolCallId::make(&mut SystemIds), name, arguments);
     let described = described.ok_or_else(|| match services.tools.iter().any(|tool| tool.spec.name == name) {
         true => DirectCallError::AgentOnly(name.to_owned()),
         false => DirectCallError::UnknownTool(name.to_owned()),
     })?;
     match described {
-        Ok(call) if servers.runs_program(&call) => run_watched(services, &view, &servers, &call).await,
-        Ok(call) => run_tool(&servers, &call).await,
+        Ok(call) if servers.runs_program(&call) => run_watched_directly(services, &view, &servers, &call).await,
+        Ok(call) => run_tool_directly(&servers, &call).await,
         Err(misfit) => Ok(misfit),
     }
 }
 
 /// Reads a resource. The program that has it may have to be started for that, which takes more than reading.
-pub async fn read_resource(
+pub async fn read_resource_directly(
     services: &Services,
     caller: &Caller,
     session: SessionId,
@@ -84,12 +84,13 @@ pub async fn read_resource(
     uri: &str,
 ) -> Result<ToolResult, DirectCallError> {
     caller.may_prompt().map_err(service_error_from_denied)?;
-    let (view, servers) = session_servers(services, caller, session).await?;
-    run_watched(services, &view, &servers, &read_resource_call(json!({ "server": server, "uri": uri }))).await
+    let (view, servers) = direct_call_servers(services, caller, session).await?;
+    run_watched_directly(services, &view, &servers, &direct_read_resource_call(json!({ "server": server, "uri": uri })))
+        .await
 }
 
 /// The prompts of a session's MCP servers. Who may only read sees those of servers that are there already.
-pub async fn list_prompts(
+pub async fn list_prompts_directly(
     services: &Services,
     caller: &Caller,
     session: SessionId,
@@ -98,12 +99,12 @@ pub async fn list_prompts(
         let view = services.sessions.view(caller, session).await.map_err(ServiceError::from)?;
         return Ok(services.extensions.servers_of(&view).prompt_specs());
     }
-    Ok(session_servers(services, caller, session).await?.1.prompt_specs())
+    Ok(direct_call_servers(services, caller, session).await?.1.prompt_specs())
 }
 
 /// What a prompt of one of the session's MCP servers says with these arguments; `None` if there is none of this name.
 /// Its name is the server's own, or `server:name`.
-pub async fn get_prompt(
+pub async fn get_prompt_directly(
     services: &Services,
     caller: &Caller,
     session: SessionId,
@@ -111,7 +112,7 @@ pub async fn get_prompt(
     arguments: Map<String, Value>,
 ) -> Result<Option<Vec<(Role, Vec<Part>)>>, DirectCallError> {
     caller.may_prompt().map_err(service_error_from_denied)?;
-    let (_, servers) = session_servers(services, caller, session).await?;
+    let (_, servers) = direct_call_servers(services, caller, session).await?;
     let known = servers.prompt_specs();
     let whole = known.iter().find(|prompt| prompt.slash_command_name() == name);
     let Some(prompt) = whole.or_else(|| known.iter().find(|prompt| prompt.name == name)) else { return Ok(None) };
@@ -121,7 +122,7 @@ pub async fn get_prompt(
 }
 
 /// Reading is itself a tool, under a name that no server's tool can have.
-fn read_resource_call(arguments: Value) -> ToolCall {
+fn direct_read_resource_call(arguments: Value) -> ToolCall {
     ToolCall {
         id: ToolCallId::make(&mut SystemIds),
         name: "read_resource".to_owned(),
@@ -136,7 +137,7 @@ fn read_resource_call(arguments: Value) -> ToolCall {
 /// Runs a call that a program on this machine works for. There is no turn in which somebody could be asked about files
 /// that make something run: what the program does to them now is undone, and what it did since the last call is left to
 /// the next turn, which asks.
-async fn run_watched(
+async fn run_watched_directly(
     services: &Services,
     view: &SessionView,
     servers: &Servers,
@@ -151,7 +152,7 @@ async fn run_watched(
     }
     let watched = services.protected.watch_command(&folders).await.map_err(unwatched)?;
     let watched = watched.followed_by(Afterwards::Programs);
-    let mut result = run_tool(servers, call).await?;
+    let mut result = run_tool_directly(servers, call).await?;
     if let Some(aside) = watched.finish_command(OnChange::SetAside).await.map_err(unwatched)? {
         let names = aside.path_names();
         let note =
@@ -162,7 +163,7 @@ async fn run_watched(
 }
 
 /// A caller who hangs up stops what it called.
-async fn run_tool(servers: &Servers, call: &ToolCall) -> Result<ToolResult, DirectCallError> {
+async fn run_tool_directly(servers: &Servers, call: &ToolCall) -> Result<ToolResult, DirectCallError> {
     let (signals, mut heard) = mpsc::channel(PROGRESS_CAPACITY);
     let cancel = CancellationToken::new();
     let _stop = cancel.clone().drop_guard();
@@ -171,7 +172,7 @@ async fn run_tool(servers: &Servers, call: &ToolCall) -> Result<ToolResult, Dire
     result.ok_or(DirectCallError::Gone)
 }
 
-async fn session_servers(
+async fn direct_call_servers(
     services: &Services,
     caller: &Caller,
     session: SessionId,

@@ -8,12 +8,12 @@ use gander_store::StoreError;
 
 /// What a client is told who asked for this session.
 pub fn service_error_from_hub(session: SessionId, error: &HubError) -> ServiceError {
-    let refusal = hub_refusal(error);
+    let refusal = service_refusal_from_hub(error);
     if matches!(refusal, ServiceError::UnknownSession(_)) { ServiceError::UnknownSession(session) } else { refusal }
 }
 
 /// What a client is told, and what only the log is.
-pub(crate) fn hub_refusal(error: &HubError) -> ServiceError {
+pub(crate) fn service_refusal_from_hub(error: &HubError) -> ServiceError {
     match error {
         HubError::Refused(command) => ServiceError::Command(command.clone()),
         HubError::Store(StoreError::NotFound(session) | StoreError::Deleted(session)) => {
@@ -27,7 +27,7 @@ pub(crate) fn hub_refusal(error: &HubError) -> ServiceError {
 }
 
 /// A recipe that cannot be used, as every protocol words it.
-pub fn recipe_flaw(flaw: &Flaw) -> ServiceError {
+pub fn service_error_from_recipe(flaw: &Flaw) -> ServiceError {
     ServiceError::BadParams(format!("not a recipe that can be used, {flaw}"))
 }
 

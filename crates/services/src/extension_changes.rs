@@ -32,9 +32,9 @@ pub async fn add_extension(
     name: &str,
     entry: ExtensionEntry,
 ) -> Result<(), ServiceError> {
-    let (scope, view) = authorized_scope(services, caller, session).await?;
+    let (scope, view) = authorized_extension_scope(services, caller, session).await?;
     let rights = if may_name_program(services, caller) { Rights::Programs } else { Rights::Addresses };
-    services.extensions.add(scope, name, entry, rights).await.map_err(|error| extension_error(&error))?;
+    services.extensions.add(scope, name, entry, rights).await.map_err(|error| extension_change_error(&error))?;
     // It starts at once, also where the session had none before.
     view.iter().for_each(|view| services.extensions.attach_session(view, Vec::new()));
     Ok(())
@@ -49,12 +49,12 @@ pub async fn try_extension(
     folder: &str,
     network: TrialNetwork,
 ) -> Result<TriedServer, ServiceError> {
-    authorized_scope(services, caller, session).await?;
-    let spec = find_extension(services, caller, session, name).await?;
+    authorized_extension_scope(services, caller, session).await?;
+    let spec = find_extension_to_change(services, caller, session, name).await?;
     let chosen = services.workspaces.choose_workspace(&services.hub, caller, folder).await;
     let folder = chosen.map_err(|why| ServiceError::BadParams(format!("cwd {why}")))?;
     let tried = services.extensions.try_server(&caller.principal, spec, Path::new(&folder), network).await;
-    tried.ok_or_else(|| extension_error(&ExtensionError::NoSuch(name.to_owned())))
+    tried.ok_or_else(|| extension_change_error(&ExtensionError::NoSuch(name.to_owned())))
 }
 
 /// What is known of one server: how it is reached, whether it is used, and where its program keeps things.
@@ -66,7 +66,7 @@ pub async fn show_extension(
 ) -> Result<(Spec, PathBuf), ServiceError> {
     let known = known_extensions(services, caller, session).await?;
     let spec = known.into_iter().find(|spec| spec.name == name);
-    let spec = spec.ok_or_else(|| extension_error(&ExtensionError::NoSuch(name.to_owned())))?;
+    let spec = spec.ok_or_else(|| extension_change_error(&ExtensionError::NoSuch(name.to_owned())))?;
     Ok((spec, services.extensions.home_of(&caller.principal, name)))
 }
 
@@ -77,8 +77,8 @@ pub async fn restore_extension(
     session: Option<SessionId>,
     name: &str,
 ) -> Result<(), ServiceError> {
-    let (scope, view) = authorized_scope(services, caller, session).await?;
-    services.extensions.restore(scope, name).await.map_err(|error| extension_error(&error))?;
+    let (scope, view) = authorized_extension_scope(services, caller, session).await?;
+    services.extensions.restore(scope, name).await.map_err(|error| extension_change_error(&error))?;
     view.iter().for_each(|view| services.extensions.attach_session(view, Vec::new()));
     Ok(())
 }
@@ -89,7 +89,7 @@ pub async fn known_extensions(
     caller: &Caller,
     session: Option<SessionId>,
 ) -> Result<Vec<Spec>, ServiceError> {
-    let (_, view) = authorized_scope(services, caller, session).await?;
+    let (_, view) = authorized_extension_scope(services, caller, session).await?;
     let Some(view) = view else {
         return Ok(services.extensions.known_with_switch().into_iter().map(|(spec, _)| spec).collect());
     };
@@ -99,7 +99,7 @@ pub async fn known_extensions(
 }
 
 /// This entry with the secrets of the server that it changes. What belongs to the owner is handed on by the owner alone.
-pub async fn with_hidden_values_kept(
+pub async fn extension_with_hidden_values_kept(
     services: &Services,
     caller: &Caller,
     session: Option<SessionId>,
@@ -109,7 +109,7 @@ pub async fn with_hidden_values_kept(
     let is_owner = caller.is_owner();
     let before = match session {
         Some(session) if !is_owner => {
-            authorized_scope(services, caller, Some(session)).await?;
+            authorized_extension_scope(services, caller, Some(session)).await?;
             services.extensions.session_specs(session, &caller.principal)
         }
         Some(_) | None => known_extensions(services, caller, session).await?,
@@ -124,8 +124,8 @@ pub async fn remove_extension(
     session: Option<SessionId>,
     name: &str,
 ) -> Result<(), ServiceError> {
-    let (scope, view) = authorized_scope(services, caller, session).await?;
-    services.extensions.remove(scope, view.as_ref(), name).await.map_err(|error| extension_error(&error))
+    let (scope, view) = authorized_extension_scope(services, caller, session).await?;
+    services.extensions.remove(scope, view.as_ref(), name).await.map_err(|error| extension_change_error(&error))
 }
 
 /// Uses a server in every session, or no longer; it is kept either way.
@@ -135,42 +135,42 @@ pub async fn switch_extension(
     name: &str,
     switch: Switch,
 ) -> Result<(), ServiceError> {
-    authorized_scope(services, caller, None).await?;
+    authorized_extension_scope(services, caller, None).await?;
     let switched = match switch {
         Switch::On => services.extensions.switch_on(name).await,
         Switch::Off => services.extensions.switch_off(name).await,
     };
-    switched.map_err(|error| extension_error(&error))
+    switched.map_err(|error| extension_change_error(&error))
 }
 
 /// Begins a login at a server for this client; the answer is what its person opens.
-pub async fn begin_login(
+pub async fn begin_extension_login(
     services: &Services,
     caller: &Caller,
     session: Option<SessionId>,
     name: &str,
 ) -> Result<String, ServiceError> {
-    let spec = find_extension(services, caller, session, name).await?;
-    services.extensions.begin_login(&caller.principal, &spec).await.map_err(|error| extension_error(&error))
+    let spec = find_extension_to_change(services, caller, session, name).await?;
+    services.extensions.begin_login(&caller.principal, &spec).await.map_err(|error| extension_change_error(&error))
 }
 
 /// Until the login is over.
-pub async fn wait_for_login(services: &Services, caller: &Caller, name: &str) -> Result<(), ServiceError> {
-    services.extensions.wait_for_login(&caller.principal, name).await.map_err(|error| extension_error(&error))
+pub async fn wait_for_extension_login(services: &Services, caller: &Caller, name: &str) -> Result<(), ServiceError> {
+    services.extensions.wait_for_login(&caller.principal, name).await.map_err(|error| extension_change_error(&error))
 }
 
 /// Forgets what a login yielded.
-pub async fn log_out(
+pub async fn log_out_of_extension(
     services: &Services,
     caller: &Caller,
     session: Option<SessionId>,
     name: &str,
 ) -> Result<(), ServiceError> {
-    let spec = find_extension(services, caller, session, name).await?;
-    services.extensions.log_out(&caller.principal, &spec).map_err(|error| extension_error(&error))
+    let spec = find_extension_to_change(services, caller, session, name).await?;
+    services.extensions.log_out(&caller.principal, &spec).map_err(|error| extension_change_error(&error))
 }
 
-async fn find_extension(
+async fn find_extension_to_change(
     services: &Services,
     caller: &Caller,
     session: Option<SessionId>,
@@ -184,11 +184,11 @@ async fn find_extension(
         }
     };
     let found = specs.into_iter().find(|spec| spec.name == name);
-    found.ok_or_else(|| extension_error(&ExtensionError::NoSuch(name.to_owned())))
+    found.ok_or_else(|| extension_change_error(&ExtensionError::NoSuch(name.to_owned())))
 }
 
 /// What every session has is the owner's to change.
-async fn authorized_scope(
+async fn authorized_extension_scope(
     services: &Services,
     caller: &Caller,
     session: Option<SessionId>,
@@ -201,7 +201,7 @@ async fn authorized_scope(
     Ok((ExtensionScope::Session(session), Some(view)))
 }
 
-fn extension_error(error: &ExtensionError) -> ServiceError {
+fn extension_change_error(error: &ExtensionError) -> ServiceError {
     match error {
         ExtensionError::Refused(_) | ExtensionError::NoSuch(_) => ServiceError::BadParams(error.to_string()),
         ExtensionError::Program => ServiceError::Forbidden("server.allow_remote_commands".to_owned()),

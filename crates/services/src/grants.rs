@@ -47,7 +47,7 @@ enum GrantFact {
     Granted {
         grant: Grant,
         /// Absent in logs of a time when there was one list: it was the owner's.
-        #[serde(default = "Principal::owner", skip_serializing_if = "is_owner")]
+        #[serde(default = "Principal::owner", skip_serializing_if = "is_grant_owner")]
         by: Principal,
         /// Absent until the log is compacted: the place of its entry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,7 +125,7 @@ impl GrantStore for PrincipalGrants {
     }
 }
 
-fn is_owner(principal: &Principal) -> bool {
+fn is_grant_owner(principal: &Principal) -> bool {
     *principal == Principal::owner()
 }
 

@@ -109,12 +109,12 @@ impl Models {
             Some(name) => name.to_owned(),
             None => self.default_model_with_keys(lent, &keys).await,
         };
-        let key = (name.clone(), keys_fingerprint(&keys));
+        let key = (name.clone(), model_keys_fingerprint(&keys));
         if let Some(model) = self.lock_models().get(&key) {
             return Ok(Arc::clone(model));
         }
         let lookup = |variable: &str| keys.get(variable).map(str::to_owned);
-        let model = connect_with(&source.catalogue, &name, &lookup, single_attempt())?;
+        let model = connect_with(&source.catalogue, &name, &lookup, single_model_attempt())?;
         let mut connected = self.lock_models();
         if connected.len() >= MAX_CONNECTIONS {
             connected.clear();
@@ -208,7 +208,7 @@ async fn detect_default_model(catalogue: &Catalogue, keys: &Keys) -> DetectedMod
 }
 
 /// The turn itself tries again, and tells people that it does.
-fn single_attempt() -> Timeouts {
+fn single_model_attempt() -> Timeouts {
     Timeouts { retry: Retry { attempts: 1, ..Retry::default() }, ..Timeouts::default() }
 }
 
@@ -217,7 +217,7 @@ fn model_choice(id: &str) -> ModelChoice {
 }
 
 /// Tells sets of keys apart, in memory only.
-fn keys_fingerprint(keys: &Keys) -> u64 {
+fn model_keys_fingerprint(keys: &Keys) -> u64 {
     let mut hasher = DefaultHasher::new();
     for name in keys.key_names() {
         (name, keys.get(name)).hash(&mut hasher);

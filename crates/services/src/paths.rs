@@ -140,18 +140,18 @@ impl Paths {
             return plain;
         }
         let digest = Sha256::digest(self.data.as_os_str().as_bytes());
-        self.short.join(format!("{}.sock", hex_text(&digest[..8])))
+        self.short.join(format!("{}.sock", hex_path_text(&digest[..8])))
     }
 
     /// Notes a socket that is not in the data directory, and makes the private directory it lies in.
     pub fn note_socket(&self, socket: &Path) -> Result<(), PathsError> {
         let unusable = |path: &Path, reason| PathsError::Unusable { path: path.to_owned(), reason };
         if socket.starts_with(&self.data) {
-            return remove_if_exists(&self.socket_note()).map_err(|reason| unusable(&self.data, reason));
+            return remove_path_if_exists(&self.socket_note()).map_err(|reason| unusable(&self.data, reason));
         }
         create_private_directory(&self.short)?;
         let text = format!("{}\n", socket.display());
-        write_private(&self.socket_note(), text.as_bytes()).map_err(|reason| unusable(&self.data, reason))
+        write_private_file(&self.socket_note(), text.as_bytes()).map_err(|reason| unusable(&self.data, reason))
     }
 
     /// Makes the data directory, for its owner alone.
@@ -202,22 +202,22 @@ impl Lock {
 }
 
 /// Writes a file that only its owner may read, whole or not at all.
-pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
-    std::fs::rename(write_draft(path, content)?, path)
+pub fn write_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    std::fs::rename(write_private_draft(path, content)?, path)
 }
 
 /// The same for a file that must not be there yet: of several writers at once one succeeds.
-pub fn create_private(path: &Path, content: &[u8]) -> io::Result<()> {
-    let draft = write_draft(path, content)?;
+pub fn create_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    let draft = write_private_draft(path, content)?;
     let linked = std::fs::hard_link(&draft, path);
-    remove_if_exists(&draft)?;
+    remove_path_if_exists(&draft)?;
     linked
 }
 
 /// The content on disk, beside where it belongs.
-fn write_draft(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
+fn write_private_draft(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
     let draft = path.with_extension(format!("draft-{}", std::process::id()));
-    remove_if_exists(&draft)?;
+    remove_path_if_exists(&draft)?;
     let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&draft)?;
     io::Write::write_all(&mut file, content)?;
     file.sync_all()?;
@@ -225,10 +225,10 @@ fn write_draft(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
 }
 
 /// Bytes that a file or folder takes up on disk. What cannot be looked at counts nothing; links are not followed.
-pub fn disk_use(path: &Path) -> u64 {
+pub fn disk_use_of_path(path: &Path) -> u64 {
     let Ok(file) = std::fs::symlink_metadata(path) else { return 0 };
     let entries = if file.is_dir() { std::fs::read_dir(path).ok() } else { None };
-    let below = entries.into_iter().flatten().flatten().map(|entry| disk_use(&entry.path()));
+    let below = entries.into_iter().flatten().flatten().map(|entry| disk_use_of_path(&entry.path()));
     // Blocks of the file system: what a sparse file does not have is not on the disk.
     below.sum::<u64>() + file.blocks() * 512
 }
@@ -244,7 +244,7 @@ pub fn last_lines_of_file(path: &Path, lines: usize) -> String {
 }
 
 /// Bytes as lower-case hexadecimal digits.
-pub fn hex_text(bytes: &[u8]) -> String {
+pub fn hex_path_text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -263,7 +263,7 @@ fn create_private_directory(path: &Path) -> Result<(), PathsError> {
     std::fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(unusable)
 }
 
-pub(crate) fn remove_if_exists(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_path_if_exists(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),

@@ -11,7 +11,7 @@ use crate::trust::TrustError;
 use crate::{Control, Services};
 
 /// Takes one of the caller's grants back.
-pub async fn revoke_grant(services: &Services, caller: &Caller, id: u64) -> Result<(), ServiceError> {
+pub async fn change_revoke_grant(services: &Services, caller: &Caller, id: u64) -> Result<(), ServiceError> {
     caller.may_grant().map_err(service_error_from_denied)?;
     match services.grants.revoke(&caller.principal, id).await.map_err(|error| service_error_from_store(&error))? {
         true => Ok(()),
@@ -39,7 +39,11 @@ pub async fn distrust_folder(services: &Services, caller: &Caller, folder: &Path
 }
 
 /// Tells the server itself what to do.
-pub async fn control_server(services: &Services, caller: &Caller, control: Control) -> Result<Value, ServiceError> {
+pub async fn change_control_server(
+    services: &Services,
+    caller: &Caller,
+    control: Control,
+) -> Result<Value, ServiceError> {
     caller.may_change_server_settings().map_err(service_error_from_denied)?;
     (services.control)(control).await.map_err(ServiceError::Unavailable)
 }
@@ -57,6 +61,6 @@ pub fn choose_policy(services: &Services, caller: &Caller, settings: &mut Settin
 }
 
 /// Facts about the whole server, for those who may see what others do.
-pub fn server_facts(services: &Services, caller: &Caller) -> Option<Value> {
+pub fn permitted_server_facts(services: &Services, caller: &Caller) -> Option<Value> {
     caller.may_see_server().then(|| (services.status)())
 }

@@ -16,7 +16,7 @@ use uuid::Builder;
 
 use crate::Services;
 use crate::errors::service_error_from_denied;
-use crate::sessions::{ChildSession, FirstPrompt, start_child};
+use crate::sessions::{ChildSession, FirstPrompt, start_child_session};
 
 /// The mode that writes recipes.
 const MODE: &str = "recipe_maker";
@@ -54,14 +54,19 @@ pub async fn recipe_from_session(
 ) -> Result<Option<SessionAsRecipe>, ServiceError> {
     caller.may_prompt().map_err(service_error_from_denied)?;
     let messages = services.sessions.messages_before_run(view).await?;
-    let source = recipe_source(services, view, &messages, extras);
+    let source = recipe_source_from_session(services, view, &messages, extras);
     let Some(mechanical) = source.mechanical_recipe() else { return Ok(None) };
     let answer = ask_recipe_maker(services, view, source.request_text()).await;
     let written = answer.and_then(|answer| source.written_recipe(&answer));
     Ok(Some(SessionAsRecipe { is_written: written.is_some(), recipe: written.unwrap_or(mechanical) }))
 }
 
-fn recipe_source(services: &Services, view: &SessionView, messages: &[Message], extras: RecipeExtras) -> RecipeSource {
+fn recipe_source_from_session(
+    services: &Services,
+    view: &SessionView,
+    messages: &[Message],
+    extras: RecipeExtras,
+) -> RecipeSource {
     let texts = messages.iter().map(|message| (message.role, message.plain_text()));
     let texts: Vec<(Role, String)> = texts.filter(|(_, text)| !text.trim().is_empty()).collect();
     let mut tools: Vec<String> = Vec::new();
@@ -83,13 +88,13 @@ fn recipe_source(services: &Services, view: &SessionView, messages: &[Message], 
         conversation: texts.iter().map(said).collect(),
         tools,
         extensions: extras.extensions,
-        settings: settings_in_use(services, &view.settings),
+        settings: recipe_settings_in_use(services, &view.settings),
         author: extras.author,
     }
 }
 
 /// The model of a session and its limits, as a recipe names them.
-fn settings_in_use(services: &Services, settings: &Settings) -> Map<String, Value> {
+fn recipe_settings_in_use(services: &Services, settings: &Settings) -> Map<String, Value> {
     let model = settings.model.clone().or_else(|| services.models.known_default());
     let model = model.as_deref().and_then(|model| model.split_once('/'));
     let named = model
@@ -113,11 +118,11 @@ async fn ask_recipe_maker(services: &Services, view: &SessionView, text: String)
         if_busy: IfBusy::Refuse,
         meta: None,
     };
-    let id = subagent_session_id();
+    let id = recipe_maker_session_id();
     let child = ChildSession { id, settings, prompt: FirstPrompt { command, ack: Ack::Committed } };
-    let mut begun = start_child(&services.hub, &caller, view, child, ClientResources::default()).await;
+    let mut begun = start_child_session(&services.hub, &caller, view, child, ClientResources::default()).await;
     begun.accepted.await.ok()?;
-    let answer = tokio::time::timeout(WRITE_TIMEOUT, follow_to_answer(&mut begun.follower, run)).await;
+    let answer = tokio::time::timeout(WRITE_TIMEOUT, follow_recipe_maker(&mut begun.follower, run)).await;
     let answer = answer.ok().flatten();
     // Nobody looks for it in a list. It has ended, or there is no use in waiting any longer.
     for command in [Command::Cancel { run: Some(run), origin }, Command::Archive { archived: true }] {
@@ -127,13 +132,13 @@ async fn ask_recipe_maker(services: &Services, view: &SessionView, text: String)
 }
 
 /// Of the kind that marks sessions which are deleted with the one above them.
-fn subagent_session_id() -> SessionId {
+fn recipe_maker_session_id() -> SessionId {
     let bytes = *SessionId::make(&mut SystemIds).uuid().as_bytes();
     SessionId::new(Builder::from_custom_bytes(bytes).into_uuid())
 }
 
 /// The last that the agent said in this run, once it has ended.
-async fn follow_to_answer(follower: &mut Follower, run: RunId) -> Option<String> {
+async fn follow_recipe_maker(follower: &mut Follower, run: RunId) -> Option<String> {
     let mut answer = None;
     while let Some(batch) = follower.next_batch().await.ok()? {
         for entry in batch.iter().filter(|entry| entry.run == Some(run)) {

@@ -1,14 +1,14 @@
 //! What callers can do with schedules: the same answers for the command line and for goose's clients.
 
-use gander_agent::recipe::{Values, from_value};
+use gander_agent::recipe::{Values, recipe_from_value};
 use gander_domain::caller::Caller;
 use gander_domain::{Command, RunOrigin, ServiceError};
 use gander_runtime::hub::Ack;
 use serde_json::{Value, json};
 
 use crate::Services;
-use crate::errors::{recipe_flaw, service_error_from_hub, service_error_from_store};
-use crate::scheduler::{is_running, start_schedule};
+use crate::errors::{service_error_from_hub, service_error_from_recipe, service_error_from_store};
+use crate::scheduler::{is_schedule_running, start_schedule};
 use crate::schedules::{MAX_SCHEDULES, Schedule, ScheduleState, canonical_time_zone, cron};
 use crate::times::format_rfc3339;
 
@@ -50,21 +50,21 @@ pub struct NewSchedule {
 pub async fn create_schedule(services: &Services, caller: &Caller, plan: NewSchedule) -> Result<Value, ScheduleError> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.' | ' ');
     if plan.id.is_empty() || plan.id.len() > 100 || !plan.id.chars().all(plain) {
-        return Err(bad_params("id must have 1 to 100 letters, digits, dots, blanks, _ and -"));
+        return Err(bad_schedule_params("id must have 1 to 100 letters, digits, dots, blanks, _ and -"));
     }
     if services.schedules.get(&caller.principal, &plan.id).is_some() {
         return Err(ScheduleError::Taken(plan.id));
     }
     if services.schedules.list(&caller.principal).len() >= MAX_SCHEDULES {
-        return Err(bad_params(&format!("there are {MAX_SCHEDULES} schedules already")));
+        return Err(bad_schedule_params(&format!("there are {MAX_SCHEDULES} schedules already")));
     }
-    let recipe = from_value(plan.recipe.clone()).map_err(|flaw| recipe_flaw(&flaw))?;
+    let recipe = recipe_from_value(plan.recipe.clone()).map_err(|flaw| service_error_from_recipe(&flaw))?;
     let zone = match &plan.zone {
-        Some(zone) => canonical_time_zone(zone).map_err(|error| bad_params(&error.to_string()))?,
+        Some(zone) => canonical_time_zone(zone).map_err(|error| bad_schedule_params(&error.to_string()))?,
         None => services.schedules.default_time_zone().to_owned(),
     };
-    cron::next_occurrence(&plan.cron, &zone, gander_store::clock::current_time())
-        .map_err(|error| bad_params(&error.to_string()))?;
+    cron::next_cron_occurrence(&plan.cron, &zone, gander_store::clock::current_time())
+        .map_err(|error| bad_schedule_params(&error.to_string()))?;
     let workspace = match plan.workspace.as_deref() {
         Some(folder) => Some(services.workspaces.choose_workspace(&services.hub, caller, folder).await),
         None => None,
@@ -72,7 +72,7 @@ pub async fn create_schedule(services: &Services, caller: &Caller, plan: NewSche
     let workspace = workspace.transpose().map_err(|error| ServiceError::BadWorkspace(error.to_string()))?;
     let here = workspace.as_deref().unwrap_or("/");
     let filled = services.recipes.fill_recipe(&recipe, &plan.values, here, plan.folder.as_deref()).await;
-    filled.map_err(|flaw| recipe_flaw(&flaw))?;
+    filled.map_err(|flaw| service_error_from_recipe(&flaw))?;
     let job = Schedule {
         source: plan.source.unwrap_or_else(|| format!("{}.json", plan.id)),
         id: plan.id,
@@ -112,8 +112,8 @@ pub async fn update_schedule_cron(
     cron: &str,
 ) -> Result<Value, ScheduleError> {
     let ScheduleState { job, .. } = find_schedule(services, caller, id)?;
-    cron::next_occurrence(cron, &job.zone, gander_store::clock::current_time())
-        .map_err(|error| bad_params(&error.to_string()))?;
+    cron::next_cron_occurrence(cron, &job.zone, gander_store::clock::current_time())
+        .map_err(|error| bad_schedule_params(&error.to_string()))?;
     save_schedule(services, Schedule { cron: cron.to_owned(), since: gander_store::clock::current_time(), ..job })
         .await?;
     show_schedule(services, caller, id).await
@@ -143,7 +143,7 @@ pub async fn run_schedule_now(services: &Services, caller: &Caller, id: &str) ->
 /// Stops what it runs; false if it does not run.
 pub async fn cancel_schedule_run(services: &Services, caller: &Caller, id: &str) -> Result<bool, ScheduleError> {
     let Some((_, session)) = find_schedule(services, caller, id)?.last_run() else { return Ok(false) };
-    if !is_running(services, session).await {
+    if !is_schedule_running(services, session).await {
         return Ok(false);
     }
     let origin = RunOrigin { by: caller.principal.clone(), door: "schedule".to_owned() };
@@ -157,7 +157,7 @@ pub async fn cancel_schedule_run(services: &Services, caller: &Caller, id: &str)
 pub async fn inspect_schedule_run(services: &Services, caller: &Caller, id: &str) -> Result<Value, ScheduleError> {
     let state = find_schedule(services, caller, id)?;
     let Some((at, session)) = state.last_run() else { return Ok(json!({})) };
-    if !is_running(services, session).await {
+    if !is_schedule_running(services, session).await {
         return Ok(json!({}));
     }
     let seconds = (gander_store::clock::current_time().as_micros() - at.as_micros()) / 1_000_000;
@@ -191,7 +191,7 @@ pub async fn list_schedule_sessions(
 async fn schedule_json(services: &Services, state: &ScheduleState) -> Value {
     let ScheduleState { job, last_error, .. } = state;
     let running = match state.last_run() {
-        Some((at, session)) if is_running(services, session).await => Some((at, session)),
+        Some((at, session)) if is_schedule_running(services, session).await => Some((at, session)),
         Some(_) | None => None,
     };
     json!({
@@ -211,6 +211,6 @@ async fn save_schedule(services: &Services, job: Schedule) -> Result<(), Schedul
     Ok(services.schedules.put(job).await.map_err(|error| service_error_from_store(&error))?)
 }
 
-fn bad_params(text: &str) -> ScheduleError {
+fn bad_schedule_params(text: &str) -> ScheduleError {
     ScheduleError::Refused(ServiceError::BadParams(text.to_owned()))
 }

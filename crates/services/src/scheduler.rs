@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gander_agent::recipe::from_value;
+use gander_agent::recipe::recipe_from_value;
 use gander_domain::caller::Caller;
 use gander_domain::{Command, IfBusy, Part, Principal, RunId, RunOrigin, ServiceError, SessionId, Timestamp};
 use gander_runtime::hub::Ack;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Services;
 use crate::apply_recipe::{ApplyRecipe, apply_recipe};
-use crate::errors::{recipe_flaw, service_error_from_hub, service_error_from_store};
+use crate::errors::{service_error_from_hub, service_error_from_recipe, service_error_from_store};
 use crate::schedules::{MissedRuns, Schedule};
 use crate::sessions::{NewSession, SessionFolder};
 
@@ -26,7 +26,7 @@ const LATE_MICROS: i64 = 60_000_000;
 pub async fn run_due_schedules(services: Arc<Services>, stop: CancellationToken) {
     loop {
         let due = services.schedules.next_due();
-        let wait = due.as_ref().map_or(MAX_SLEEP, |(_, at)| time_until(*at).min(MAX_SLEEP));
+        let wait = due.as_ref().map_or(MAX_SLEEP, |(_, at)| time_until_schedule(*at).min(MAX_SLEEP));
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
@@ -53,7 +53,7 @@ pub async fn start_schedule(services: &Services, owner: &Principal, id: &str) ->
     let missing = || ServiceError::BadParams(format!("no such schedule: {id}"));
     let state = services.schedules.get(owner, id).ok_or_else(missing)?;
     if let Some((_, session)) = state.last_run()
-        && is_running(services, session).await
+        && is_schedule_running(services, session).await
     {
         return Err(ServiceError::BadParams(format!("the schedule runs already, in session {session}: {id}")));
     }
@@ -63,18 +63,18 @@ pub async fn start_schedule(services: &Services, owner: &Principal, id: &str) ->
         .record_run(owner, id, current_time(), session)
         .await
         .map_err(|error| service_error_from_store(&error))?;
-    begin_session(services, &state.job, session).await?;
+    begin_scheduled_session(services, &state.job, session).await?;
     Ok(session)
 }
 
 /// True if a run of this session is under way or waits for somebody.
-pub(crate) async fn is_running(services: &Services, session: SessionId) -> bool {
+pub(crate) async fn is_schedule_running(services: &Services, session: SessionId) -> bool {
     services.hub.session_view(session).await.is_ok_and(|view| view.run.is_some())
 }
 
-async fn begin_session(services: &Services, job: &Schedule, session: SessionId) -> Result<(), ServiceError> {
+async fn begin_scheduled_session(services: &Services, job: &Schedule, session: SessionId) -> Result<(), ServiceError> {
     let caller = schedule_caller(job);
-    let recipe = from_value(job.recipe.clone()).map_err(|flaw| recipe_flaw(&flaw))?;
+    let recipe = recipe_from_value(job.recipe.clone()).map_err(|flaw| service_error_from_recipe(&flaw))?;
     let new = NewSession {
         workspace: job.workspace.clone().map(SessionFolder::ChosenBefore),
         meta: Some((services.schedule_meta)(job)),
@@ -100,6 +100,6 @@ fn schedule_caller(job: &Schedule) -> Caller {
     Caller::internal(job.owner.clone())
 }
 
-fn time_until(at: Timestamp) -> Duration {
+fn time_until_schedule(at: Timestamp) -> Duration {
     Duration::from_micros(u64::try_from(at.as_micros() - current_time().as_micros()).unwrap_or(0))
 }

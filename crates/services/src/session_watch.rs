@@ -46,7 +46,7 @@ impl WatchedSessions {
         for (summary, clients) in &self.sessions {
             let SessionSummary { session, workspace, agent, title, updated_at, archived, messages, .. } = summary;
             (session, workspace, agent, title, updated_at.as_micros(), archived, messages, clients).hash(&mut hasher);
-            status_word(summary.state).hash(&mut hasher);
+            watched_status_word(summary.state).hash(&mut hasher);
         }
         (&self.waiting, self.more).hash(&mut hasher);
         format!("{:016x}", hasher.finish())
@@ -54,7 +54,7 @@ impl WatchedSessions {
 }
 
 /// What a session does, in one word.
-pub fn status_word(status: SessionStatus) -> &'static str {
+pub fn watched_status_word(status: SessionStatus) -> &'static str {
     match status {
         SessionStatus::Idle => "idle",
         SessionStatus::Running => "running",
@@ -75,7 +75,7 @@ pub async fn watch_sessions(
         // Before the list is read: what changes meanwhile is seen in the next round.
         changes.mark_unchanged();
         clients.mark_unchanged();
-        let now = read_sessions(services, principal, query).await?;
+        let now = read_watched_sessions(services, principal, query).await?;
         if after != Some(now.next_cursor().as_str()) {
             return Ok(now);
         }
@@ -94,7 +94,7 @@ pub async fn watch_sessions(
 }
 
 /// The place of a log's last entry, as soon as that is not this one or an older one. Safe to drop at any time.
-pub async fn watch_log(services: &Services, session: SessionId, after: Seq) -> Result<Seq, StoreError> {
+pub async fn watch_session_log(services: &Services, session: SessionId, after: Seq) -> Result<Seq, StoreError> {
     let head = services.hub.store().head(session).await?;
     if head > after {
         return Ok(head);
@@ -110,7 +110,7 @@ pub async fn watch_log(services: &Services, session: SessionId, after: Seq) -> R
     services.hub.store().head(session).await
 }
 
-async fn read_sessions(
+async fn read_watched_sessions(
     services: &Services,
     principal: &Principal,
     query: &WatchQuery,

@@ -32,14 +32,14 @@ pub async fn list_slash_commands(
         }
     };
     let (agent, prompts) = futures::join!(agent, prompts);
-    commands.extend(prompts.iter().map(prompt_command).chain(agent));
+    commands.extend(prompts.iter().map(prompt_slash_command).chain(agent));
     let mut seen = std::collections::HashSet::new();
     commands.retain(|command| seen.insert(command.name.clone()));
     Ok(commands)
 }
 
 /// All commands of a session of this caller's.
-pub async fn list_for_session(
+pub async fn list_session_slash_commands(
     services: &Services,
     caller: &Caller,
     session: SessionId,
@@ -60,7 +60,7 @@ pub async fn expand_slash_command(
         return Ok(parts);
     }
     let view = services.sessions.view(caller, session).await?;
-    let parts = recipes::expand_slash(&services.recipes, &caller.principal, &view.workspace, parts).await?;
+    let parts = recipes::expand_slash_recipe(&services.recipes, &caller.principal, &view.workspace, parts).await?;
     services.extensions.expand_prompt(&view, parts).await.map_err(ServiceError::BadParams)
 }
 
@@ -71,7 +71,7 @@ pub async fn require_slash_command(
     session: SessionId,
     name: &str,
 ) -> Result<(), ServiceError> {
-    let commands = list_for_session(services, caller, session).await?;
+    let commands = list_session_slash_commands(services, caller, session).await?;
     match commands.iter().any(|command| command.name == name) {
         true => Ok(()),
         false => Err(ServiceError::UnknownCommand(name[..name.floor_char_boundary(64)].to_owned())),
@@ -83,7 +83,7 @@ pub fn begins_with_slash(parts: &[Part]) -> bool {
     matches!(parts.first(), Some(Part::Text { text }) if text.trim_start().starts_with('/'))
 }
 
-fn prompt_command(prompt: &PromptSpec) -> SlashCommand {
+fn prompt_slash_command(prompt: &PromptSpec) -> SlashCommand {
     let hint = prompt.arguments.iter().map(|argument| argument.name.as_str()).collect::<Vec<_>>().join(" ");
     SlashCommand {
         kind: SlashCommandKind::McpPrompt,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gander_domain::state::{encoded_size, filter_by_scope};
+use gander_domain::state::{encoded_state_size, filter_state_by_scope};
 use gander_domain::{MAX_STATE_BYTES, Principal, SessionView, State, StateScope};
 use gander_store::{FactEntry, FactLog, FactState, FoldedFacts, Store, StoreError};
 use serde::{Deserialize, Serialize};
@@ -112,13 +112,13 @@ impl SharedState {
     /// Keeps what of a change belongs to a key. It would survive a power cut when this returns.
     pub async fn set(&self, key: &StateScopeKey, delta: &State) -> Result<(), StateError> {
         for (kind, scope) in key.scopes() {
-            let own = filter_by_scope(delta, kind);
+            let own = filter_state_by_scope(delta, kind);
             if own.is_empty() {
                 continue;
             }
             let log = self.fact_log(&scope);
             let mut folded = self.read_scope(&log).await?;
-            let total = encoded_size(&folded.state.0) + encoded_size(&own);
+            let total = encoded_state_size(&folded.state.0) + encoded_state_size(&own);
             if total > MAX_STATE_BYTES {
                 return Err(StateError::Full(total));
             }
@@ -152,7 +152,7 @@ impl SharedState {
     }
 
     fn cache_scope(&self, scope: &str, folded: FoldedFacts<ScopeValues>) {
-        let cached = CachedState { bytes: encoded_size(&folded.state.0), folded };
+        let cached = CachedState { bytes: encoded_state_size(&folded.state.0), folded };
         let mut known = self.lock_cache();
         let bytes: usize = known.values().map(|cached| cached.bytes).sum();
         if known.len() >= MAX_CACHED_SCOPES || bytes + cached.bytes > MAX_CACHED_BYTES {

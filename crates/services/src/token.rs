@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 use tokio_util::sync::CancellationToken;
 
-use crate::paths::{Paths, create_private, hex_text, remove_if_exists, write_private};
+use crate::paths::{Paths, create_private_file, hex_path_text, remove_path_if_exists, write_private_file};
 
 /// How often the list is looked at while nobody asks.
 const REVOCATION_INTERVAL: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ pub struct TokenId(String);
 impl TokenId {
     /// The name of this secret, which need not be anybody's token.
     pub fn of_secret(secret: &SecretString) -> Self {
-        Self(hex_text(&digest(secret.expose_secret())))
+        Self(hex_path_text(&digest(secret.expose_secret())))
     }
 }
 
@@ -122,7 +122,7 @@ impl Tokens {
 
     /// Takes this key for the owner's at one listener, as processes do that were started with a key of their own.
     pub fn accept_at(&self, listener: SocketAddr, key: TokenId) -> ListenerKey {
-        lock_keys(&self.keys).push((listener, key.clone()));
+        lock_token_keys(&self.keys).push((listener, key.clone()));
         ListenerKey { keys: Arc::clone(&self.keys), listener, key }
     }
 
@@ -133,21 +133,21 @@ impl Tokens {
 
     /// The owner's token, by name.
     pub fn owner_id(&self) -> TokenId {
-        TokenId(hex_text(&self.owner))
+        TokenId(hex_path_text(&self.owner))
     }
 
     /// The name of a token, if it is one at this end of a connection.
     pub fn id_of(&self, token: &str, local: SocketAddr) -> Option<TokenId> {
-        self.identify_at(token, local).map(|_| TokenId(hex_text(&digest(token))))
+        self.identify_at(token, local).map(|_| TokenId(hex_path_text(&digest(token))))
     }
 
     /// Who this token stands for at this end of a connection, where a key of the listener's own counts too; and what is
     /// cancelled when the token is taken back or changed.
     pub fn identify_at(&self, token: &str, local: SocketAddr) -> Option<(Identity, Option<CancellationToken>)> {
-        let presented = hex_text(&digest(token));
+        let presented = hex_path_text(&digest(token));
         let mut found = Choice::from(0);
-        for (listener, key) in lock_keys(&self.keys).iter() {
-            let is_here = Choice::from(u8::from(serves(*listener, local)));
+        for (listener, key) in lock_token_keys(&self.keys).iter() {
+            let is_here = Choice::from(u8::from(serves_token_listener(*listener, local)));
             found |= is_here & key.0.as_bytes().ct_eq(presented.as_bytes());
         }
         let other = self.identify_revocable(token);
@@ -156,15 +156,15 @@ impl Tokens {
 
     /// Who the token of this name stands for, as of now.
     pub fn identity_of(&self, id: &TokenId) -> Option<Identity> {
-        if [Some(self.owner), self.chosen].iter().flatten().any(|own| hex_text(own) == id.0) {
+        if [Some(self.owner), self.chosen].iter().flatten().any(|own| hex_path_text(own) == id.0) {
             return Some(Identity::owner());
         }
-        if lock_keys(&self.keys).iter().any(|(_, key)| key == id) {
+        if lock_token_keys(&self.keys).iter().any(|(_, key)| key == id) {
             return Some(Identity::owner());
         }
         let mut given = self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         given.reread_if_changed(&self.list);
-        given.grants.iter().find(|given| hex_text(&given.hash) == id.0).map(|given| given.identity.clone())
+        given.grants.iter().find(|given| hex_path_text(&given.hash) == id.0).map(|given| given.identity.clone())
     }
 
     /// Who this token stands for. Takes as long for a wrong one as for a right one.
@@ -207,7 +207,7 @@ impl Tokens {
 
 impl Drop for ListenerKey {
     fn drop(&mut self) {
-        let mut keys = lock_keys(&self.keys);
+        let mut keys = lock_token_keys(&self.keys);
         if let Some(place) = keys.iter().position(|(listener, key)| (listener, key) == (&self.listener, &self.key)) {
             keys.remove(place);
         }
@@ -215,12 +215,12 @@ impl Drop for ListenerKey {
 }
 
 /// A panic while the lock was held leaves nothing half done here.
-fn lock_keys(keys: &ListenerKeys) -> MutexGuard<'_, Vec<(SocketAddr, TokenId)>> {
+fn lock_token_keys(keys: &ListenerKeys) -> MutexGuard<'_, Vec<(SocketAddr, TokenId)>> {
     keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// True if a connection with this end came in by this listener.
-fn serves(listener: SocketAddr, local: SocketAddr) -> bool {
+fn serves_token_listener(listener: SocketAddr, local: SocketAddr) -> bool {
     let (own, end) = (listener.ip().to_canonical(), local.ip().to_canonical());
     listener.port() == local.port() && (own.is_unspecified() || own == end)
 }
@@ -234,7 +234,7 @@ impl TokenList {
         }
         self.seen = stamp;
         let mut before = std::mem::take(&mut self.grants);
-        for (hash, identity) in read_grants(list).unwrap_or_default().into_iter().filter_map(identity_of) {
+        for (hash, identity) in read_token_grants(list).unwrap_or_default().into_iter().filter_map(identity_of) {
             let known = before.iter().position(|given| given.hash == hash && given.identity == identity);
             let revoked = known.map_or_else(CancellationToken::new, |known| before.swap_remove(known).revoked);
             self.grants.push(GivenToken { hash, identity, revoked });
@@ -250,13 +250,13 @@ pub fn owner_token(paths: &Paths) -> Result<SecretString, TokenError> {
     match std::fs::read_to_string(&path) {
         Ok(text) if !text.trim().is_empty() => return Ok(SecretString::from(text.trim().to_owned())),
         // An empty token would let nobody in.
-        Ok(_) => remove_if_exists(&path).map_err(failed)?,
+        Ok(_) => remove_path_if_exists(&path).map_err(failed)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error)),
     }
     let token = new_token().map_err(failed)?;
     // Of two processes that start at the same time one makes the token, and both use it.
-    match create_private(&path, format!("{token}\n").as_bytes()) {
+    match create_private_file(&path, format!("{token}\n").as_bytes()) {
         Ok(()) => Ok(SecretString::from(token)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let made = std::fs::read_to_string(&path).map_err(failed)?;
@@ -268,7 +268,7 @@ pub fn owner_token(paths: &Paths) -> Result<SecretString, TokenError> {
 
 /// The tokens given to others.
 pub fn list_tokens(paths: &Paths) -> Result<Vec<TokenGrant>, TokenError> {
-    read_grants(&paths.tokens_file())
+    read_token_grants(&paths.tokens_file())
 }
 
 /// Makes a token for somebody. It is shown this once.
@@ -288,8 +288,8 @@ pub fn add_token(
     }
     let token = new_token().map_err(|reason| TokenError::File { path: paths.tokens_file(), reason })?;
     let scopes = scopes.iter().copied().chain([Scope::Read]).collect();
-    grants.push(TokenGrant { name: name.to_owned(), scopes, adk_user, sha256: hex_text(&digest(&token)) });
-    write_grants(&paths.tokens_file(), &grants)?;
+    grants.push(TokenGrant { name: name.to_owned(), scopes, adk_user, sha256: hex_path_text(&digest(&token)) });
+    write_token_grants(&paths.tokens_file(), &grants)?;
     Ok(SecretString::from(token))
 }
 
@@ -301,7 +301,7 @@ pub fn revoke_token(paths: &Paths, name: &str) -> Result<(), TokenError> {
     if grants.len() == before {
         return Err(TokenError::Unknown(name.to_owned()));
     }
-    write_grants(&paths.tokens_file(), &grants)
+    write_token_grants(&paths.tokens_file(), &grants)
 }
 
 pub(crate) fn digest(token: &str) -> [u8; 32] {
@@ -309,14 +309,14 @@ pub(crate) fn digest(token: &str) -> [u8; 32] {
 }
 
 fn new_token() -> io::Result<String> {
-    random_secret("gander_")
+    random_token_secret("gander_")
 }
 
 /// 32 random bytes as text, behind a word that says what they are.
-pub(crate) fn random_secret(prefix: &str) -> io::Result<String> {
+pub(crate) fn random_token_secret(prefix: &str) -> io::Result<String> {
     let mut random = [0u8; 32];
     File::open("/dev/urandom")?.read_exact(&mut random)?;
-    Ok(format!("{prefix}{}", hex_text(&random)))
+    Ok(format!("{prefix}{}", hex_path_text(&random)))
 }
 
 fn identity_of(grant: TokenGrant) -> Option<([u8; 32], Identity)> {
@@ -331,7 +331,7 @@ fn identity_of(grant: TokenGrant) -> Option<([u8; 32], Identity)> {
     Some((hash, Identity { principal: Principal::named(name), scopes, adk_user }))
 }
 
-fn read_grants(path: &Path) -> Result<Vec<TokenGrant>, TokenError> {
+fn read_token_grants(path: &Path) -> Result<Vec<TokenGrant>, TokenError> {
     let failed = |reason| TokenError::File { path: path.to_owned(), reason };
     match std::fs::read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| failed(io::Error::other(error))),
@@ -340,9 +340,9 @@ fn read_grants(path: &Path) -> Result<Vec<TokenGrant>, TokenError> {
     }
 }
 
-fn write_grants(path: &Path, grants: &[TokenGrant]) -> Result<(), TokenError> {
+fn write_token_grants(path: &Path, grants: &[TokenGrant]) -> Result<(), TokenError> {
     let text = serde_json::to_vec_pretty(grants).expect("grants are plain data");
-    write_private(path, &text).map_err(|reason| TokenError::File { path: path.to_owned(), reason })
+    write_private_file(path, &text).map_err(|reason| TokenError::File { path: path.to_owned(), reason })
 }
 
 #[cfg(test)]

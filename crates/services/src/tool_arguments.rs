@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// A tool that takes these properties and no others.
-pub fn tool_spec(name: &str, description: &str, properties: &Value, required: &[&str]) -> ToolSpec {
+pub fn tool_spec_with_arguments(name: &str, description: &str, properties: &Value, required: &[&str]) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
@@ -15,16 +15,16 @@ pub fn tool_spec(name: &str, description: &str, properties: &Value, required: &[
 }
 
 /// Arguments as the tool takes them, or what the model is told.
-pub fn parse_arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
+pub fn parse_tool_arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
     T::deserialize(arguments).map_err(|error| ToolError::failed(format!("arguments do not fit the tool: {error}")))
 }
 
 /// A call that touches no file of the workspace. Only one that reads may run twice.
-pub fn tool_preview((title, kind): (String, ToolKind)) -> ToolPreview {
+pub fn tool_call_preview((title, kind): (String, ToolKind)) -> ToolPreview {
     ToolPreview { title, kind, locations: Vec::new(), idempotent: kind == ToolKind::Read }
 }
 
 /// What the model is told of a call that was carried out, or why it was not.
-pub fn text_result(done: Result<String, impl ToString>) -> Result<ToolResult, ToolError> {
+pub fn tool_text_result(done: Result<String, impl ToString>) -> Result<ToolResult, ToolError> {
     done.map(|text| ToolResult::text(ToolEnd::Completed, text)).map_err(|error| ToolError::failed(error.to_string()))
 }

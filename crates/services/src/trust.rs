@@ -14,7 +14,7 @@ use gander_tools::{FileAccess, PathError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::paths::hex_text;
+use crate::paths::hex_path_text;
 
 /// The log's key.
 const SCOPE: &str = "trust";
@@ -113,31 +113,31 @@ impl Trust {
 
     /// True if the settings that this very folder brings along count. What lies below it needs its own trust.
     pub fn is_trusted(&self, folder: &Path) -> bool {
-        folder.canonicalize().is_ok_and(|folder| lock_mutex(&self.known).contains_key(&folder))
+        folder.canonicalize().is_ok_and(|folder| lock_trust(&self.known).contains_key(&folder))
     }
 
     /// True if the programs that it names are also still those that were there when it was trusted.
     pub fn is_trusted_with_programs(&self, folder: &Path) -> bool {
         let Ok(folder) = folder.canonicalize() else { return false };
-        let since = lock_mutex(&self.known).get(&folder).cloned();
-        since.is_some_and(|since| since.programs == programs_fingerprint(&folder))
+        let since = lock_trust(&self.known).get(&folder).cloned();
+        since.is_some_and(|since| since.programs == trusted_programs_fingerprint(&folder))
     }
 
     /// From now on they count; the folder as it is really called.
     pub async fn trust(&self, folder: &Path) -> Result<PathBuf, TrustError> {
         let real = folder.canonicalize().and_then(|real| std::fs::read_dir(&real).map(|_| real));
         let folder = real.map_err(|reason| TrustError::NoFolder { folder: folder.to_owned(), reason })?;
-        let programs = programs_fingerprint(&folder);
+        let programs = trusted_programs_fingerprint(&folder);
         let fact = TrustFact::Trusted { folder: folder.clone(), programs: programs.clone(), at: None };
         let at = self.log.append_fact(&fact).await?.at;
-        lock_mutex(&self.known).insert(folder.clone(), TrustedSince { at, programs });
+        lock_trust(&self.known).insert(folder.clone(), TrustedSince { at, programs });
         Ok(folder)
     }
 
     /// They count no longer; false if they did not. Folders that are gone are named as they were listed.
     pub async fn revoke(&self, folder: &Path) -> Result<bool, StoreError> {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let was = lock_mutex(&self.known).remove(&folder).is_some();
+        let was = lock_trust(&self.known).remove(&folder).is_some();
         if was {
             self.log.append_fact(&TrustFact::Revoked { folder }).await?;
         }
@@ -146,7 +146,7 @@ impl Trust {
 
     /// All trusted folders by name, and since when.
     pub fn list(&self) -> Vec<(PathBuf, Timestamp)> {
-        lock_mutex(&self.known).iter().map(|(folder, since)| (folder.clone(), since.at)).collect()
+        lock_trust(&self.known).iter().map(|(folder, since)| (folder.clone(), since.at)).collect()
     }
 
     /// What a session's people should know: their folder brings settings along that do not count. Said once.
@@ -163,7 +163,7 @@ impl Trust {
                 format!("This folder brings settings of its own ({PROJECT_FOLDER}): they are off until you trust it")
             }
         };
-        let mut told = lock_mutex(&self.told);
+        let mut told = lock_trust(&self.told);
         if told.len() >= MAX_NOTICED_SESSIONS {
             told.clear();
         }
@@ -176,7 +176,7 @@ impl Trust {
 }
 
 /// What the file that names a project's programs says; none if it is not there. A link does not lead out of the folder.
-pub fn read_program_file(folder: &Path) -> Result<Option<Vec<u8>>, PathError> {
+pub fn read_trusted_program_file(folder: &Path) -> Result<Option<Vec<u8>>, PathError> {
     let name = format!("{PROJECT_FOLDER}/{PROGRAMS_FILE}");
     // The file configures the server and is shown to nobody, so nothing in it is masked.
     let Ok(opened) = FileAccess::default().open(folder, &[]) else { return Ok(None) };
@@ -188,9 +188,9 @@ pub fn read_program_file(folder: &Path) -> Result<Option<Vec<u8>>, PathError> {
 }
 
 /// What the file that names programs holds now, in short; empty if there is none.
-fn programs_fingerprint(folder: &Path) -> String {
-    match read_program_file(folder) {
-        Ok(Some(bytes)) => hex_text(&Sha256::digest(&bytes)),
+fn trusted_programs_fingerprint(folder: &Path) -> String {
+    match read_trusted_program_file(folder) {
+        Ok(Some(bytes)) => hex_path_text(&Sha256::digest(&bytes)),
         Ok(None) => String::new(),
         // Its programs are not started either.
         Err(error) => format!("unreadable: {error}"),
@@ -198,7 +198,7 @@ fn programs_fingerprint(folder: &Path) -> String {
 }
 
 /// A panic while the lock was held leaves nothing half done here.
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_trust<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

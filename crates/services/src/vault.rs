@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::paths::write_private;
+use crate::paths::write_private_file;
 
 /// Secrets by name. Cheap to clone.
 #[derive(Clone)]
@@ -53,7 +53,7 @@ impl Vault {
     }
 
     fn write_file(&self, known: &BTreeMap<String, Value>) -> io::Result<()> {
-        write_private(&self.path, &serde_json::to_vec(known).map_err(io::Error::other)?)
+        write_private_file(&self.path, &serde_json::to_vec(known).map_err(io::Error::other)?)
     }
 
     /// A panic while the lock was held leaves nothing half done here.

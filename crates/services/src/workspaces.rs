@@ -182,7 +182,7 @@ impl Workspaces {
     /// Bytes that the private folder of a session takes up on disk.
     pub async fn scratch_size(&self, session: SessionId) -> u64 {
         let folder = self.scratch.join(session.to_string());
-        tokio::task::spawn_blocking(move || paths::disk_use(&folder)).await.unwrap_or(0)
+        tokio::task::spawn_blocking(move || paths::disk_use_of_path(&folder)).await.unwrap_or(0)
     }
 
     fn check_folder(&self, choice: AllowedFolders, path: &str) -> Result<CheckedFolder, BadWorkspace> {

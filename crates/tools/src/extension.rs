@@ -51,7 +51,7 @@ impl BuiltIn {
 
     /// The one of this name, as people write it: case and blanks do not count.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.name() == normalized_name(name))
+        Self::ALL.into_iter().find(|known| known.name() == normalized_extension_name(name))
     }
 
     /// True if it is on where nobody says anything.
@@ -74,8 +74,8 @@ impl BuiltIn {
 }
 
 /// Why there is no built-in extension of this name, and what to do instead.
-pub fn absence_reason(name: &str) -> String {
-    let instead = match normalized_name(name).as_str() {
+pub fn extension_absence_reason(name: &str) -> String {
+    let instead = match normalized_extension_name(name).as_str() {
         "extensionmanager" => "people add and remove extensions, with `gander extensions` or in their client",
         "chatrecall" => "an agent sees its own session alone; memory keeps what should outlive it",
         "computercontroller" => {
@@ -127,7 +127,7 @@ impl FromIterator<BuiltIn> for BuiltIns {
     }
 }
 
-fn normalized_name(name: &str) -> String {
+fn normalized_extension_name(name: &str) -> String {
     name.chars().filter(|letter| !matches!(letter, ' ' | '_' | '-')).flat_map(char::to_lowercase).collect()
 }
 
@@ -156,7 +156,7 @@ mod tests {
     fn names_are_read_as_people_write_them_and_absence_is_explained() {
         assert_eq!(BuiltIn::from_name("Developer"), Some(BuiltIn::Developer));
         assert_eq!(BuiltIn::from_name("computercontroller"), None);
-        assert!(absence_reason("Extension Manager").contains("gander extensions"));
-        assert!(absence_reason("nothing").ends_with("give its program or its url: nothing"));
+        assert!(extension_absence_reason("Extension Manager").contains("gander extensions"));
+        assert!(extension_absence_reason("nothing").ends_with("give its program or its url: nothing"));
     }
 }

@@ -75,8 +75,10 @@ impl Guard {
         else {
             return Err(Blocked::NoHost(url.to_string()));
         };
-        match literal_address(host) {
-            Some(address) if !self.is_allowed(host, port) && !is_public(address) => Err(Blocked::Private(shown())),
+        match guarded_literal_address(host) {
+            Some(address) if !self.is_allowed(host, port) && !is_public_address(address) => {
+                Err(Blocked::Private(shown()))
+            }
             Some(_) | None => Ok(()),
         }
     }
@@ -86,11 +88,11 @@ impl Guard {
         self.check_literal_host(url)?;
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();
-        if let Some(address) = literal_address(host) {
+        if let Some(address) = guarded_literal_address(host) {
             return Ok(vec![SocketAddr::new(address, port)]);
         }
         let found = self.resolver.resolve(host, port).await.map_err(|_| Blocked::Unknown(host.to_owned()))?;
-        let fine = self.is_allowed(host, port) || found.iter().all(|address| is_public(address.ip()));
+        let fine = self.is_allowed(host, port) || found.iter().all(|address| is_public_address(address.ip()));
         match fine {
             _ if found.is_empty() => Err(Blocked::Unknown(host.to_owned())),
             true => Ok(found),
@@ -111,13 +113,13 @@ impl Resolver for SystemResolver {
     }
 }
 
-fn literal_address(host: &str) -> Option<IpAddr> {
+fn guarded_literal_address(host: &str) -> Option<IpAddr> {
     let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     inner.parse().ok()
 }
 
 /// True for addresses that lead out into the internet, to one machine.
-pub(crate) fn is_public(address: IpAddr) -> bool {
+pub(crate) fn is_public_address(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => match address.to_ipv4_mapped() {

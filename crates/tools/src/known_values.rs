@@ -33,7 +33,7 @@ impl KnownValues {
         for (place, value) in values.iter().enumerate() {
             let Some(prefix) = value.as_bytes().first_chunk() else { continue };
             by_prefix.entry(*prefix).or_default().push(place);
-            let pair = prefix_index(prefix);
+            let pair = known_value_prefix_index(prefix);
             first_pairs[pair / 64] |= 1 << (pair % 64);
         }
         Self { values, by_prefix, first_pairs }
@@ -70,7 +70,7 @@ impl KnownValues {
     }
 
     fn value_at(&self, rest: &[u8], prefix: &Prefix) -> Option<usize> {
-        let pair = prefix_index(prefix);
+        let pair = known_value_prefix_index(prefix);
         if self.first_pairs[pair / 64] & (1 << (pair % 64)) == 0 {
             return None;
         }
@@ -81,7 +81,7 @@ impl KnownValues {
     }
 }
 
-fn prefix_index(prefix: &Prefix) -> usize {
+fn known_value_prefix_index(prefix: &Prefix) -> usize {
     usize::from(u16::from_be_bytes([prefix[0], prefix[1]]))
 }
 

@@ -28,7 +28,7 @@ mod toolbox;
 
 pub use builtin::fetch::download_page;
 pub use environment::Environment;
-pub use extension::{BuiltIn, BuiltIns, absence_reason};
+pub use extension::{BuiltIn, BuiltIns, extension_absence_reason};
 pub use files::access::FileAccess;
 pub use files::workspace::{Located, PathError, Workspace};
 pub use group::{DELEGATE, Group, PROPOSE_PLAN};

@@ -33,12 +33,12 @@ impl Host for LocalHost {
 
     async fn read_text(&self, path: &Path) -> Result<String, HostError> {
         let (workspace, path, largest) = (self.workspace.clone(), path.to_owned(), self.largest);
-        run_blocking(move || workspace.read_text(&workspace.locate_path(&path)?, largest)).await
+        run_blocking_on_host(move || workspace.read_text(&workspace.locate_path(&path)?, largest)).await
     }
 
     async fn write_text(&self, path: &Path, content: &str) -> Result<(), HostError> {
         let (workspace, path, content) = (self.workspace.clone(), path.to_owned(), content.to_owned());
-        run_blocking(move || workspace.write_file(&workspace.locate_path(&path)?, content.as_bytes())).await
+        run_blocking_on_host(move || workspace.write_file(&workspace.locate_path(&path)?, content.as_bytes())).await
     }
 
     async fn run_command(&self, command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
@@ -47,7 +47,7 @@ impl Host for LocalHost {
 }
 
 /// Runs file work where it may block.
-async fn run_blocking<T: Send + 'static>(
+async fn run_blocking_on_host<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, PathError> + Send + 'static,
 ) -> Result<T, HostError> {
     match tokio::task::spawn_blocking(work).await {

@@ -53,14 +53,14 @@ impl Redactor {
     /// Hides these values, also in base64 and in URLs, and everything that looks like a secret.
     pub fn new<S: AsRef<str>>(known: impl IntoIterator<Item = S>) -> Self {
         let patterns = || PATTERNS.map(|pattern| Regex::new(pattern).expect("a pattern of ours is a regex")).into();
-        let none = lazily_built(|| KnownValues::new(Arc::new([])));
-        Self { forms: Arc::new([]), known: none, patterns: lazily_built(patterns) }.with_more_secrets(known)
+        let none = lazily_built_redactor(|| KnownValues::new(Arc::new([])));
+        Self { forms: Arc::new([]), known: none, patterns: lazily_built_redactor(patterns) }.with_more_secrets(known)
     }
 
     /// Hides these values too.
     #[must_use]
     pub fn with_more_secrets<S: AsRef<str>>(&self, more: impl IntoIterator<Item = S>) -> Self {
-        let mut forms: Vec<String> = more.into_iter().flat_map(|value| secret_forms(value.as_ref())).collect();
+        let mut forms: Vec<String> = more.into_iter().flat_map(|value| redacted_secret_forms(value.as_ref())).collect();
         forms.extend(self.forms.iter().cloned());
         // What stands inside the mask would be masked again and again.
         forms.retain(|form| form.len() >= KnownValues::SHORTEST && !MASK.contains(form.as_str()));
@@ -69,15 +69,21 @@ impl Redactor {
         forms.dedup();
         let forms: Arc<[String]> = forms.into();
         let all = Arc::clone(&forms);
-        Self { forms, known: lazily_built(move || KnownValues::new(all)), patterns: Arc::clone(&self.patterns) }
+        Self {
+            forms,
+            known: lazily_built_redactor(move || KnownValues::new(all)),
+            patterns: Arc::clone(&self.patterns),
+        }
     }
 
     /// This text without secrets.
     pub fn redact_text(&self, text: &str) -> String {
         let known = self.known.replace_all(text, MASK);
-        self.patterns.iter().fold(known.into_owned(), |text, pattern| match pattern.replace_all(&text, mask_match) {
-            Cow::Borrowed(_) => text,
-            Cow::Owned(changed) => changed,
+        self.patterns.iter().fold(known.into_owned(), |text, pattern| {
+            match pattern.replace_all(&text, mask_redacted_match) {
+                Cow::Borrowed(_) => text,
+                Cow::Owned(changed) => changed,
+            }
         })
     }
 
@@ -126,24 +132,24 @@ impl Redactor {
     }
 }
 
-fn lazily_built<T>(make: impl FnOnce() -> T + Send + 'static) -> Arc<Late<T>> {
+fn lazily_built_redactor<T>(make: impl FnOnce() -> T + Send + 'static) -> Arc<Late<T>> {
     Arc::new(LazyLock::new(Box::new(make)))
 }
 
-fn mask_match(found: &Captures<'_>) -> String {
+fn mask_redacted_match(found: &Captures<'_>) -> String {
     let group = |name| found.name(name).map_or("", |group| group.as_str());
     format!("{}{MASK}{}", group("keep"), group("rest"))
 }
 
 /// A value as it is, as it stands in a URL, and as base64 shows it at each of three offsets.
-fn secret_forms(value: &str) -> Vec<String> {
+fn redacted_secret_forms(value: &str) -> Vec<String> {
     let value = value.trim();
-    let encoded: String = value.bytes().map(percent_encoded).collect();
+    let encoded: String = value.bytes().map(redacted_percent_form).collect();
     let mut forms = vec![value.to_owned(), encoded];
     for offset in 0..3 {
         let padded = [&[0; 2][..offset.min(2)], value.as_bytes()].concat();
         for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
-            forms.push(base64_core(&engine.encode(&padded), offset, padded.len()).to_owned());
+            forms.push(redacted_base64_core(&engine.encode(&padded), offset, padded.len()).to_owned());
         }
     }
     forms.dedup();
@@ -151,13 +157,13 @@ fn secret_forms(value: &str) -> Vec<String> {
 }
 
 /// The characters of a base64 text that depend on the value alone.
-fn base64_core(text: &str, offset: usize, bytes: usize) -> &str {
+fn redacted_base64_core(text: &str, offset: usize, bytes: usize) -> &str {
     let first = [0, 2, 3][offset];
     let last = bytes / 3 * 4 + [0, 1, 2][bytes % 3];
     text.get(first..last).unwrap_or_default()
 }
 
-fn percent_encoded(byte: u8) -> String {
+fn redacted_percent_form(byte: u8) -> String {
     match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
         other => format!("%{other:02X}"),

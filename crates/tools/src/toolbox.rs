@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gander_domain::{ToolCall, ToolCallId, ToolContent, ToolEnd, ToolResult};
 use serde_json::Value;
 
-use crate::output::limit_result;
+use crate::output::limit_output_result;
 use crate::protected::ProtectedFiles;
 use crate::sandbox::{Network, Sandbox};
 use crate::{
@@ -138,7 +138,7 @@ impl Toolbox {
         workspace: &Workspace,
     ) -> Result<ToolCall, ToolResult> {
         let described = self.require_tool(name).and_then(|tool| {
-            arguments::check_size(arguments, self.limits.arguments)?;
+            arguments::check_argument_size(arguments, self.limits.arguments)?;
             tool.describe_call(id, arguments, workspace)
         });
         described.map_err(|error| self.redact_result(error.into()))
@@ -168,7 +168,7 @@ impl Toolbox {
     /// What somebody else's tool gave, as the built-in ones give theirs: without secrets, and not too long. Secrets are
     /// hidden first, for half of one would not be known.
     pub fn redact_and_limit(&self, result: ToolResult) -> ToolResult {
-        limit_result(self.redact_result(result), &self.limits)
+        limit_output_result(self.redact_result(result), &self.limits)
     }
 
     fn redact_result(&self, mut result: ToolResult) -> ToolResult {

@@ -26,7 +26,7 @@ pub enum ChoiceAnswer<'a> {
 }
 
 /// The choice that an answer means, if it means one of those that are offered.
-pub fn read_choice(choices: &[Choice], answer: ChoiceAnswer<'_>) -> Option<Reply> {
+pub fn read_choice_answer(choices: &[Choice], answer: ChoiceAnswer<'_>) -> Option<Reply> {
     let of_kind = |kind: ChoiceKind| choices.iter().find(|choice| choice.kind == kind);
     let choice = match answer {
         ChoiceAnswer::OptionId(id) => choices.iter().find(|choice| choice.id == id),
@@ -39,13 +39,13 @@ pub fn read_choice(choices: &[Choice], answer: ChoiceAnswer<'_>) -> Option<Reply
 }
 
 /// True if words are a plain no. A question that offers nothing but an address to visit is declined with one.
-pub fn is_no(words: &str) -> bool {
-    is_one_of(&NO_WORDS, words) || is_decline(words)
+pub fn is_no_answer(words: &str) -> bool {
+    is_one_of_answers(&NO_WORDS, words) || is_decline_answer(words)
 }
 
 /// True if words decline to fill in a form. A plain "no" does not: it may be what the form asks for.
-pub fn is_decline(words: &str) -> bool {
-    is_one_of(&["decline", "/decline"], words)
+pub fn is_decline_answer(words: &str) -> bool {
+    is_one_of_answers(&["decline", "/decline"], words)
 }
 
 /// True if this is a plan that somebody changed, and approves by sending it back.
@@ -58,14 +58,14 @@ fn choice_in_words<'a>(choices: &'a [Choice], words: &str) -> Option<&'a Choice>
     let exact = choices.iter().find(|choice| choice.id == words);
     let any_case = |choice: &&Choice| choice.id.eq_ignore_ascii_case(words) || choice.name.eq_ignore_ascii_case(words);
     let plain = || {
-        let yes = is_one_of(&YES_WORDS, words).then_some(ChoiceKind::AllowOnce);
-        let kind = yes.or(is_one_of(&NO_WORDS, words).then_some(ChoiceKind::RejectOnce))?;
+        let yes = is_one_of_answers(&YES_WORDS, words).then_some(ChoiceKind::AllowOnce);
+        let kind = yes.or(is_one_of_answers(&NO_WORDS, words).then_some(ChoiceKind::RejectOnce))?;
         choices.iter().find(|choice| choice.kind == kind)
     };
     exact.or_else(|| choices.iter().find(any_case)).or_else(plain)
 }
 
-fn is_one_of(known: &[&str], words: &str) -> bool {
+fn is_one_of_answers(known: &[&str], words: &str) -> bool {
     known.iter().any(|word| word.eq_ignore_ascii_case(words.trim()))
 }
 
@@ -83,7 +83,7 @@ mod tests {
     }
 
     fn chosen(answer: ChoiceAnswer<'_>) -> Option<ChoiceKind> {
-        match read_choice(&choices(), answer)? {
+        match read_choice_answer(&choices(), answer)? {
             Reply::Chosen { kind, .. } => Some(kind),
             Reply::Rejected { .. }
             | Reply::Filled { .. }
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn a_form_is_declined_by_that_word_alone() {
-        assert_eq!(["decline", "/Decline", " DECLINE"].map(is_decline), [true; 3]);
-        assert_eq!(["no", "declined", ""].map(is_decline), [false; 3]);
-        assert_eq!(["no", "deny", "/decline"].map(is_no), [true; 3]);
+        assert_eq!(["decline", "/Decline", " DECLINE"].map(is_decline_answer), [true; 3]);
+        assert_eq!(["no", "declined", ""].map(is_decline_answer), [false; 3]);
+        assert_eq!(["no", "deny", "/decline"].map(is_no_answer), [true; 3]);
     }
 }

@@ -13,11 +13,11 @@ pub(crate) fn git_patch(path: &str, old: Option<&str>, new: &str) -> String {
         Some(_) => patch.push_str(&format!("--- a/{name}\n+++ b/{name}\n")),
         None => patch.push_str(&format!("new file mode 100644\n--- /dev/null\n+++ b/{name}\n")),
     }
-    write_hunk(&mut patch, &split_lines(old.unwrap_or_default()), &split_lines(new));
+    write_patch_hunk(&mut patch, &split_patch_lines(old.unwrap_or_default()), &split_patch_lines(new));
     patch
 }
 
-fn write_hunk(patch: &mut String, old: &[&str], new: &[&str]) {
+fn write_patch_hunk(patch: &mut String, old: &[&str], new: &[&str]) {
     let same = |(one, other): &(&&str, &&str)| one == other;
     let before = old.iter().zip(new).take_while(same).count();
     let (old_rest, new_rest) = (&old[before..], &new[before..]);
@@ -29,18 +29,18 @@ fn write_hunk(patch: &mut String, old: &[&str], new: &[&str]) {
     let (olds, news) = (kept + removed.len(), kept + added.len());
     writeln!(patch, "@@ -{},{olds} +{},{news} @@", start(olds), start(news)).expect("writing to memory cannot fail");
     let behind = old.len() - after;
-    write_lines(patch, ' ', &old[from..before]);
-    write_lines(patch, '-', removed);
-    write_lines(patch, '+', added);
-    write_lines(patch, ' ', &old[behind..behind + tail]);
+    write_patch_lines(patch, ' ', &old[from..before]);
+    write_patch_lines(patch, '-', removed);
+    write_patch_lines(patch, '+', added);
+    write_patch_lines(patch, ' ', &old[behind..behind + tail]);
 }
 
 /// Lines with their ends, so that a last one without is told apart.
-fn split_lines(text: &str) -> Vec<&str> {
+fn split_patch_lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-fn write_lines(patch: &mut String, mark: char, lines: &[&str]) {
+fn write_patch_lines(patch: &mut String, mark: char, lines: &[&str]) {
     for line in lines {
         patch.push(mark);
         patch.push_str(line);

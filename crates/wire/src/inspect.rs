@@ -4,8 +4,8 @@ use gander_domain::{Entry, Event, SessionCatalog, SessionView};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::a2a::encode::stream_event_with_ids;
-use crate::a2a::{A2aProjection, DetailLevel, Dialect, TaskOpening, TaskSubject, TaskUpdate};
+use crate::a2a::json::a2a_stream_event_json_with_ids;
+use crate::a2a::{A2aDialect, A2aProjection, DetailLevel, TaskOpening, TaskSubject, TaskUpdate};
 use crate::acp;
 use crate::acp_rest::AcpRestProjection;
 use crate::adk::output::HistoryProjection;
@@ -40,7 +40,7 @@ impl Inspection {
     pub fn project_entry(&mut self, catalog: &SessionCatalog, entry: &Entry) -> Projections {
         let Some(view) = &self.view else {
             self.view = SessionView::from_created(entry);
-            return Projections { adk: to_values(&self.adk.project_entry(entry)), ..Projections::default() };
+            return Projections { adk: inspected_values(&self.adk.project_entry(entry)), ..Projections::default() };
         };
         if let (Event::RunQueued { .. } | Event::RunStarted { .. }, Some(run)) = (&entry.event, entry.run)
             && self.a2a.as_ref().is_none_or(|known| known.subject().task != run)
@@ -51,10 +51,14 @@ impl Inspection {
         }
         let projections = Projections {
             acp: acp::inspect::told_messages(view, catalog, entry),
-            acp_rest: self.acp_rest.as_mut().map(|projection| acp_rest_events(projection, entry)).unwrap_or_default(),
-            a2a: self.a2a.as_mut().map(|projection| a2a_updates(projection, entry)).unwrap_or_default(),
-            adk: to_values(&self.adk.project_entry(entry)),
-            goose: goose::output::project_entry(view, entry),
+            acp_rest: self
+                .acp_rest
+                .as_mut()
+                .map(|projection| inspected_acp_rest_events(projection, entry))
+                .unwrap_or_default(),
+            a2a: self.a2a.as_mut().map(|projection| inspected_a2a_updates(projection, entry)).unwrap_or_default(),
+            adk: inspected_values(&self.adk.project_entry(entry)),
+            goose: goose::output::project_goose_entry(view, entry),
         };
         if let Some(view) = &mut self.view {
             view.apply(entry);
@@ -63,18 +67,18 @@ impl Inspection {
     }
 }
 
-fn acp_rest_events(projection: &mut AcpRestProjection, entry: &Entry) -> Vec<Value> {
+fn inspected_acp_rest_events(projection: &mut AcpRestProjection, entry: &Entry) -> Vec<Value> {
     let mut events = Vec::new();
     projection.project_entry(entry, &mut |event| events.push(json!(event)));
     events
 }
 
-fn a2a_updates(projection: &mut A2aProjection, entry: &Entry) -> Vec<Value> {
+fn inspected_a2a_updates(projection: &mut A2aProjection, entry: &Entry) -> Vec<Value> {
     let updates = projection.project_entry(entry);
     let told = updates.iter().filter(|update| !matches!(update, TaskUpdate::Said(_)));
-    told.map(|update| stream_event_with_ids(Dialect::V1, projection.subject(), update)).collect()
+    told.map(|update| a2a_stream_event_json_with_ids(A2aDialect::V1, projection.subject(), update)).collect()
 }
 
-fn to_values<T: Serialize>(items: &[T]) -> Vec<Value> {
+fn inspected_values<T: Serialize>(items: &[T]) -> Vec<Value> {
     items.iter().map(|item| json!(item)).collect()
 }

@@ -25,7 +25,7 @@ pub enum JsonRefused {
 
 /// Checks nesting and names in one pass. Every other fault is left to who reads it.
 pub fn check_json(text: &[u8]) -> Result<(), JsonRefused> {
-    if is_deep(text) {
+    if is_deep_json(text) {
         return Err(JsonRefused::Depth);
     }
     let mut twice = None;
@@ -36,7 +36,7 @@ pub fn check_json(text: &[u8]) -> Result<(), JsonRefused> {
     }
 }
 
-fn is_deep(text: &[u8]) -> bool {
+fn is_deep_json(text: &[u8]) -> bool {
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
     for byte in text {
         match byte {

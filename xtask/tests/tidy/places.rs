@@ -13,7 +13,7 @@ const PROTOCOLS: [(&str, &str); 5] =
 const NAMES_PROTOCOLS: [(&str, &str); 4] = [
     ("crates/domain/src/caller.rs", "its variant of `Protocol`"),
     ("crates/gateway/src/protocols/mod.rs", "its module"),
-    ("crates/gateway/src/server/routes.rs", "its line in the route table"),
+    ("crates/gateway/src/server/router.rs", "its line in the route table"),
     ("crates/gander/src/config/sections.rs", "its settings section"),
 ];
 
@@ -53,7 +53,7 @@ fn a_protocol_is_known_in_the_listed_places_alone() {
 #[test]
 fn a_protocol_has_its_two_folders_and_one_line_in_the_route_table() {
     let root = repository();
-    let routes = std::fs::read_to_string(root.join("crates/gateway/src/server/routes.rs")).expect("there are routes");
+    let routes = std::fs::read_to_string(root.join("crates/gateway/src/server/router.rs")).expect("there are routes");
     let mut faults = Vec::new();
     for (folder, variant) in PROTOCOLS {
         for parent in ["crates/wire/src", "crates/gateway/src/protocols"] {

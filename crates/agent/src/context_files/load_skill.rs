@@ -58,7 +58,7 @@ impl Tool for LoadSkill {
     }
 
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        let Arguments { name, file } = arguments::parse(arguments)?;
+        let Arguments { name, file } = arguments::parse_tool_arguments(arguments)?;
         self.find_skill(&name, workspace)?;
         let of = file.map(|file| format!(", file {}", sanitize::visible_line(&file))).unwrap_or_default();
         let title = format!("Skill {}{of}", sanitize::visible_line(&name));
@@ -66,7 +66,7 @@ impl Tool for LoadSkill {
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let Arguments { name, file } = arguments::parse(&call.arguments)?;
+        let Arguments { name, file } = arguments::parse_tool_arguments(&call.arguments)?;
         let skill = self.find_skill(&name, &context.workspace)?;
         let loaded = match file {
             Some(file) => skill.read_file(context.workspace.file_access(), &file),

@@ -70,7 +70,7 @@ impl Skill {
     /// What it says, and which files lie beside it.
     pub fn load_skill_text(&self, access: &FileAccess) -> Result<String, String> {
         let (_, body) = read_skill(access, &self.folder)?;
-        let mut files = other_files(&self.folder);
+        let mut files = other_skill_files(&self.folder);
         let more = if files.len() > MAX_LISTED_FILES { "\n(and more)" } else { "" };
         files.truncate(MAX_LISTED_FILES);
         let files = match files.is_empty() {
@@ -82,7 +82,7 @@ impl Skill {
 
     /// One of its files.
     pub fn read_file(&self, access: &FileAccess, name: &str) -> Result<String, String> {
-        read_text(access, &self.folder, name)
+        read_skill_text(access, &self.folder, name)
     }
 }
 
@@ -98,8 +98,8 @@ fn skill_folders(room: &Path, folder: &Path) -> Vec<PathBuf> {
 }
 
 fn read_skill(access: &FileAccess, folder: &Path) -> Result<(Skill, String), String> {
-    let text = read_text(access, folder, "SKILL.md")?;
-    let (front, body) = front_matter::parse_yaml::<SkillFrontMatter>(&text)?;
+    let text = read_skill_text(access, folder, "SKILL.md")?;
+    let (front, body) = front_matter::parse_yaml_front_matter::<SkillFrontMatter>(&text)?;
     let named = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = front.name.or(named).unwrap_or_default();
     let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || matches!(letter, '-' | '_');
@@ -111,14 +111,14 @@ fn read_skill(access: &FileAccess, folder: &Path) -> Result<(Skill, String), Str
     Ok((Skill { name, description, folder: folder.to_owned() }, body.to_owned()))
 }
 
-fn read_text(access: &FileAccess, folder: &Path, name: &str) -> Result<String, String> {
+fn read_skill_text(access: &FileAccess, folder: &Path, name: &str) -> Result<String, String> {
     let room = access.open(folder, &[]).map_err(|error| error.to_string())?;
     let (_, text) = room.read_redacted(name, MAX_FILE_BYTES).map_err(|error| error.to_string())?;
     Ok(sanitize::strip_hidden_chars(&text))
 }
 
 /// The other files of a skill, by their names below its folder. Two levels are enough to find one's way.
-fn other_files(folder: &Path) -> Vec<String> {
+fn other_skill_files(folder: &Path) -> Vec<String> {
     let mut names = Vec::new();
     let inside = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     for path in inside(folder).take(MAX_LISTED_FILES * 4) {

@@ -46,7 +46,7 @@ pub(super) fn list_items(prompt: &str) -> Option<Clauses> {
 /// The wishes in the sentences of a prompt; every sentence that holds none is context.
 pub(super) fn prose_clauses(prompt: &str) -> Clauses {
     let mut pieces = Clauses::default();
-    for sentence in cut_text(prompt, sentence_end) {
+    for sentence in cut_into_clauses(prompt, sentence_end) {
         // "In parallel: read one" begins behind its colon.
         let led = sentence.split_once(": ").unwrap_or(("", &sentence));
         let found = [("", sentence.as_str()), led].into_iter().find(|(_, said)| verbs::request_order(said).is_some());
@@ -59,7 +59,7 @@ pub(super) fn prose_clauses(prompt: &str) -> Clauses {
 
 /// "After that, run it" is one wish: what stands before its comma is none.
 fn sentence_requests(sentence: &str) -> Vec<String> {
-    let mut wishes = cut_text(sentence, conjunction_end);
+    let mut wishes = cut_into_clauses(sentence, conjunction_end);
     if wishes.len() > 1 && verbs::request_order(&wishes[0]).is_none() {
         let first = wishes.remove(0);
         wishes[0] = format!("{first}, {}", wishes[0]);
@@ -97,7 +97,7 @@ fn is_fence(line: &str) -> bool {
 }
 
 /// Cuts a text where `at` finds an end: it is given what follows each place outside of quotes, and says how much to leave out.
-fn cut_text(text: &str, at: fn(&str) -> Option<usize>) -> Vec<String> {
+fn cut_into_clauses(text: &str, at: fn(&str) -> Option<usize>) -> Vec<String> {
     let (mut parts, mut from, mut quote, mut skip) = (Vec::new(), 0, None::<char>, 0);
     for (place, letter) in text.char_indices() {
         if place < skip {

@@ -22,7 +22,7 @@ Answer with one JSON object and nothing else: {\"tasks\": [{\"name\": \"<a few w
 \"<one short sentence>\"}. For a single task `tasks` is empty. There are at most 8.";
 
 #[derive(Deserialize)]
-struct Verdict {
+struct DecompositionVerdict {
     tasks: Vec<ProposedTask>,
     #[serde(default)]
     confidence: u8,
@@ -57,7 +57,7 @@ pub async fn decompose_by_model(adviser: &mut ModelQuery<'_>, modes: &ModeSet, p
     }
 }
 
-fn to_decomposition(modes: &ModeSet, verdict: Verdict) -> Result<Decomposition, String> {
+fn to_decomposition(modes: &ModeSet, verdict: DecompositionVerdict) -> Result<Decomposition, String> {
     let reason = if verdict.reason.trim().is_empty() { "the model says so".to_owned() } else { verdict.reason };
     if verdict.tasks.len() < 2 {
         return Ok(Decomposition::undivided(Routing::Model, reason));

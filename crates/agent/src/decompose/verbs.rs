@@ -52,16 +52,16 @@ pub(super) fn request_order(text: &str) -> Option<Order> {
     let (mut order, mut rest) = (Order::Free, words.as_slice());
     while let Some((word, more)) = rest.split_first() {
         let word = word.as_str();
-        if is_one_of(WISHES, word) {
+        if is_one_of_verbs(WISHES, word) {
             return Some(order.or(back_reference_order(more, text)));
-        } else if is_one_of(LAST, word) {
+        } else if is_one_of_verbs(LAST, word) {
             order = Order::All;
-        } else if is_one_of(THEN, word) {
+        } else if is_one_of_verbs(THEN, word) {
             // "After that, test it" says its verb only behind the comma.
             order = Order::Previous;
             rest = behind_comma(text, more).unwrap_or(more);
             continue;
-        } else if !is_one_of(POLITE, word) && !word.chars().all(|letter| letter.is_ascii_digit()) {
+        } else if !is_one_of_verbs(POLITE, word) && !word.chars().all(|letter| letter.is_ascii_digit()) {
             return None;
         }
         rest = more;
@@ -88,15 +88,15 @@ impl Order {
     }
 }
 
-fn is_one_of(list: &str, word: &str) -> bool {
+fn is_one_of_verbs(list: &str, word: &str) -> bool {
     list.split(' ').any(|known| known == word)
 }
 
 /// Words behind the verb, and phrases anywhere, that mean what came before.
 fn back_reference_order(behind: &[String], text: &str) -> Order {
     let text = text.to_lowercase();
-    let first = behind.first().is_some_and(|word| is_one_of(BACK_FIRST, word));
-    let back = first || behind.iter().any(|word| is_one_of(BACK, word));
+    let first = behind.first().is_some_and(|word| is_one_of_verbs(BACK_FIRST, word));
+    let back = first || behind.iter().any(|word| is_one_of_verbs(BACK, word));
     if RESULTS.iter().any(|phrase| text.contains(phrase)) {
         Order::All
     } else if back {

@@ -2,14 +2,14 @@
 
 use super::mode_file::ModeFile;
 
-macro_rules! mode_files {
+macro_rules! builtin_mode_files {
     ($($path:literal),* $(,)?) => {
         &[$(($path, include_str!(concat!("builtin/", $path)))),*]
     };
 }
 
 /// Path and text, in the order in which they are shown.
-const FILES: &[(&str, &str)] = mode_files![
+const FILES: &[(&str, &str)] = builtin_mode_files![
     "gander/agent.md",
     "gander/assistant.md",
     "gander/specialist.md",
@@ -29,6 +29,6 @@ const FILES: &[(&str, &str)] = mode_files![
     "coding/devsecops.md",
 ];
 
-pub(super) fn mode_files() -> Vec<ModeFile> {
+pub(super) fn builtin_mode_files() -> Vec<ModeFile> {
     FILES.iter().map(|(path, text)| ModeFile { path: (*path).to_owned(), text: (*text).to_owned() }).collect()
 }

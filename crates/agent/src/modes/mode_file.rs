@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use gander_domain::Policy;
-use gander_domain::roster::is_valid_name;
+use gander_domain::roster::is_valid_roster_name;
 use gander_tools::Group;
 
 use super::{AgentSpec, Category, ModeSpec};
-use crate::front_matter::{FieldValue, FrontMatter, parse_strict};
+use crate::front_matter::{FieldValue, FrontMatter, parse_strict_front_matter};
 
 /// A file longer than this says too much.
 const MAX_FILE_BYTES: usize = 64 << 10;
@@ -49,7 +49,7 @@ fn parse_description(page: &ModeFile) -> Result<ParsedFile, String> {
         return Err(format!("the file has more than {MAX_FILE_BYTES} bytes"));
     }
     let path = page.path.strip_suffix(".md").ok_or("the file does not end in .md")?;
-    let front = parse_strict(&page.text)?;
+    let front = parse_strict_front_matter(&page.text)?;
     match path.split_once('/') {
         Some((agent, "agent")) => agent_spec(check_name(agent)?, front).map(ParsedFile::Agent),
         Some((agent, id)) => parse_mode(check_name(agent)?, check_name(id)?, front).map(ParsedFile::Mode),
@@ -74,7 +74,7 @@ fn parse_description(page: &ModeFile) -> Result<ParsedFile, String> {
 fn check_name(name: &str) -> Result<&str, String> {
     let is_free = name != "auto";
     let wrong = || format!("a name has lower-case letters, digits, - and _, and is not auto: {name}");
-    (is_valid_name(name) && is_free).then_some(name).ok_or_else(wrong)
+    (is_valid_roster_name(name) && is_free).then_some(name).ok_or_else(wrong)
 }
 
 fn agent_spec(name: &str, front: FrontMatter<'_>) -> Result<AgentSpec, String> {

@@ -17,7 +17,7 @@ impl ModeSet {
     /// The built-in agents.
     pub fn built_in() -> Self {
         let mut modes = Self { agents: Vec::new() };
-        let wrong = modes.add_files(&builtin::mode_files());
+        let wrong = modes.add_files(&builtin::builtin_mode_files());
         debug_assert_eq!(wrong, [], "a built-in file cannot be read");
         modes
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::parse_whole;
+use super::parse_whole_recipe;
 
 /// What was said later and is offered as something to say.
 const MAX_ACTIVITIES: usize = 8;
@@ -35,12 +35,12 @@ pub struct RecipeSource {
 impl RecipeSource {
     /// A recipe that begins as the conversation did; `None` if nobody asked anything.
     pub fn mechanical_recipe(&self) -> Option<Value> {
-        let first = plain_text(self.prompts.first()?);
-        let (prompt, parameters) = find_parameters(&first);
-        let title = plain_text(&self.title);
+        let first = draft_plain_text(self.prompts.first()?);
+        let (prompt, parameters) = find_draft_parameters(&first);
+        let title = draft_plain_text(&self.title);
         let description = first.lines().find(|line| !line.trim().is_empty()).unwrap_or(&title).to_owned();
         let activities: Vec<String> =
-            self.prompts.iter().skip(1).take(MAX_ACTIVITIES).map(|text| plain_text(text)).collect();
+            self.prompts.iter().skip(1).take(MAX_ACTIVITIES).map(|text| draft_plain_text(text)).collect();
         let mut recipe = json!({
             "version": "1.0.0", "title": title, "description": description, "instructions": self.instructions(),
             "prompt": prompt, "activities": activities,
@@ -57,10 +57,10 @@ impl RecipeSource {
     /// Extensions and model are those that were in use, whatever the answer says, and files of other recipes are not
     /// known to be there.
     pub fn written_recipe(&self, answer: &str) -> Option<Value> {
-        let (mut recipe, _) = parse_whole(code_block(answer)).ok()?;
+        let (mut recipe, _) = parse_whole_recipe(draft_code_block(answer)).ok()?;
         recipe.as_object_mut()?.remove("sub_recipes");
         self.add_surroundings(&mut recipe);
-        super::from_value(recipe.clone()).ok().map(|_| recipe)
+        super::recipe_from_value(recipe.clone()).ok().map(|_| recipe)
     }
 
     /// What the mode that writes recipes is asked.
@@ -81,7 +81,7 @@ impl RecipeSource {
         if self.prompts.len() > 1 {
             text.push_str(" It then went on with the requests that are listed as activities.");
         }
-        plain_text(&text)
+        draft_plain_text(&text)
     }
 
     fn add_surroundings(&self, recipe: &mut Value) {
@@ -96,19 +96,19 @@ impl RecipeSource {
 }
 
 /// What people said is no template.
-fn plain_text(text: &str) -> String {
+fn draft_plain_text(text: &str) -> String {
     text.replace("{{", "{ {").replace("{%", "{ %").replace("{#", "{ #")
 }
 
 /// The first fenced block, or everything.
-fn code_block(answer: &str) -> &str {
+fn draft_code_block(answer: &str) -> &str {
     let Some((_, after)) = answer.split_once("```") else { return answer };
     let body = after.split_once('\n').map_or(after, |(_, body)| body);
     body.split_once("```").map_or(body, |(block, _)| block)
 }
 
 /// The text with addresses, paths and days as parameters whose default is what was said.
-fn find_parameters(text: &str) -> (String, Vec<Value>) {
+fn find_draft_parameters(text: &str) -> (String, Vec<Value>) {
     let mut found: Vec<(String, &str, &'static str)> = Vec::new();
     for word in text.split_whitespace().map(trim_punctuation) {
         let Some((kind, input_type)) = parameter_kind(word) else { continue };
@@ -181,13 +181,13 @@ mod tests {
         assert_eq!(keys, ["url", "path", "day"]);
         assert_eq!(recipe["activities"], json!(["now fix it"]));
         assert_eq!(recipe["title"], "Check { { links }}");
-        super::super::from_value(recipe).unwrap();
+        super::super::recipe_from_value(recipe).unwrap();
     }
 
     #[test]
     fn every_conversation_gives_a_recipe_that_can_be_used() {
         for prompt in ["hi", "a {{ b }} {% c %}", "/x /x/y /x/y/z ~/a ~/a/b http://h http://h/i 2026-02-30"] {
-            super::super::from_value(source(&[prompt]).mechanical_recipe().unwrap()).unwrap();
+            super::super::recipe_from_value(source(&[prompt]).mechanical_recipe().unwrap()).unwrap();
         }
         assert_eq!(source(&[]).mechanical_recipe(), None);
     }

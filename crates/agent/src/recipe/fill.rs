@@ -34,7 +34,7 @@ pub fn fill_recipe_parameters(recipe: &Recipe, given: &Values, ways: &FillSource
     for parameter in &recipe.parameters {
         match given.get(&parameter.key).or(parameter.default.as_ref()) {
             Some(text) => {
-                values.insert(parameter.key.clone(), parse_value(parameter, text, ways)?);
+                values.insert(parameter.key.clone(), parse_parameter_value(parameter, text, ways)?);
                 raw.insert(parameter.key.clone(), text.clone());
             }
             None if parameter.requirement == Requirement::Optional => {}
@@ -53,7 +53,7 @@ pub fn fill_recipe_parameters(recipe: &Recipe, given: &Values, ways: &FillSource
 }
 
 /// What a text means as a value of this type.
-fn parse_value(parameter: &Parameter, text: &str, ways: &FillSources<'_>) -> Result<minijinja::Value, Flaw> {
+fn parse_parameter_value(parameter: &Parameter, text: &str, ways: &FillSources<'_>) -> Result<minijinja::Value, Flaw> {
     let wrong = |reason: String| Flaw::new(parameter.key.clone(), reason);
     if text.len() > MAX_VALUE_BYTES {
         return Err(wrong(format!("its value is larger than {MAX_VALUE_BYTES} bytes: {}", text.len())));

@@ -38,9 +38,11 @@ fn check_statement(statement: &Stmt<'_>) -> Result<(), String> {
             check_statements(&cond.true_body)?;
             check_statements(&cond.false_body)
         }
-        Stmt::Set(set) if is_name(&set.target) && is_plain(&set.expr) => Ok(()),
+        Stmt::Set(set) if is_name_expression(&set.target) && is_plain_expression(&set.expr) => Ok(()),
         Stmt::Set(_) => Err(unsupported_in_templates("{% set %} to anything but a value or a name")),
-        Stmt::WithBlock(with) if with.assignments.iter().all(|(name, value)| is_name(name) && is_plain(value)) => {
+        Stmt::WithBlock(with)
+            if with.assignments.iter().all(|(name, value)| is_name_expression(name) && is_plain_expression(value)) =>
+        {
             check_statements(&with.body)
         }
         Stmt::WithBlock(_) => Err(unsupported_in_templates("{% with %} to anything but a value or a name")),
@@ -125,16 +127,16 @@ fn argument_expression<'a>(argument: &'a CallArg<'a>) -> &'a Expr<'a> {
     }
 }
 
-fn is_name(expr: &Expr<'_>) -> bool {
+fn is_name_expression(expr: &Expr<'_>) -> bool {
     matches!(expr, Expr::Var(_))
 }
 
 /// A value, or another name for one: nothing is made by it.
-fn is_plain(expr: &Expr<'_>) -> bool {
+fn is_plain_expression(expr: &Expr<'_>) -> bool {
     match expr {
         Expr::Var(_) | Expr::Const(_) => true,
-        Expr::GetAttr(get) => is_plain(&get.expr),
-        Expr::GetItem(get) => is_plain(&get.expr) && is_plain(&get.subscript_expr),
+        Expr::GetAttr(get) => is_plain_expression(&get.expr),
+        Expr::GetItem(get) => is_plain_expression(&get.expr) && is_plain_expression(&get.subscript_expr),
         Expr::Slice(_)
         | Expr::UnaryOp(_)
         | Expr::BinOp(_)

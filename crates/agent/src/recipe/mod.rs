@@ -15,8 +15,8 @@ use serde_json::Value;
 pub use check::hidden_characters;
 pub use draft::RecipeSource;
 pub use fill::{FillSources, Values, fill_recipe_parameters};
-pub use link::{decode, encode};
-pub use read::{from_value, parse, parse_whole, recipe_to_yaml};
+pub use link::{decode_recipe_link, encode_recipe_link};
+pub use read::{parse_recipe, parse_whole_recipe, recipe_from_value, recipe_to_yaml};
 
 /// A recipe, read and found to be in order. Texts may hold `{{ parameter }}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct Recipe {
     pub parameters: Vec<Parameter>,
     /// The MCP servers it wants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extensions: Vec<Extension>,
+    pub extensions: Vec<RecipeExtension>,
     /// The model and its limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,
@@ -111,7 +111,7 @@ pub enum Requirement {
 
 /// An MCP server that a recipe wants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Extension {
+pub struct RecipeExtension {
     /// Its name.
     pub name: String,
     /// How it is reached.

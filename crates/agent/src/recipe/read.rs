@@ -12,8 +12,8 @@ const LARGEST: usize = 256 << 10;
 const MOST: usize = 100;
 
 /// Reads a recipe from the text of a file.
-pub fn parse(text: &str) -> Result<Recipe, Flaw> {
-    parse_whole(text).map(|(_, recipe)| recipe)
+pub fn parse_recipe(text: &str) -> Result<Recipe, Flaw> {
+    parse_whole_recipe(text).map(|(_, recipe)| recipe)
 }
 
 /// A recipe as the text of a file.
@@ -22,7 +22,7 @@ pub fn recipe_to_yaml(value: &Value) -> Result<String, Flaw> {
 }
 
 /// The same, with everything that the file says.
-pub fn parse_whole(text: &str) -> Result<(Value, Recipe), Flaw> {
+pub fn parse_whole_recipe(text: &str) -> Result<(Value, Recipe), Flaw> {
     if text.len() > LARGEST {
         return Err(Flaw::new("recipe", format!("it is larger than {LARGEST} bytes: {}", text.len())));
     }
@@ -32,12 +32,12 @@ pub fn parse_whole(text: &str) -> Result<(Value, Recipe), Flaw> {
         None => serde_saphyr::from_str_with_options(text, yaml_options())
             .map_err(|error| Flaw::new("recipe", unreadable_recipe_message(&error.to_string())))?,
     };
-    let recipe = from_value(Value::clone(&value))?;
+    let recipe = recipe_from_value(Value::clone(&value))?;
     Ok((value, recipe))
 }
 
 /// Reads a recipe that came as JSON.
-pub fn from_value(value: Value) -> Result<Recipe, Flaw> {
+pub fn recipe_from_value(value: Value) -> Result<Recipe, Flaw> {
     // Some files hold the recipe under a key of this name.
     let nested = value.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.get("recipe")).cloned();
     let value = nested.unwrap_or(value);

@@ -20,7 +20,7 @@ const NAMED_MODE_SCORE: f64 = 3.0;
 
 /// Where a prompt goes in a session with these settings. The reasons are for people.
 pub fn route_by_words(modes: &ModeSet, settings: &Settings, prompt: &str) -> Route {
-    let said: BTreeSet<String> = split_words(prompt).take(MAX_WORDS).collect();
+    let said: BTreeSet<String> = split_routed_words(prompt).take(MAX_WORDS).collect();
     let modes: Vec<&ModeSpec> = modes.agent_specs().iter().flat_map(|agent| &agent.modes).map(|mode| &**mode).collect();
     let mut scored: Vec<(f64, Vec<&str>, &ModeSpec)> = modes
         .iter()
@@ -71,7 +71,7 @@ fn route_confidence(score: f64, second: f64) -> u8 {
 }
 
 /// Lower-case words, with the hyphens inside them.
-fn split_words(text: &str) -> impl Iterator<Item = String> {
+fn split_routed_words(text: &str) -> impl Iterator<Item = String> {
     text.split(|character: char| !(character.is_alphanumeric() || character == '-' || character == '_'))
         .map(|word| word.trim_matches('-').to_lowercase())
         .filter(|word| !word.is_empty())

@@ -9,7 +9,7 @@ use gander_domain::{
 };
 use serde_json::{Value, json};
 
-use super::draft::agent_message;
+use super::draft::drafted_message;
 use super::evaluator::ToolDecision;
 use super::{Effect, Phase, Turn};
 use crate::propose;
@@ -75,7 +75,7 @@ impl Turn {
         let part = Part::ToolUse { call: ToolCallId::make(ids), name: name.to_owned(), arguments };
         self.push_report(Report::MessageStarted { message });
         self.push_report(Report::MessageDone { tail: vec![part.clone()], native: native.clone(), interrupted: false });
-        self.apply_event(Event::MessageDone { message: Message { native, ..agent_message(message, vec![part]) } });
+        self.apply_event(Event::MessageDone { message: Message { native, ..drafted_message(message, vec![part]) } });
         self.phase = Phase::Tools;
         self.pick_up_calls(ids);
         self.continue_after_tools(ids);

@@ -36,7 +36,7 @@ impl Draft {
         match event {
             ModelEvent::Delta(delta) if delta.text.is_empty() => None,
             ModelEvent::Delta(delta) => {
-                append_delta(&mut self.grown, &delta);
+                append_delta_to_draft(&mut self.grown, &delta);
                 Some(delta)
             }
             ModelEvent::ToolStarted { index, name } => {
@@ -76,7 +76,7 @@ impl Draft {
     /// What people have seen, as a message; `None` if nothing.
     pub(super) fn into_message(self) -> Option<Message> {
         let Self { message, grown, .. } = self;
-        Some(agent_message(message?, grown))
+        Some(drafted_message(message?, grown))
     }
 
     fn call_at(&mut self, index: u32) -> &mut DraftCall {
@@ -95,12 +95,12 @@ fn unparsed_arguments(text: String) -> Value {
 }
 
 /// A whole message of the agent.
-pub(super) fn agent_message(id: MessageId, parts: Vec<Part>) -> Message {
+pub(super) fn drafted_message(id: MessageId, parts: Vec<Part>) -> Message {
     Message { id, role: Role::Agent, parts, interrupted: false, native: None }
 }
 
 /// The session joins deltas in the same way: a change of kind opens the next part.
-fn append_delta(parts: &mut Vec<Part>, delta: &Delta) {
+fn append_delta_to_draft(parts: &mut Vec<Part>, delta: &Delta) {
     match (parts.last_mut(), delta.growth) {
         (Some(Part::Text { text }), DeltaKind::Text) | (Some(Part::Thought { text }), DeltaKind::Thought) => {
             text.push_str(&delta.text);

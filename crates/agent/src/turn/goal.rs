@@ -68,13 +68,16 @@ impl Goal {
         let tail = &run[spoken.map_or(0, |place| place + 1)..];
         let steps: Vec<(OwnCall, Option<ToolEnd>)> = tail
             .iter()
-            .filter_map(|message| Some((self.find_own_call(message)?, call_end(run, tool_calls(message).next()?.0))))
+            .filter_map(|message| {
+                Some((self.find_own_call(message)?, goal_call_end(run, goal_tool_calls(message).next()?.0)))
+            })
             .collect();
-        let delivered = output_calls(run).any(|call| call_end(run, call) == Some(ToolEnd::Completed));
+        let delivered = goal_output_calls(run).any(|call| goal_call_end(run, call) == Some(ToolEnd::Completed));
         let ended =
-            spoken.is_some_and(|place| run[place].role == Role::Agent && tool_calls(&run[place]).next().is_none());
+            spoken.is_some_and(|place| run[place].role == Role::Agent && goal_tool_calls(&run[place]).next().is_none());
         let here = spoken.map_or(0, |place| place);
-        let just_delivered = output_calls(&run[here..]).any(|call| call_end(run, call) == Some(ToolEnd::Completed));
+        let just_delivered =
+            goal_output_calls(&run[here..]).any(|call| goal_call_end(run, call) == Some(ToolEnd::Completed));
         if !ended && !just_delivered {
             return GoalStep::Model;
         }
@@ -85,7 +88,7 @@ impl Goal {
     }
 
     fn reminder_step(&self, run: &[Arc<Message>], last: &Message) -> GoalStep {
-        let reminders = run.iter().flat_map(|message| tool_calls(message)).filter(|(_, name, arguments)| {
+        let reminders = run.iter().flat_map(|message| goal_tool_calls(message)).filter(|(_, name, arguments)| {
             *name == OUTPUT && arguments.as_object().is_some_and(serde_json::Map::is_empty)
         });
         match (last.role, reminders.count()) {
@@ -121,8 +124,8 @@ impl Goal {
 
     fn count_failures(&self, run: &[Arc<Message>]) -> usize {
         let checks = run.iter().filter(|message| matches!(self.find_own_call(message), Some(OwnCall::Check(_))));
-        let calls = checks.filter_map(|message| tool_calls(message).next());
-        calls.filter(|(call, ..)| call_end(run, *call).is_some_and(|end| end != ToolEnd::Completed)).count()
+        let calls = checks.filter_map(|message| goal_tool_calls(message).next());
+        calls.filter(|(call, ..)| goal_call_end(run, *call).is_some_and(|end| end != ToolEnd::Completed)).count()
     }
 
     fn find_own_call(&self, message: &Message) -> Option<OwnCall> {
@@ -136,7 +139,7 @@ impl Goal {
     }
 }
 
-fn tool_calls(message: &Message) -> impl Iterator<Item = (ToolCallId, &str, &Value)> {
+fn goal_tool_calls(message: &Message) -> impl Iterator<Item = (ToolCallId, &str, &Value)> {
     message.parts.iter().filter_map(|part| match part {
         Part::ToolUse { call, name, arguments } => Some((*call, name.as_str(), arguments)),
         Part::Text { .. }
@@ -150,12 +153,15 @@ fn tool_calls(message: &Message) -> impl Iterator<Item = (ToolCallId, &str, &Val
     })
 }
 
-fn output_calls(run: &[Arc<Message>]) -> impl Iterator<Item = ToolCallId> {
-    run.iter().flat_map(|message| tool_calls(message)).filter(|(_, name, _)| *name == OUTPUT).map(|(call, ..)| call)
+fn goal_output_calls(run: &[Arc<Message>]) -> impl Iterator<Item = ToolCallId> {
+    run.iter()
+        .flat_map(|message| goal_tool_calls(message))
+        .filter(|(_, name, _)| *name == OUTPUT)
+        .map(|(call, ..)| call)
 }
 
 /// How a call ended.
-fn call_end(run: &[Arc<Message>], wanted: ToolCallId) -> Option<ToolEnd> {
+fn goal_call_end(run: &[Arc<Message>], wanted: ToolCallId) -> Option<ToolEnd> {
     let results = run.iter().rev().filter(|message| message.role == Role::Tool).flat_map(|message| &message.parts);
     results
         .filter_map(|part| if let Part::ToolResult { call, result } = part { Some((call, result.end)) } else { None })

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gander_domain::{Event, IdGenerator, MessageId, Outcome, Report, Severity, StopReason, Timestamp};
 use gander_models::{Finish, ModelError, ModelEvent, ModelStop, Tokens};
 
-use super::draft::{Draft, agent_message};
+use super::draft::{Draft, drafted_message};
 use super::{Effect, Phase, RetryStep, Turn};
 
 impl Turn {
@@ -63,7 +63,7 @@ impl Turn {
             let id = open.unwrap_or_else(|| self.start_message(ids));
             // A form with calls in it that we dropped would not be taken back by the provider.
             let native = native.filter(|_| said.half.is_none() && stop != ModelStop::Refusal);
-            let message = gander_domain::Message { native: native.clone(), ..agent_message(id, said.parts) };
+            let message = gander_domain::Message { native: native.clone(), ..drafted_message(id, said.parts) };
             self.push_report(Report::MessageDone { tail: said.tail, native, interrupted: false });
             self.apply_event(Event::MessageDone { message });
         }

@@ -47,7 +47,7 @@ fn fill(recipe: &Recipe, given: &[(&str, &str)]) -> Result<Recipe, Flaw> {
 
 #[test]
 fn a_recipe_of_every_field_is_read_and_filled_in() {
-    let recipe = recipe::parse(TRIP).unwrap();
+    let recipe = recipe::parse_recipe(TRIP).unwrap();
     assert_eq!(recipe.parameters.len(), 5);
     let ready = fill(&recipe, &[("city", "Bern"), ("start", "2026-03-01"), ("notes", "notes.txt")]).unwrap();
     assert_eq!(ready.description, "Plans a trip of 3 days");
@@ -65,18 +65,18 @@ fn a_recipe_of_every_field_is_read_and_filled_in() {
 #[test]
 fn json_is_as_good_as_yaml_and_a_link_holds_all_of_it() {
     let value: Value = json!({"title": "T", "description": "d", "prompt": "go – ü", "parameters": null, "x": 1});
-    let recipe = recipe::parse(&value.to_string()).unwrap();
+    let recipe = recipe::parse_recipe(&value.to_string()).unwrap();
     assert_eq!(recipe.all_text(), "go – ü");
-    let link = recipe::encode(&value);
-    assert_eq!(recipe::decode(&format!("goose://recipe?config={link}")).unwrap(), (value, recipe));
+    let link = recipe::encode_recipe_link(&value);
+    assert_eq!(recipe::decode_recipe_link(&format!("goose://recipe?config={link}")).unwrap(), (value, recipe));
     for bad in ["", "%%%", "e30", "bnVsbA"] {
-        assert!(recipe::decode(bad).is_err(), "{bad}");
+        assert!(recipe::decode_recipe_link(bad).is_err(), "{bad}");
     }
 }
 
 #[test]
 fn values_that_do_not_fit_are_named() {
-    let recipe = recipe::parse(TRIP).unwrap();
+    let recipe = recipe::parse_recipe(TRIP).unwrap();
     let good = [("city", "Bern"), ("start", "2026-03-01"), ("notes", "notes.txt")];
     let cases = [
         ("city", "Rome", "city: it must be one of Bern, Turin: Rome"),
@@ -103,7 +103,7 @@ fn no_value_becomes_part_of_a_command() {
     let text = "title: t\ndescription: d\nprompt: '{{ file }}'\n\
         parameters: [{key: file, input_type: string, requirement: required, description: f}]\n\
         retry: {max_retries: 1, checks: [{type: shell, command: 'test -f {{ file }}'}]}\n";
-    let recipe = recipe::parse(text).unwrap();
+    let recipe = recipe::parse_recipe(text).unwrap();
     assert!(fill(&recipe, &[("file", "src/main.rs")]).is_ok());
     let hostile =
         ["a; rm -rf ~", "$(id)", "`id`", "a && b", "a|b", "a\nb", "-rf", "../x", "a b", "'", "\"", "a>b", "*"];
@@ -117,7 +117,7 @@ fn no_value_becomes_part_of_a_command() {
 fn with(field: &str, value: Value) -> Result<Recipe, Flaw> {
     let mut recipe = json!({"title": "t", "description": "d", "prompt": "p"});
     recipe[field] = value;
-    recipe::from_value(recipe)
+    recipe::recipe_from_value(recipe)
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn what_is_wrong_is_said_with_its_field() {
 fn of_city(prompt: &str) -> Result<Recipe, Flaw> {
     let parameter = |key: &str| json!({"key": key, "input_type": "string", "requirement": "required", "description": "x", "default": "3"});
     let parameters = json!([parameter("city"), parameter("days")]);
-    recipe::from_value(json!({"title": "t", "description": "d", "prompt": prompt, "parameters": parameters}))
+    recipe::recipe_from_value(json!({"title": "t", "description": "d", "prompt": prompt, "parameters": parameters}))
 }
 
 /// Few steps make much of little: each of these would take gigabytes, most of them without writing a letter.
@@ -236,8 +236,8 @@ fn what_never_ends_is_refused() {
     for (next, last) in ('b'..='j').zip('a'..) {
         bomb.push_str(&format!("{next}: &{next} [{}]\n", vec![format!("*{last}"); 9].join(",")));
     }
-    assert!(recipe::parse(&bomb).is_err());
-    assert!(recipe::parse(&format!("title: {}", "[".repeat(100_000))).is_err());
+    assert!(recipe::parse_recipe(&bomb).is_err());
+    assert!(recipe::parse_recipe(&format!("title: {}", "[".repeat(100_000))).is_err());
     let deep = json!(
         "{% for a in 'aaaaaaaaaa' %}{% for b in 'aaaaaaaaaa' %}{% for c in 'aaaaaaaaaa' %}\
         {% for d in 'aaaaaaaaaa' %}{% for e in 'aaaaaaaaaa' %}x{% endfor %}{% endfor %}{% endfor %}{% endfor %}{% endfor %}"
@@ -246,5 +246,5 @@ fn what_never_ends_is_refused() {
     let error = fill(&recipe, &[]).unwrap_err().to_string();
     assert!(error.starts_with("prompt: it cannot be filled in"), "{error}");
     assert!(with("prompt", json!("{{ range(100000000) }}")).is_err());
-    assert!(recipe::parse("- a\n- b\n").unwrap_err().to_string().starts_with("recipe: it is not a mapping"));
+    assert!(recipe::parse_recipe("- a\n- b\n").unwrap_err().to_string().starts_with("recipe: it is not a mapping"));
 }

@@ -15,8 +15,8 @@ use anyhow::Context as _;
 use gander::config::Config;
 use gander::daemon::{Attached, attach};
 
-use super::client::{Standalone, hello};
-use crate::commands::{Context, Exit, block_on};
+use super::client::{Standalone, client_hello};
+use crate::commands::{Context, Exit, block_on_command};
 
 /// How long the last answers may take once stdin has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
@@ -31,13 +31,13 @@ pub(super) fn run(context: Context, standalone: bool) -> anyhow::Result<Exit> {
     let stdout = guard_stdout().context("cannot use stdout")?;
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     if standalone {
-        return block_on(serve_alone(context.config, cwd, stdout));
+        return block_on_command(serve_acp_alone(context.config, cwd, stdout));
     }
-    let socket = connect(&context.config, cwd)?;
+    let socket = connect_stdio(&context.config, cwd)?;
     let (told, ends) = sync_channel(2);
     let stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    spawn_upward(stdin, socket.try_clone()?, told.clone());
-    std::thread::spawn(move || tell(&told, Ended::Server(pump(socket, stdout))));
+    spawn_stdin_pump(stdin, socket.try_clone()?, told.clone());
+    std::thread::spawn(move || report_pump_end(&told, Ended::Server(pump_stdio(socket, stdout))));
     match ends.recv()? {
         // The turn goes on without us; answers that are under way still get out.
         Ended::Editor => {
@@ -50,23 +50,23 @@ pub(super) fn run(context: Context, standalone: bool) -> anyhow::Result<Exit> {
     }
 }
 
-fn spawn_upward(stdin: File, socket: UnixStream, told: SyncSender<Ended>) {
+fn spawn_stdin_pump(stdin: File, socket: UnixStream, told: SyncSender<Ended>) {
     std::thread::spawn(move || {
         let half = socket.try_clone();
-        if let Err(error) = pump(stdin, socket) {
+        if let Err(error) = pump_stdio(stdin, socket) {
             tracing::debug!(%error, "stdin ended");
         }
-        tell(&told, Ended::Editor);
+        report_pump_end(&told, Ended::Editor);
         half.and_then(|socket| socket.shutdown(Shutdown::Write)).ok();
     });
 }
 
 /// If nobody waits any more the process is about to end.
-fn tell(told: &SyncSender<Ended>, ended: Ended) {
+fn report_pump_end(told: &SyncSender<Ended>, ended: Ended) {
     told.send(ended).ok();
 }
 
-fn pump(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
+fn pump_stdio(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match from.read(&mut buffer) {
@@ -79,10 +79,10 @@ fn pump(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
 }
 
 /// The socket after the handshake, for plain threads: nothing else has to be scheduled here.
-fn connect(config: &Config, cwd: PathBuf) -> anyhow::Result<UnixStream> {
+fn connect_stdio(config: &Config, cwd: PathBuf) -> anyhow::Result<UnixStream> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let Attached { reader, writer, .. } = attach(config, &hello(config, &cwd)).await?;
+        let Attached { reader, writer, .. } = attach(config, &client_hello(config, &cwd)).await?;
         // The server speaks only when spoken to, so nothing waits in the buffer.
         let socket = reader.into_inner().reunite(writer)?.into_std()?;
         socket.set_nonblocking(false)?;
@@ -90,7 +90,7 @@ fn connect(config: &Config, cwd: PathBuf) -> anyhow::Result<UnixStream> {
     })
 }
 
-async fn serve_alone(config: Config, cwd: PathBuf, stdout: File) -> anyhow::Result<Exit> {
+async fn serve_acp_alone(config: Config, cwd: PathBuf, stdout: File) -> anyhow::Result<Exit> {
     let standalone = Standalone::start(&config).await?;
     let peer = Standalone::peer(&config, &cwd);
     let stdout = tokio::fs::File::from_std(stdout);

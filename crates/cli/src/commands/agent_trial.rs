@@ -10,7 +10,7 @@ use gander_runtime::backend::acp::AgentAddress;
 use serde_json::{Value, json};
 
 use crate::commands::{Context, Exit};
-use crate::output::clean;
+use crate::output::clean_output_text;
 
 /// What an agent answers that wants a login first.
 const AUTH_REQUIRED: i64 = -32000;
@@ -33,10 +33,10 @@ pub(super) async fn try_agent(context: &Context, config: &Config, name: &str) ->
         context.output.note(&format!("{name} cannot run here: {missing}{fix}"));
         return Ok(Exit::Failed);
     }
-    context.output.note(&format!("starting {}", clean(&settings.place)));
-    let (client, process) = connect(settings).await.with_context(|| format!("{name} does not answer"))?;
-    context.output.line(&introduction(name, client.initialize_response()))?;
-    let exit = open_session(context, name, settings, &client).await;
+    context.output.note(&format!("starting {}", clean_output_text(&settings.place)));
+    let (client, process) = connect_tried_agent(settings).await.with_context(|| format!("{name} does not answer"))?;
+    context.output.line(&tried_agent_introduction(name, client.initialize_response()))?;
+    let exit = open_trial_session(context, name, settings, &client).await;
     client.close_connection();
     if let Some(process) = process {
         process.stop().await;
@@ -44,7 +44,7 @@ pub(super) async fn try_agent(context: &Context, config: &Config, name: &str) ->
     exit
 }
 
-async fn connect(settings: &AcpSettings) -> anyhow::Result<(Client, Option<Agent>)> {
+async fn connect_tried_agent(settings: &AcpSettings) -> anyhow::Result<(Client, Option<Agent>)> {
     let who = Implementation::new("gander", env!("CARGO_PKG_VERSION"));
     let link = match &settings.address {
         AgentAddress::Program(launch) => {
@@ -58,7 +58,7 @@ async fn connect(settings: &AcpSettings) -> anyhow::Result<(Client, Option<Agent
     Ok((Client::connect(link, who, Arc::new(())).await?, None))
 }
 
-fn introduction(name: &str, agent: &InitializeResponse) -> String {
+fn tried_agent_introduction(name: &str, agent: &InitializeResponse) -> String {
     let info = json!(agent.agent_info);
     let title = info["name"].as_str().unwrap_or(name);
     let version = info["version"].as_str().unwrap_or("of an unknown version");
@@ -68,11 +68,16 @@ fn introduction(name: &str, agent: &InitializeResponse) -> String {
         (false, true) => "loads sessions",
         (false, false) => "forgets its sessions when it ends",
     };
-    clean(&format!("{name}: {title} {version}, {again}"))
+    clean_output_text(&format!("{name}: {title} {version}, {again}"))
 }
 
-async fn open_session(context: &Context, name: &str, settings: &AcpSettings, client: &Client) -> anyhow::Result<Exit> {
-    let folder = tempfile_folder()?;
+async fn open_trial_session(
+    context: &Context,
+    name: &str,
+    settings: &AcpSettings,
+    client: &Client,
+) -> anyhow::Result<Exit> {
+    let folder = trial_folder()?;
     let made = match client.new_session(folder.clone()).await {
         Ok(made) => json!(made),
         Err(CallError::Refused(error)) if error.code == AUTH_REQUIRED => {
@@ -86,25 +91,25 @@ async fn open_session(context: &Context, name: &str, settings: &AcpSettings, cli
         }
     };
     std::fs::remove_dir_all(&folder).ok();
-    let modes: Vec<&str> = names(&made["modes"]["availableModes"], "id");
+    let modes: Vec<&str> = tried_agent_names(&made["modes"]["availableModes"], "id");
     if !modes.is_empty() {
-        context.output.line(&clean(&format!("modes: {}", modes.join(", "))))?;
+        context.output.line(&clean_output_text(&format!("modes: {}", modes.join(", "))))?;
     }
-    let options: Vec<&str> = names(&made["configOptions"], "id");
+    let options: Vec<&str> = tried_agent_names(&made["configOptions"], "id");
     if !options.is_empty() {
-        context.output.line(&clean(&format!("options: {}", options.join(", "))))?;
+        context.output.line(&clean_output_text(&format!("options: {}", options.join(", "))))?;
     }
     context.output.line(&format!("{name} works"))?;
     Ok(Exit::Done)
 }
 
 /// An empty folder: an agent may look at all that is in its own.
-fn tempfile_folder() -> anyhow::Result<std::path::PathBuf> {
+fn trial_folder() -> anyhow::Result<std::path::PathBuf> {
     let folder = std::env::temp_dir().join(format!("gander-agent-{}", uuid::Uuid::now_v7()));
     std::fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     Ok(folder)
 }
 
-fn names<'a>(list: &'a Value, key: &str) -> Vec<&'a str> {
+fn tried_agent_names<'a>(list: &'a Value, key: &str) -> Vec<&'a str> {
     list.as_array().into_iter().flatten().filter_map(|item| item[key].as_str()).collect()
 }

@@ -81,12 +81,12 @@ pub(super) struct AddOptions {
 
 pub(super) async fn run(context: Context, command: Option<AgentsCommand>, json: bool) -> anyhow::Result<Exit> {
     match command {
-        None => catalog::agents(context, json).await,
-        Some(AgentsCommand::List { json: also_json }) => catalog::agents(context, json || also_json).await,
-        Some(AgentsCommand::Add(options)) => add(&context, options).await,
-        Some(AgentsCommand::Remove { name }) => remove(&context, &name),
-        Some(AgentsCommand::Test { name }) => test(&context, &name).await,
-        Some(AgentsCommand::Default { name: Some(name) }) => set_default(&context, &name).await,
+        None => catalog::list_catalog_agents(context, json).await,
+        Some(AgentsCommand::List { json: also_json }) => catalog::list_catalog_agents(context, json || also_json).await,
+        Some(AgentsCommand::Add(options)) => add_agent(&context, options).await,
+        Some(AgentsCommand::Remove { name }) => remove_agent(&context, &name),
+        Some(AgentsCommand::Test { name }) => test_agent(&context, &name).await,
+        Some(AgentsCommand::Default { name: Some(name) }) => set_default_agent(&context, &name).await,
         Some(AgentsCommand::Default { name: None }) => {
             let default = context.config.default_agent.as_deref().unwrap_or("gander");
             context.output.line(default)?;
@@ -95,11 +95,11 @@ pub(super) async fn run(context: Context, command: Option<AgentsCommand>, json: 
     }
 }
 
-async fn add(context: &Context, options: AddOptions) -> anyhow::Result<Exit> {
+async fn add_agent(context: &Context, options: AddOptions) -> anyhow::Result<Exit> {
     let (name, no_start) = (options.name.clone(), options.no_start);
     let path = agents_file_path(&context.config.file);
     let mut file = AgentsFile::read(&path)?;
-    let entry = new_entry(context, options).await?;
+    let entry = new_agent_entry(context, options).await?;
     check_agent(&name, Value::Table(entry.clone())).map_err(anyhow::Error::msg)?;
     if context.config.agents.iter().any(|agent| agent.name == name) && !file.agents.contains_key(&name) {
         bail!("the settings file names this agent already, change it there: {name}");
@@ -111,7 +111,7 @@ async fn add(context: &Context, options: AddOptions) -> anyhow::Result<Exit> {
     if no_start {
         return Ok(Exit::Done);
     }
-    let config = reloaded(context)?;
+    let config = reload_agents_config(context)?;
     let exit = try_agent(context, &config, &name).await?;
     context
         .output
@@ -120,14 +120,14 @@ async fn add(context: &Context, options: AddOptions) -> anyhow::Result<Exit> {
 }
 
 /// What the options say, as the file has it.
-async fn new_entry(context: &Context, options: AddOptions) -> anyhow::Result<Table> {
+async fn new_agent_entry(context: &Context, options: AddOptions) -> anyhow::Result<Table> {
     let AddOptions { name, url, kind, key_env, registry, env, login, yes, command, .. } = options;
     let text = |value: String| Value::String(value);
     let mut entry = Table::new();
     if let Some(registry) = registry {
         let found = read_registry_entry(&registry, &name).await?;
         if let Some(download) = &found.downloads {
-            confirm_download(context, download, yes)?;
+            confirm_agent_download(context, download, yes)?;
         }
         entry = found.entry;
     } else if let Some(url) = url {
@@ -155,7 +155,7 @@ async fn new_entry(context: &Context, options: AddOptions) -> anyhow::Result<Tab
 }
 
 /// Nothing is downloaded without a yes.
-fn confirm_download(context: &Context, download: &str, yes: bool) -> anyhow::Result<()> {
+fn confirm_agent_download(context: &Context, download: &str, yes: bool) -> anyhow::Result<()> {
     if yes {
         return Ok(());
     }
@@ -171,13 +171,13 @@ fn confirm_download(context: &Context, download: &str, yes: bool) -> anyhow::Res
     }
 }
 
-fn remove(context: &Context, name: &str) -> anyhow::Result<Exit> {
+fn remove_agent(context: &Context, name: &str) -> anyhow::Result<Exit> {
     let path = agents_file_path(&context.config.file);
     let mut file = AgentsFile::read(&path)?;
     if file.agents.remove(name).is_none() {
         match context.config.agents.iter().any(|agent| agent.name == name) {
             true => bail!("the settings file names this agent, remove it there: {}", context.config.file.display()),
-            false => bail!("no such agent was added: {name}{}", added_names(&file)),
+            false => bail!("no such agent was added: {name}{}", added_agent_names(&file)),
         }
     }
     if file.default.as_deref() == Some(name) {
@@ -188,7 +188,7 @@ fn remove(context: &Context, name: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn added_names(file: &AgentsFile) -> String {
+fn added_agent_names(file: &AgentsFile) -> String {
     let names: Vec<&str> = file.agents.keys().map(String::as_str).collect();
     match names.is_empty() {
         true => String::new(),
@@ -196,11 +196,11 @@ fn added_names(file: &AgentsFile) -> String {
     }
 }
 
-async fn test(context: &Context, name: &str) -> anyhow::Result<Exit> {
+async fn test_agent(context: &Context, name: &str) -> anyhow::Result<Exit> {
     try_agent(context, &context.config, name).await
 }
 
-async fn set_default(context: &Context, name: &str) -> anyhow::Result<Exit> {
+async fn set_default_agent(context: &Context, name: &str) -> anyhow::Result<Exit> {
     let catalog = catalog::fetch_catalog(context).await?;
     let known = catalog["agents"].as_array().into_iter().flatten();
     let names: Vec<&str> = known.filter_map(|agent| agent["name"].as_str()).collect();
@@ -217,6 +217,6 @@ async fn set_default(context: &Context, name: &str) -> anyhow::Result<Exit> {
 }
 
 /// The settings with what was just written.
-fn reloaded(context: &Context) -> anyhow::Result<Config> {
+fn reload_agents_config(context: &Context) -> anyhow::Result<Config> {
     Ok(context.config.reload()?)
 }

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Subcommand;
-use gander_services::paths::write_private;
+use gander_services::paths::write_private_file;
 use serde_json::{Value, json};
 
 use super::{client, shell_completion};
 use crate::commands::{Context, Exit};
-use crate::output::clean;
-use crate::terminal::table::print_table;
+use crate::output::clean_output_text;
+use crate::terminal::list_table::print_list_table;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AppsCommand {
@@ -23,7 +23,7 @@ pub(super) enum AppsCommand {
     /// Print an app's HTML page
     Export {
         /// Name of the app
-        #[arg(add = shell_completion::apps())]
+        #[arg(add = shell_completion::complete_apps())]
         name: String,
         /// Write to FILE (mode 600)
         #[arg(long, short, value_name = "FILE")]
@@ -37,14 +37,14 @@ pub(super) enum AppsCommand {
     /// Delete an app with all its versions
     Delete {
         /// Name of the app
-        #[arg(add = shell_completion::apps())]
+        #[arg(add = shell_completion::complete_apps())]
         name: String,
     },
 }
 
 pub(super) async fn run(context: Context, command: AppsCommand) -> anyhow::Result<Exit> {
-    let mut connection = client::connect(&context.config, &std::env::current_dir()?).await?;
-    let text = |value: &Value| clean(value.as_str().unwrap_or_default());
+    let mut connection = client::connect_client(&context.config, &std::env::current_dir()?).await?;
+    let text = |value: &Value| clean_output_text(value.as_str().unwrap_or_default());
     match command {
         AppsCommand::List { json } => {
             let answer = connection.call_method("_goose/unstable/apps/list", &json!({})).await?;
@@ -56,16 +56,15 @@ pub(super) async fn run(context: Context, command: AppsCommand) -> anyhow::Resul
             } else {
                 let row = |app: &Value| vec![text(&app["name"]), app["version"].to_string(), text(&app["description"])];
                 let rows: Vec<Vec<String>> = apps.iter().map(row).collect();
-                print_table(context.output, &["NAME", "VERSION", "DESCRIPTION"], &rows)?;
+                print_list_table(context.output, &["NAME", "VERSION", "DESCRIPTION"], &rows)?;
             }
         }
         AppsCommand::Export { name, output } => {
             let answer = connection.call_method("_goose/unstable/apps/export", &json!({ "name": name })).await?;
             let html = answer["html"].as_str().unwrap_or_default();
             match output {
-                Some(path) => {
-                    write_private(&path, html.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?
-                }
+                Some(path) => write_private_file(&path, html.as_bytes())
+                    .with_context(|| format!("cannot write {}", path.display()))?,
                 None => context.output.piece(html)?,
             }
         }
@@ -76,7 +75,7 @@ pub(super) async fn run(context: Context, command: AppsCommand) -> anyhow::Resul
         }
         AppsCommand::Delete { name } => {
             connection.call_method("_goose/unstable/apps/delete", &json!({ "name": name })).await?;
-            context.output.note(&format!("Deleted {}.", clean(&name)));
+            context.output.note(&format!("Deleted {}.", clean_output_text(&name)));
         }
     }
     Ok(Exit::Done)

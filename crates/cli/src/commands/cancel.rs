@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::client;
-use super::session_id::{busy_sessions, resolve_session};
+use super::session_id::{busy_sessions, resolve_session_id};
 use super::shell_completion;
 use crate::commands::{Context, Exit};
 
@@ -13,15 +13,15 @@ use crate::commands::{Context, Exit};
 #[derive(Debug, Args)]
 pub(super) struct CancelOptions {
     /// Session ID, or its beginning [default: the only session with a turn under way]
-    #[arg(add = shell_completion::running_sessions())]
+    #[arg(add = shell_completion::complete_running_sessions())]
     session: Option<String>,
 }
 
 pub(super) async fn run(context: Context, options: CancelOptions) -> anyhow::Result<Exit> {
     let here = std::env::current_dir()?;
-    let mut connection = client::connect(&context.config, &here).await?;
+    let mut connection = client::connect_client(&context.config, &here).await?;
     let session = match &options.session {
-        Some(given) => resolve_session(&mut connection, given).await?,
+        Some(given) => resolve_session_id(&mut connection, given).await?,
         None => {
             let busy = busy_sessions(&mut connection).await?;
             let ids: Vec<&str> = busy.iter().filter_map(|session| session["sessionId"].as_str()).collect();

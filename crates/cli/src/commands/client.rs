@@ -35,7 +35,7 @@ impl Standalone {
             caller: Caller::local_owner(),
             cwd: Some(cwd.to_owned()),
             model: config.sections.model.default.clone(),
-            policy: chosen_policy(config),
+            policy: client_policy(config),
             keys: config.keys.clone(),
             options: config.sections.acp,
         }
@@ -43,7 +43,7 @@ impl Standalone {
 }
 
 /// The policy that this very process was started with: it is for its sessions, not for everybody's.
-fn chosen_policy(config: &Config) -> Option<Policy> {
+fn client_policy(config: &Config) -> Option<Policy> {
     match config.origin("permissions.policy") {
         Origin::Flag(_) | Origin::Variable(_) => Some(config.sections.permissions.policy),
         Origin::Default | Origin::File { .. } => None,
@@ -51,29 +51,33 @@ fn chosen_policy(config: &Config) -> Option<Policy> {
 }
 
 /// What this process tells the server when it attaches.
-pub(super) fn hello(config: &Config, cwd: &Path) -> Hello {
+pub(super) fn client_hello(config: &Config, cwd: &Path) -> Hello {
     let mut hello = Hello::new(Want::Acp);
     hello.cwd = Some(cwd.to_owned());
     hello.model.clone_from(&config.sections.model.default);
-    hello.policy = chosen_policy(config);
+    hello.policy = client_policy(config);
     hello.keys = config.keys.clone();
     hello.options = config.sections.acp;
     hello
 }
 
 /// To the server of the data directory, which is started if none runs.
-pub(super) async fn connect(config: &Config, cwd: &Path) -> anyhow::Result<AgentConnection> {
-    introduce(attach_link(config, cwd).await?).await
+pub(super) async fn connect_client(config: &Config, cwd: &Path) -> anyhow::Result<AgentConnection> {
+    introduce_client(attach_client_link(config, cwd).await?).await
 }
 
 /// The same before anybody has introduced themselves.
-pub(super) async fn attach_link(config: &Config, cwd: &Path) -> anyhow::Result<Link> {
-    let Attached { reader, writer, .. } = attach(config, &hello(config, cwd)).await?;
+pub(super) async fn attach_client_link(config: &Config, cwd: &Path) -> anyhow::Result<Link> {
+    let Attached { reader, writer, .. } = attach(config, &client_hello(config, cwd)).await?;
     Ok(Link::from_line_streams(reader, writer))
 }
 
 /// To an application in this process.
-pub(super) async fn within(standalone: &Standalone, config: &Config, cwd: &Path) -> anyhow::Result<AgentConnection> {
+pub(super) async fn connect_client_within(
+    standalone: &Standalone,
+    config: &Config,
+    cwd: &Path,
+) -> anyhow::Result<AgentConnection> {
     let (ours, theirs) = tokio::io::duplex(256 * 1024);
     let (app, peer) = (standalone.app.clone(), Standalone::peer(config, cwd));
     tokio::spawn(async move {
@@ -81,11 +85,11 @@ pub(super) async fn within(standalone: &Standalone, config: &Config, cwd: &Path)
         app.serve_acp(reader, writer, peer).await;
     });
     let (reader, writer) = tokio::io::split(ours);
-    introduce(Link::from_line_streams(reader, writer)).await
+    introduce_client(Link::from_line_streams(reader, writer)).await
 }
 
 /// Over any link.
-pub(super) async fn introduce(link: Link) -> anyhow::Result<AgentConnection> {
+pub(super) async fn introduce_client(link: Link) -> anyhow::Result<AgentConnection> {
     let mut connection = AgentConnection::new(link);
     let call = connection.client.initialize("gander", gander::VERSION);
     connection.wait_for_answer(call, |_| {}).await?;

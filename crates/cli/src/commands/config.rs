@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use anyhow::Context as _;
 use gander::config::{Environment, Flags, default_settings_text, settings_file};
 
-use super::options::{ConfigCommand, Shared};
+use super::flags::{ConfigCommand, Shared};
 use crate::commands::Exit;
 use crate::output::Output;
 

@@ -9,7 +9,7 @@ use gander::config::{Origin, SETTINGS, TakesEffect};
 use gander::daemon::{Attached, Hello, ServerError, Want, connect};
 use gander_client::Link;
 use gander_services::models::{ModelPreferences, Models};
-use gander_services::paths::{Lock, disk_use};
+use gander_services::paths::{Lock, disk_use_of_path};
 use gander_services::units::ByteSize;
 use gander_store::{SqliteStore, Store, StoreOptions};
 use gander_tools::sandbox::{Layers, SandboxLimits};
@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 
 use super::client;
 use crate::commands::{Context, Exit};
-use crate::output::{Tone, clean};
-use crate::terminal::table::size_text;
+use crate::output::{Tone, clean_output_text};
+use crate::terminal::list_table::table_size_text;
 
 pub(super) async fn run(context: Context, rebuild: bool) -> anyhow::Result<Exit> {
     if rebuild {
-        return rebuild_log(&context).await;
+        return rebuild_log_for_doctor(&context).await;
     }
     let doctor = Doctor { context };
     doctor.head("gander")?;
@@ -38,7 +38,7 @@ pub(super) async fn run(context: Context, rebuild: bool) -> anyhow::Result<Exit>
 }
 
 /// Makes what can be made from the log again. Nobody else may use it meanwhile.
-async fn rebuild_log(context: &Context) -> anyhow::Result<Exit> {
+async fn rebuild_log_for_doctor(context: &Context) -> anyhow::Result<Exit> {
     let paths = &context.config.paths;
     paths.create_folders()?;
     let lock = Lock::try_take(&paths.server_lock())?;
@@ -93,19 +93,20 @@ impl Doctor {
     /// How big the data directory is, and each part of it.
     fn disk_use(&self) -> io::Result<()> {
         let paths = &self.context.config.paths;
-        let total = disk_use(paths.data_directory());
-        self.row("disk use", &size_text(total), "")?;
-        let log = ["log.db", "log.db-wal", "log.db-shm"].map(|name| disk_use(&paths.data_directory().join(name)));
+        let total = disk_use_of_path(paths.data_directory());
+        self.row("disk use", &table_size_text(total), "")?;
+        let log =
+            ["log.db", "log.db-wal", "log.db-shm"].map(|name| disk_use_of_path(&paths.data_directory().join(name)));
         let parts = [
             ("sessions", log.iter().sum(), "log.db; delete old ones with: gander sessions prune"),
-            ("private folders", disk_use(&paths.scratch_folder()), "workspaces of sessions without a folder"),
-            ("extensions", disk_use(&paths.extensions_folder()), "files of MCP servers"),
-            ("temporary files", disk_use(&paths.temporary_folder()), "removed when the server starts"),
-            ("server log", disk_use(&paths.server_log()), "server.log"),
+            ("private folders", disk_use_of_path(&paths.scratch_folder()), "workspaces of sessions without a folder"),
+            ("extensions", disk_use_of_path(&paths.extensions_folder()), "files of MCP servers"),
+            ("temporary files", disk_use_of_path(&paths.temporary_folder()), "removed when the server starts"),
+            ("server log", disk_use_of_path(&paths.server_log()), "server.log"),
         ];
         let others = total.saturating_sub(parts.iter().map(|(_, bytes, _)| bytes).sum());
         for (name, bytes, what) in parts.into_iter().chain([("other", others, "")]) {
-            self.row(&format!("  {name}"), &size_text(bytes), what)?;
+            self.row(&format!("  {name}"), &table_size_text(bytes), what)?;
         }
         Ok(())
     }
@@ -121,16 +122,16 @@ impl Doctor {
                 let listens: Vec<String> = welcome.listens.iter().map(|address| format!("http://{address}")).collect();
                 let listens = if listens.is_empty() { "the Unix socket only".to_owned() } else { listens.join(", ") };
                 self.row("listens on", &listens, "")?;
-                let mut connection = client::introduce(Link::from_line_streams(reader, writer)).await?;
+                let mut connection = client::introduce_client(Link::from_line_streams(reader, writer)).await?;
                 // A server of another build may not know the question.
                 let status = connection.call_method("_gander/status", &json!({})).await.unwrap_or_default();
                 for (name, value) in status.as_object().into_iter().flatten() {
                     match name.as_str() {
                         "version" | "pid" => {}
                         "idle_sessions" => {
-                            self.row("idle sessions in memory", &cache(value), "limits.idle_sessions")?
+                            self.row("idle sessions in memory", &cache_check_text(value), "limits.idle_sessions")?
                         }
-                        "sessions" => self.row("sessions", &sessions(value), "")?,
+                        "sessions" => self.row("sessions", &sessions_check_text(value), "")?,
                         // What only says how busy the disk was is for `gander server status --json` and metrics.
                         "store" => {}
                         name => self.row(name, value.as_str().unwrap_or(&value.to_string()), "")?,
@@ -150,14 +151,14 @@ impl Doctor {
         if settings["file"].as_str().is_some_and(|file| Path::new(file) != config.file) {
             self.row(
                 "its settings file",
-                &clean(settings["file"].as_str().unwrap_or_default()),
+                &clean_output_text(settings["file"].as_str().unwrap_or_default()),
                 "not the one that this command reads",
             )?;
         }
         if let Some(fault) = settings["fault"].as_str() {
             self.row(
                 "WARNING",
-                &format!("the settings file is not applied: {}", clean(fault)),
+                &format!("the settings file is not applied: {}", clean_output_text(fault)),
                 "the previous settings stay active",
             )?;
         }
@@ -221,7 +222,11 @@ impl Doctor {
         };
         self.row("sandbox", &sandbox.to_string(), &reason)?;
         if let Layers::Some(_) = &sandbox {
-            self.row("limits per command", &limits(gander::sandbox::sandbox_limits(&config.sections.sandbox)), "")?;
+            self.row(
+                "limits per command",
+                &limits_check_text(gander::sandbox::sandbox_limits(&config.sections.sandbox)),
+                "",
+            )?;
         }
         for shortfall in sandbox.missing_layers() {
             self.row("", shortfall, "")?;
@@ -246,19 +251,19 @@ impl Doctor {
 }
 
 /// How many sessions do something, in words.
-fn sessions(stats: &Value) -> String {
+fn sessions_check_text(stats: &Value) -> String {
     let number = |name: &str| stats[name].as_u64().unwrap_or_default();
     format!("{} active, {} clients attached", number("active"), number("attached"))
 }
 
 /// How full the cache of idle sessions is, in words.
-fn cache(stats: &Value) -> String {
+fn cache_check_text(stats: &Value) -> String {
     let number = |name: &str| stats[name].as_u64().unwrap_or_default();
-    format!("{}, {} of {}", number("sessions"), size_text(number("bytes")), ByteSize(number("limit")))
+    format!("{}, {} of {}", number("sessions"), table_size_text(number("bytes")), ByteSize(number("limit")))
 }
 
 /// What a command may have, in words.
-fn limits(caps: SandboxLimits) -> String {
+fn limits_check_text(caps: SandboxLimits) -> String {
     let memory =
         caps.memory.map_or("unlimited memory".to_owned(), |memory| format!("{} per process", ByteSize(memory)));
     let processes = caps.processes.map_or("unlimited processes".to_owned(), |most| format!("{most} processes"));

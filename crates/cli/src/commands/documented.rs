@@ -13,19 +13,25 @@ fn every_documented_command_is_accepted() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut count = 0;
     let mut wrong = Vec::new();
-    for page in pages(&root) {
+    for page in documented_pages(&root) {
         let text = std::fs::read_to_string(&page).unwrap();
-        let commands = blocks(&text).chain(inline(&text)).flat_map(|text| commands(&text)).collect::<Vec<_>>();
+        let commands = documented_blocks(&text)
+            .chain(documented_inline(&text))
+            .flat_map(|text| documented_commands(&text))
+            .collect::<Vec<_>>();
         count += commands.len();
         wrong.extend(
-            commands.iter().filter_map(|words| rejection(words)).map(|why| format!("{}: {why}", page.display())),
+            commands
+                .iter()
+                .filter_map(|words| documented_rejection(words))
+                .map(|why| format!("{}: {why}", page.display())),
         );
     }
     assert!(count > 100, "only {count} commands were found: does the reader of the docs still work?");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn pages(root: &Path) -> Vec<PathBuf> {
+fn documented_pages(root: &Path) -> Vec<PathBuf> {
     let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
     let mut folders = vec![root.join("docs")];
     while let Some(folder) = folders.pop() {
@@ -45,7 +51,7 @@ fn pages(root: &Path) -> Vec<PathBuf> {
 }
 
 /// Lines of fenced shell blocks, with continued lines joined.
-fn blocks(text: &str) -> impl Iterator<Item = String> {
+fn documented_blocks(text: &str) -> impl Iterator<Item = String> {
     let mut shell = false;
     let mut lines = String::new();
     for line in text.lines() {
@@ -60,17 +66,17 @@ fn blocks(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// Inline code that begins with the program's name.
-fn inline(text: &str) -> impl Iterator<Item = String> {
+fn documented_inline(text: &str) -> impl Iterator<Item = String> {
     let code = text.split('`').skip(1).step_by(2);
     code.filter(|code| code.starts_with("gander ")).map(str::to_owned).collect::<Vec<_>>().into_iter()
 }
 
 /// The words of each call of the program in a line of shell.
-fn commands(line: &str) -> Vec<Vec<String>> {
+fn documented_commands(line: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut rest = line;
-    while let Some(start) = call_start(rest) {
-        let words = words(&rest[start..]);
+    while let Some(start) = documented_call_start(rest) {
+        let words = documented_words(&rest[start..]);
         rest = &rest[start + "gander".len()..];
         found.push(words);
     }
@@ -78,7 +84,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
 }
 
 /// Where the program is called: at the start, or after what begins another command or sets a variable.
-fn call_start(line: &str) -> Option<usize> {
+fn documented_call_start(line: &str) -> Option<usize> {
     line.match_indices("gander ").map(|(at, _)| at).find(|at| {
         let before = line[..*at].trim_end();
         let comment = before.contains(" # ") || before.starts_with('#');
@@ -89,7 +95,7 @@ fn call_start(line: &str) -> Option<usize> {
 }
 
 /// Words as a shell would split them, up to what ends the command. Optional parts (`[--json]`) are taken as given.
-fn words(command: &str) -> Vec<String> {
+fn documented_words(command: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
     for character in command.chars() {
@@ -115,7 +121,7 @@ fn words(command: &str) -> Vec<String> {
 
 /// Why a command would not be taken. A mention without its arguments (`gander grants`) is not wrong, and neither is a
 /// placeholder in place of a value.
-fn rejection(words: &[String]) -> Option<String> {
+fn documented_rejection(words: &[String]) -> Option<String> {
     let error = Cli::try_parse_from(words).err()?;
     use ErrorKind::{ArgumentConflict, InvalidSubcommand, NoEquals, UnknownArgument};
     let wrong = [UnknownArgument, InvalidSubcommand, NoEquals, ArgumentConflict].contains(&error.kind());

@@ -16,13 +16,13 @@ impl std::error::Error for UsageError {}
 
 /// An error and its causes in one line.
 pub(super) fn message(error: &anyhow::Error) -> String {
-    let mut texts: Vec<String> = error.chain().map(|error| without_os_numbers(&cause(error))).collect();
+    let mut texts: Vec<String> = error.chain().map(|error| error_without_os_numbers(&error_cause(error))).collect();
     texts.dedup();
     texts.join(": ")
 }
 
 /// `No such file or directory (os error 2)` without its number, which says nothing more.
-fn without_os_numbers(text: &str) -> String {
+fn error_without_os_numbers(text: &str) -> String {
     let mut pieces = text.split(" (os error ");
     let mut kept = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
@@ -33,7 +33,7 @@ fn without_os_numbers(text: &str) -> String {
 }
 
 /// What the server refused is told in its words alone.
-fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+fn error_cause(error: &(dyn std::error::Error + 'static)) -> String {
     match error.downcast_ref::<CallError>() {
         Some(CallError::Refused(refused)) => {
             let message = refused.message.strip_prefix("invalid params: ").unwrap_or(&refused.message);
@@ -59,6 +59,6 @@ mod tests {
         assert_eq!(message(&UsageError("nothing to do".to_owned()).into()), "nothing to do");
         let missing = std::fs::read("/nowhere/at/all").context("cannot read it").expect_err("there is no such file");
         assert_eq!(message(&missing), "cannot read it: No such file or directory");
-        assert_eq!(without_os_numbers("a (os error 13): b (os error 2)"), "a: b");
+        assert_eq!(error_without_os_numbers("a (os error 13): b (os error 2)"), "a: b");
     }
 }

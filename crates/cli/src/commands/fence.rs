@@ -2,7 +2,7 @@
 
 use gander_tools::sandbox;
 
-use super::options::FenceOptions;
+use super::flags::FenceOptions;
 use crate::commands::Exit;
 use crate::output::Output;
 

@@ -9,7 +9,7 @@ use gander_domain::Policy;
 use gander_tools::BuiltIn;
 use gander_wire::goose::mode;
 
-use super::options::{Cli, Shared};
+use super::flags::{Cli, Shared};
 
 /// The version of goose whose surface is served: clients look at it before they start anything.
 const VERSION: &str = "1.52.0";
@@ -33,7 +33,7 @@ enum GooseCommand {
     /// Speak the Agent Client Protocol on stdin and stdout, for editors
     Acp {
         /// Built-in extensions to have: developer, todo, skills, apps and summon are there anyway
-        #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = built_in_name)]
+        #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = goose_built_in_name)]
         with_builtin: Vec<String>,
     },
     /// Serve ACP on `/acp` and goose's REST, with X-Secret-Key as GOOSE_SERVER__SECRET_KEY says, or the server's token
@@ -58,7 +58,7 @@ struct Listening {
     #[arg(long)]
     tls: bool,
     /// Built-in extensions to have: developer, todo, skills, apps and summon are there anyway
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = built_in_name)]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = goose_built_in_name)]
     with_builtin: Vec<String>,
     /// Who calls, `cli` or `desktop`; makes no difference here
     #[arg(long, value_name = "NAME")]
@@ -66,7 +66,7 @@ struct Listening {
 }
 
 /// A built-in extension that every session has. Others are refused: to start without them would look as if they were there.
-fn built_in_name(name: &str) -> Result<String, String> {
+fn goose_built_in_name(name: &str) -> Result<String, String> {
     match BuiltIn::from_name(name) {
         Some(BuiltIn::Developer | BuiltIn::Todo | BuiltIn::Skills | BuiltIn::Apps | BuiltIn::Summon) => {
             Ok(name.to_owned())
@@ -79,13 +79,13 @@ fn built_in_name(name: &str) -> Result<String, String> {
 }
 
 /// True if the program was started under goose's name, by a link or a copy.
-pub(super) fn is_called_so(program: Option<OsString>) -> bool {
+pub(super) fn is_called_goose(program: Option<OsString>) -> bool {
     let stem = program.as_deref().map(Path::new).and_then(Path::file_stem);
     stem.is_some_and(|stem| stem == "goose" || stem == "goosed")
 }
 
 /// The same wish in our own words, with the settings that goose's environment adds.
-pub(super) fn parse(
+pub(super) fn parse_goose_line(
     line: impl IntoIterator<Item = OsString>,
     environment: &Environment,
 ) -> Result<(Cli, Vec<FlagValue>), clap::Error> {
@@ -99,7 +99,7 @@ pub(super) fn parse(
     let policy = environment.get("GOOSE_MODE").and_then(mode::policy_of_mode).map(|policy| FlagValue {
         key: "permissions.policy",
         flag: "GOOSE_MODE",
-        text: policy_name(policy).to_owned(),
+        text: goose_policy_name(policy).to_owned(),
     });
     Ok((cli, policy.into_iter().collect()))
 }
@@ -120,7 +120,7 @@ impl Listening {
     }
 }
 
-fn policy_name(policy: Policy) -> &'static str {
+fn goose_policy_name(policy: Policy) -> &'static str {
     match policy {
         Policy::ReadOnly => "read_only",
         Policy::Ask => "ask",
@@ -134,12 +134,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use clap::CommandFactory;
 
-    use super::super::options::Command;
+    use super::super::flags::Command;
     use super::*;
 
     fn said(line: &[&str], variables: &[(&str, &str)]) -> (Command, Vec<String>) {
         let environment = Environment::from_pairs(variables.iter().map(|(k, v)| (k.to_string(), v.to_string())));
-        let (cli, settings) = parse(line.iter().map(OsString::from), &environment).unwrap();
+        let (cli, settings) = parse_goose_line(line.iter().map(OsString::from), &environment).unwrap();
         (cli.command, settings.into_iter().map(|value| format!("{}={}", value.key, value.text)).collect())
     }
 
@@ -153,9 +153,9 @@ mod tests {
         for (program, goose) in
             [("/usr/bin/goose", true), ("goosed", true), ("/goose/gander", false), ("goosey", false)]
         {
-            assert_eq!(is_called_so(Some(program.into())), goose, "{program}");
+            assert_eq!(is_called_goose(Some(program.into())), goose, "{program}");
         }
-        assert!(!is_called_so(None));
+        assert!(!is_called_goose(None));
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
     fn extensions_that_are_not_there_are_refused() {
         let refused = |name: &str| {
             let line = ["goose", "acp", "--with-builtin", name].map(OsString::from);
-            parse(line, &Environment::from_pairs([])).unwrap_err().to_string()
+            parse_goose_line(line, &Environment::from_pairs([])).unwrap_err().to_string()
         };
         assert!(refused("developer,computercontroller").contains("gander extensions add"));
         assert!(refused("memory").contains("gander extensions on memory"));

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::client;
-use super::options::GrantsCommand;
+use super::flags::GrantsCommand;
 use crate::commands::{Context, Exit};
-use crate::terminal::table::{local_time, print_table};
+use crate::terminal::list_table::{print_list_table, table_local_time};
 
 pub(super) async fn run(context: Context, command: GrantsCommand) -> anyhow::Result<Exit> {
     let cwd = std::env::current_dir()?;
-    let mut connection = client::connect(&context.config, &cwd).await?;
+    let mut connection = client::connect_client(&context.config, &cwd).await?;
     match command {
         GrantsCommand::List { json } => {
             let answer = connection.call_method("_gander/grants/list", &json!({})).await?;
@@ -19,8 +19,8 @@ pub(super) async fn run(context: Context, command: GrantsCommand) -> anyhow::Res
             } else if grants.is_empty() {
                 context.output.note("Nothing is always allowed or always refused.");
             } else {
-                let rows: Vec<Vec<String>> = grants.iter().map(row).collect();
-                print_table(context.output, &["ID", "SINCE", "ANSWER", "IN FOLDER", "WHAT"], &rows)?;
+                let rows: Vec<Vec<String>> = grants.iter().map(grant_row).collect();
+                print_list_table(context.output, &["ID", "SINCE", "ANSWER", "IN FOLDER", "WHAT"], &rows)?;
                 context.output.note("\nTo revoke one: gander grants revoke ID");
             }
         }
@@ -32,9 +32,9 @@ pub(super) async fn run(context: Context, command: GrantsCommand) -> anyhow::Res
 }
 
 /// What was said, where it counts, and what it covers in full.
-fn row(grant: &Value) -> Vec<String> {
+fn grant_row(grant: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let answer = if grant["grant"]["stand"] == "deny" { "never" } else { "always" };
-    let since = local_time(grant["at"].as_i64().unwrap_or_default());
+    let since = table_local_time(grant["at"].as_i64().unwrap_or_default());
     vec![grant["id"].to_string(), since, answer.to_owned(), text(&grant["grant"]["workspace"]), text(&grant["text"])]
 }

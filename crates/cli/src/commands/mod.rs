@@ -18,12 +18,12 @@ mod errors;
 mod extension_trial;
 mod extensions;
 mod fence;
+mod flags;
 mod goose;
 mod grants;
 mod idle_memory;
 mod inspect;
 mod open;
-mod options;
 mod proxy;
 mod recipes;
 mod run;
@@ -50,11 +50,11 @@ use crate::output::Output;
 use crate::trace;
 
 pub(crate) use errors::UsageError;
+pub use flags::Cli;
+use flags::{Command, MannerOptions};
 pub(crate) use idle_memory::Allocator;
 use idle_memory::IdleMemory;
-pub use options::Cli;
-use options::{Command, MannerOptions};
-use run::options::RunOptions;
+use run::flags::RunOptions;
 
 /// How a command ended, as a script sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,10 +82,10 @@ struct Context {
 pub fn main(allocator: Allocator) -> ExitCode {
     shell_completion::answer_shell();
     let environment = Environment::of_process();
-    let said = match goose::is_called_so(std::env::args_os().next()) {
-        true => goose::parse(std::env::args_os(), &environment),
+    let said = match goose::is_called_goose(std::env::args_os().next()) {
+        true => goose::parse_goose_line(std::env::args_os(), &environment),
         // Without a word, at a terminal: somebody wants to talk.
-        false if std::env::args_os().len() == 1 && chat::is_possible() => {
+        false if std::env::args_os().len() == 1 && chat::is_chat_possible() => {
             Cli::try_parse_from(["gander", "chat"]).map(|cli| (cli, Vec::new()))
         }
         false => Cli::try_parse().map(|cli| (cli, Vec::new())),
@@ -95,7 +95,7 @@ pub fn main(allocator: Allocator) -> ExitCode {
         Err(error) => error.exit(),
     };
     let output = Output::of_process(environment.no_color());
-    let exit = match start(cli, settings, &environment, output, allocator) {
+    let exit = match start_command(cli, settings, &environment, output, allocator) {
         Ok(exit) => exit,
         Err(error) if is_broken_pipe(&error) => Exit::Done,
         Err(error) => {
@@ -107,7 +107,7 @@ pub fn main(allocator: Allocator) -> ExitCode {
     exit.into()
 }
 
-fn start(
+fn start_command(
     cli: Cli,
     settings: Vec<FlagValue>,
     environment: &Environment,
@@ -116,7 +116,7 @@ fn start(
 ) -> anyhow::Result<Exit> {
     let mut command = cli.command;
     if let Command::Completions { shell } = command {
-        shell_completion::print_script(shell, output)?;
+        shell_completion::print_completion_script(shell, output)?;
         return Ok(Exit::Done);
     }
     if let Command::Fence(options) = &command {
@@ -125,59 +125,59 @@ fn start(
     if let Command::Config { command } = command {
         return config::run(&command, &cli.shared, environment, output);
     }
-    let values = settings.into_iter().chain(flag_values(&mut command)).collect();
+    let values = settings.into_iter().chain(command_flag_values(&mut command)).collect();
     let flags = Flags { config: cli.shared.config, data: cli.shared.data, values };
     let mut config = Config { helper: std::env::current_exe().ok(), ..Config::load(&flags, environment)? };
     if let Command::Serve { tls_self_signed, insecure_plain, .. } = &command {
         (config.tls, config.insecure_plain) = (*tls_self_signed, *insecure_plain);
     }
     if let Command::Proxy { command } = &command {
-        config = proxy::configure(config, command, environment)?;
+        config = proxy::configure_proxy(config, command, environment)?;
     }
     // A short command says nothing of its own accord.
     let quiet = config.origin("log.filter") == Origin::Default
         && !matches!(command, Command::Serve { .. } | Command::Proxy { .. });
-    trace::start(if quiet { "error" } else { &config.sections.log.filter }, output.error_style());
+    trace::start_trace(if quiet { "error" } else { &config.sections.log.filter }, output.error_style());
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    dispatch(command, Context { config, output }, allocator)
+    dispatch_command(command, Context { config, output }, allocator)
 }
 
-fn dispatch(command: Command, context: Context, allocator: Allocator) -> anyhow::Result<Exit> {
+fn dispatch_command(command: Command, context: Context, allocator: Allocator) -> anyhow::Result<Exit> {
     match command {
-        Command::Serve { background: false, .. } => serve_on(allocator, serve::foreground(context)),
-        Command::Serve { background: true, .. } => serve_on(allocator, serve::background(context)),
-        Command::Server { command } => block_on(server::run(context, command)),
-        Command::Open(options) => block_on(open::run(context, options)),
+        Command::Serve { background: false, .. } => serve_command_on(allocator, serve::serve_foreground(context)),
+        Command::Serve { background: true, .. } => serve_command_on(allocator, serve::serve_background(context)),
+        Command::Server { command } => block_on_command(server::run(context, command)),
+        Command::Open(options) => block_on_command(open::run(context, options)),
         Command::Acp { standalone, .. } => acp::run(context, standalone),
-        Command::Chat(options) => block_on(chat::run(context, options)),
-        Command::Run(options) => block_on(run::run(context, options)),
-        Command::Watch(options) => block_on(watch::run(context, options)),
-        Command::Inspect(options) => block_on(inspect::run(context, options)),
-        Command::Cancel(options) => block_on(cancel::run(context, options)),
-        Command::Setup(options) => block_on(setup::run(context, options)),
-        Command::Models { json } => block_on(catalog::models(context, json)),
-        Command::Modes { json } => block_on(catalog::modes(context, json)),
-        Command::Agents { command, json } => block_on(agents::run(context, command, json)),
-        Command::Sessions { command } => block_on(sessions::run(context, command)),
-        Command::Apps { command } => block_on(apps::run(context, command)),
-        Command::Recipes { command } => block_on(recipes::run(context, command)),
-        Command::Schedule { command } => block_on(schedule::run(context, command)),
+        Command::Chat(options) => block_on_command(chat::run(context, options)),
+        Command::Run(options) => block_on_command(run::run(context, options)),
+        Command::Watch(options) => block_on_command(watch::run(context, options)),
+        Command::Inspect(options) => block_on_command(inspect::run(context, options)),
+        Command::Cancel(options) => block_on_command(cancel::run(context, options)),
+        Command::Setup(options) => block_on_command(setup::run(context, options)),
+        Command::Models { json } => block_on_command(catalog::run_models(context, json)),
+        Command::Modes { json } => block_on_command(catalog::run_modes(context, json)),
+        Command::Agents { command, json } => block_on_command(agents::run(context, command, json)),
+        Command::Sessions { command } => block_on_command(sessions::run(context, command)),
+        Command::Apps { command } => block_on_command(apps::run(context, command)),
+        Command::Recipes { command } => block_on_command(recipes::run(context, command)),
+        Command::Schedule { command } => block_on_command(schedule::run(context, command)),
         Command::Token { command } => token::run(&context, command),
-        Command::Grants { command } => block_on(grants::run(context, command)),
-        Command::Proxy { .. } => serve_on(allocator, proxy::run(context)),
-        Command::Trust(options) => block_on(trust::run(context, options)),
-        Command::Extensions { command } => block_on(extensions::run(context, command)),
-        Command::Backup { file, force } => block_on(backup::back_up(context, file, force)),
-        Command::Restore { file, force } => block_on(backup::restore(context, file, force)),
-        Command::Doctor { rebuild } => block_on(doctor::run(context, rebuild)),
+        Command::Grants { command } => block_on_command(grants::run(context, command)),
+        Command::Proxy { .. } => serve_command_on(allocator, proxy::run(context)),
+        Command::Trust(options) => block_on_command(trust::run(context, options)),
+        Command::Extensions { command } => block_on_command(extensions::run(context, command)),
+        Command::Backup { file, force } => block_on_command(backup::run_backup(context, file, force)),
+        Command::Restore { file, force } => block_on_command(backup::run_restore(context, file, force)),
+        Command::Doctor { rebuild } => block_on_command(doctor::run(context, rebuild)),
         Command::Config { .. } | Command::Completions { .. } | Command::Fence(_) => Ok(Exit::Done),
     }
 }
 
 /// Settings that were given as flags of a command.
-fn flag_values(command: &mut Command) -> Vec<FlagValue> {
+fn command_flag_values(command: &mut Command) -> Vec<FlagValue> {
     let value = |key, flag, text: Option<String>| text.map(|text| FlagValue { key, flag, text });
     let manners = |options: &MannerOptions| {
         let v2 = options.acp_v2.then(|| "true".to_owned());
@@ -238,7 +238,7 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
 }
 
 /// Runs a command on a runtime of its own. What still blocks afterwards (a read of stdin) is left behind.
-fn block_on<F: Future<Output = anyhow::Result<Exit>>>(command: F) -> anyhow::Result<Exit> {
+fn block_on_command<F: Future<Output = anyhow::Result<Exit>>>(command: F) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let exit = runtime.block_on(command);
     runtime.shutdown_timeout(Duration::from_millis(200));
@@ -246,7 +246,7 @@ fn block_on<F: Future<Output = anyhow::Result<Exit>>>(command: F) -> anyhow::Res
 }
 
 /// Runs a server on a runtime of its own, whose workers give free memory back.
-fn serve_on<F: Future<Output = anyhow::Result<Exit>>>(allocator: Allocator, server: F) -> anyhow::Result<Exit> {
+fn serve_command_on<F: Future<Output = anyhow::Result<Exit>>>(allocator: Allocator, server: F) -> anyhow::Result<Exit> {
     let memory = IdleMemory::new(allocator);
     let parking = Arc::clone(&memory);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
@@ -289,11 +289,11 @@ mod tests {
     fn every_flag_names_a_setting() {
         let line = ["gander", "run", "--model", "a/b", "--policy", "ask", "hi"];
         let mut cli = Cli::parse_from(line);
-        let keys: Vec<&str> = flag_values(&mut cli.command).iter().map(|value| value.key).collect();
+        let keys: Vec<&str> = command_flag_values(&mut cli.command).iter().map(|value| value.key).collect();
         assert_eq!(keys, ["model.default", "permissions.policy"]);
         let line = ["gander", "serve", "--listen", "127.0.0.1:1", "--open", "a2a,adk"];
         let mut cli = Cli::parse_from([&line[..], &["--dialect", "goosed", "--acp-v2"]].concat());
-        let values = flag_values(&mut cli.command);
+        let values = command_flag_values(&mut cli.command);
         assert_eq!(values.len(), 4);
         let all = keys.into_iter().chain(values.iter().map(|value| value.key));
         for key in all {

@@ -29,32 +29,32 @@ pub(super) struct OpenOptions {
 
 pub(super) async fn run(context: Context, options: OpenOptions) -> anyhow::Result<Exit> {
     let (config, output) = (&context.config, context.output);
-    let mut connection = client::connect(config, &std::env::current_dir()?).await?;
+    let mut connection = client::connect_client(config, &std::env::current_dir()?).await?;
     if options.revoke {
         let answer = connection.call_method("_gander/browsers/revoke", &json!({})).await?;
-        output.line(&format!("signed out: {}", browsers(answer["revoked"].as_u64().unwrap_or_default())))?;
+        output.line(&format!("signed out: {}", open_browsers_text(answer["revoked"].as_u64().unwrap_or_default())))?;
         return Ok(Exit::Done);
     }
     let reach = if options.phone { "phone" } else { "here" };
     let answer = connection.call_method("_gander/ticket", &json!({ "reach": reach, "listen": options.listen })).await?;
     let url = answer["url"].as_str().context("the server gave no link")?;
     if options.phone {
-        show_code(&context, url, &answer)?;
-    } else if options.print || !config.browser.as_deref().is_some_and(|program| opens(program, url)) {
+        show_open_code(&context, url, &answer)?;
+    } else if options.print || !config.browser.as_deref().is_some_and(|program| open_with_program(program, url)) {
         output.line(url)?;
     } else {
         output.line(&format!("opened {} in the browser", answer["address"].as_str().unwrap_or_default()))?;
         return Ok(Exit::Done);
     }
-    output.note(&format!("The link works once, within {}.", lifetime(&answer)));
+    output.note(&format!("The link works once, within {}.", ticket_lifetime_text(&answer)));
     Ok(Exit::Done)
 }
 
-fn browsers(count: u64) -> String {
+fn open_browsers_text(count: u64) -> String {
     if count == 1 { "1 browser".to_owned() } else { format!("{count} browsers") }
 }
 
-fn lifetime(answer: &Value) -> String {
+fn ticket_lifetime_text(answer: &Value) -> String {
     match answer["expiresInSeconds"].as_u64().unwrap_or_default() {
         seconds if seconds < 120 => format!("{seconds} seconds"),
         seconds => format!("{} minutes", seconds / 60),
@@ -62,16 +62,16 @@ fn lifetime(answer: &Value) -> String {
 }
 
 /// True if the program took the address. What it prints is about itself.
-fn opens(program: &str, url: &str) -> bool {
+fn open_with_program(program: &str, url: &str) -> bool {
     let mut command = Command::new(program);
     command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-fn show_code(context: &Context, url: &str, answer: &Value) -> anyhow::Result<()> {
+fn show_open_code(context: &Context, url: &str, answer: &Value) -> anyhow::Result<()> {
     let output = context.output;
     let code = QrCode::encode_text(url, QrCodeEcc::Low).context("the link does not fit into a QR code")?;
-    output.note(&drawn(&code));
+    output.note(&drawn_qr_code(&code));
     output.line(url)?;
     let fingerprint = answer["fingerprint"].as_str().unwrap_or_default();
     output.note(&format!("The phone warns about the certificate. Its SHA-256 fingerprint must be:\n  {fingerprint}"));
@@ -79,7 +79,7 @@ fn show_code(context: &Context, url: &str, answer: &Value) -> anyhow::Result<()>
 }
 
 /// Two rows per line, dark on light whatever the terminal's colours: cameras do not read the reverse reliably.
-fn drawn(code: &QrCode) -> String {
+fn drawn_qr_code(code: &QrCode) -> String {
     const QUIET: i32 = 2;
     let (size, dark) = (code.size(), |x, y| code.get_module(x, y));
     let rows = (-QUIET..size + QUIET).step_by(2).map(|y| {
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn every_module_of_a_code_is_drawn() {
         let code = QrCode::encode_text("https://192.168.1.5:4747/#ticket=x", QrCodeEcc::Low).unwrap();
-        let text = drawn(&code);
+        let text = drawn_qr_code(&code);
         let lines: Vec<&str> =
             text.lines().map(|line| line.trim_start_matches("\x1b[30;107m").trim_end_matches("\x1b[0m")).collect();
         let drawn = |x: i32, y: i32| {

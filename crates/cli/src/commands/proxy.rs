@@ -7,13 +7,13 @@ use gander::daemon::{Server, Signals, Start};
 use gander_runtime::backend::goosed::Protocol;
 use gander_services::paths::Paths;
 
-use super::options::{AdkProxyOptions, ProtocolName, ProxyCommand};
+use super::flags::{AdkProxyOptions, ProtocolName, ProxyCommand};
 use super::serve;
 use crate::commands::{Context, Exit};
 use crate::output::Tone;
 
 /// The settings of a proxy: those of a server in a folder of its own, with goose behind it.
-pub(super) fn configure(
+pub(super) fn configure_proxy(
     mut config: Config,
     command: &ProxyCommand,
     environment: &Environment,
@@ -23,7 +23,7 @@ pub(super) fn configure(
         let runtime = environment.get("XDG_RUNTIME_DIR").map(Path::new);
         config.paths = Paths::new(config.paths.data_directory().join("proxy-adk"), runtime);
     }
-    refuse_keys(options)?;
+    refuse_proxy_keys(options)?;
     let AdkProxyOptions {
         goose,
         secret_key_file,
@@ -42,12 +42,12 @@ pub(super) fn configure(
     (config.tls, config.insecure_plain) = (*tls_self_signed, *insecure_plain);
     let flags = ProxyFlags {
         goose: goose.clone(),
-        secret_key: secret_key_file.as_deref().map(key_from).transpose()?,
+        secret_key: secret_key_file.as_deref().map(proxy_key_from).transpose()?,
         fingerprint: goose_cert_fingerprint.clone(),
         listen: listen.clone(),
         working_dir: working_dir.clone(),
         timeout: timeout.clone(),
-        api_key: api_key_file.as_deref().map(key_from).transpose()?,
+        api_key: api_key_file.as_deref().map(proxy_key_from).transpose()?,
         protocol: protocol.map(|protocol| match protocol {
             ProtocolName::Rest => Protocol::Rest,
             ProtocolName::Acp => Protocol::Acp,
@@ -63,7 +63,7 @@ pub(super) async fn run(context: Context) -> anyhow::Result<Exit> {
     let signals = Signals::listen()?;
     let server = match Server::start(config.clone(), Start::Foreground(config.sections.server.listen)).await {
         Ok(server) => server,
-        Err(error) => return serve::refused(&context, error),
+        Err(error) => return serve::serve_refused(&context, error),
     };
     let (out, err) = (output.style(), output.error_style());
     if config.secret.is_none() {
@@ -82,11 +82,11 @@ pub(super) async fn run(context: Context) -> anyhow::Result<Exit> {
         let there = proxied_goose(config);
         output.line(&format!("gander {} proxy: ADK on {here} -> goose at {there}", gander::VERSION))?;
     }
-    Ok(serve::after(server.run(signals).await))
+    Ok(serve::exit_after_serving(server.run(signals).await))
 }
 
 /// A key on the command line is readable by every user of the machine, and stays in the shell's history.
-fn refuse_keys(options: &AdkProxyOptions) -> Result<(), ProxyError> {
+fn refuse_proxy_keys(options: &AdkProxyOptions) -> Result<(), ProxyError> {
     let given =
         [(&options.secret_key, "--secret-key", "GOOSE_SECRET_KEY"), (&options.api_key, "--api-key", "PROXY_API_KEY")];
     match given.into_iter().find(|(key, ..)| key.is_some()) {
@@ -96,7 +96,7 @@ fn refuse_keys(options: &AdkProxyOptions) -> Result<(), ProxyError> {
 }
 
 /// The first line of a file, or of stdin.
-fn key_from(path: &Path) -> Result<String, ProxyError> {
+fn proxy_key_from(path: &Path) -> Result<String, ProxyError> {
     let bad = |reason: String| ProxyError::BadKeyFile { path: path.to_owned(), reason };
     let text = match path.to_str() {
         Some("-") => std::io::read_to_string(std::io::stdin()),

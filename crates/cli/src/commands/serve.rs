@@ -17,21 +17,21 @@ const TAKE_OVER: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// For a person: in the foreground, on TCP too.
-pub(super) async fn foreground(context: Context) -> anyhow::Result<Exit> {
+pub(super) async fn serve_foreground(context: Context) -> anyhow::Result<Exit> {
     let mut address = context.config.sections.server.listen;
     let security = listen_security(&context.config);
     let (mut signals, mut started) = (Signals::listen()?, Instant::now());
     while started.elapsed() < TAKE_OVER {
         match Server::start(context.config.clone(), Start::Foreground(address)).await {
             Ok(server) => {
-                announce(&context, &server.listens(), server.fingerprint())?;
-                return Ok(after(server.run(signals).await));
+                announce_serving(&context, &server.listens(), server.fingerprint())?;
+                return Ok(exit_after_serving(server.run(signals).await));
             }
             Err(ServerError::Taken(_)) => {}
-            Err(error) => return refused(&context, error),
+            Err(error) => return serve_refused(&context, error),
         }
         // Before anything is opened: a flag that would not count is a reason to leave the running server as it is.
-        if let Some(ignored) = ignored_flags(&context)
+        if let Some(ignored) = ignored_serve_flags(&context)
             && let Some(running) = connect(&context.config.paths, &Hello::new(Want::Acp)).await?
         {
             context.output.note(&format!(
@@ -45,7 +45,7 @@ pub(super) async fn foreground(context: Context) -> anyhow::Result<Exit> {
         let hello = Hello::new(Want::ListenWith { address, security, key });
         if let Some(joined) = connect(&context.config.paths, &hello).await? {
             address = joined.welcome.listens.first().copied().unwrap_or(address);
-            match stay(&context, joined, &mut signals).await? {
+            match serve_beside_running(&context, joined, &mut signals).await? {
                 Stayed::Over(exit) => return Ok(exit),
                 Stayed::ServerGone => started = Instant::now(),
             }
@@ -56,7 +56,7 @@ pub(super) async fn foreground(context: Context) -> anyhow::Result<Exit> {
 }
 
 /// For clients: away from any terminal, on the Unix socket alone.
-pub(super) async fn background(context: Context) -> anyhow::Result<Exit> {
+pub(super) async fn serve_background(context: Context) -> anyhow::Result<Exit> {
     // Fails only if this process leads a group already, which is as good.
     if let Err(error) = rustix::process::setsid() {
         tracing::debug!(%error, "no session of its own");
@@ -66,7 +66,7 @@ pub(super) async fn background(context: Context) -> anyhow::Result<Exit> {
         match Server::start(context.config.clone(), Start::Background).await {
             Ok(server) => {
                 tracing::info!(version = gander::VERSION, pid = std::process::id(), "background server started");
-                return Ok(after(server.run(signals).await));
+                return Ok(exit_after_serving(server.run(signals).await));
             }
             Err(ServerError::Taken(_)) if started.elapsed() < TAKE_OVER => tokio::time::sleep(PAUSE).await,
             Err(error) => return Err(error.into()),
@@ -83,7 +83,7 @@ enum Stayed {
 }
 
 /// A server ran already: it listens for us, as long as we stay.
-async fn stay(context: &Context, joined: Attached, signals: &mut Signals) -> anyhow::Result<Stayed> {
+async fn serve_beside_running(context: &Context, joined: Attached, signals: &mut Signals) -> anyhow::Result<Stayed> {
     let Attached { mut reader, writer: _open, welcome } = joined;
     let output = context.output;
     output.note(&format!(
@@ -93,7 +93,7 @@ async fn stay(context: &Context, joined: Attached, signals: &mut Signals) -> any
     if context.config.tls && welcome.fingerprint.is_none() {
         anyhow::bail!("the running server was built without TLS: gander server stop && gander serve …");
     }
-    announce(context, &welcome.listens, welcome.fingerprint.as_deref())?;
+    announce_serving(context, &welcome.listens, welcome.fingerprint.as_deref())?;
     let mut byte = [0u8; 1];
     tokio::select! {
         () = signals.next() => {
@@ -118,7 +118,7 @@ async fn stay(context: &Context, joined: Attached, signals: &mut Signals) -> any
 }
 
 /// An address that must not be served like this is a matter of the command line.
-pub(super) fn refused(context: &Context, error: ServerError) -> anyhow::Result<Exit> {
+pub(super) fn serve_refused(context: &Context, error: ServerError) -> anyhow::Result<Exit> {
     if !matches!(error, ServerError::Plain(_)) {
         return Err(error.into());
     }
@@ -127,12 +127,12 @@ pub(super) fn refused(context: &Context, error: ServerError) -> anyhow::Result<E
 }
 
 /// The flags that only count when a server is started.
-fn ignored_flags(context: &Context) -> Option<String> {
-    let flags: BTreeSet<&str> = context.config.origins.values().filter_map(start_flag).collect();
+fn ignored_serve_flags(context: &Context) -> Option<String> {
+    let flags: BTreeSet<&str> = context.config.origins.values().filter_map(serve_start_flag).collect();
     (!flags.is_empty()).then(|| flags.into_iter().collect::<Vec<_>>().join(" "))
 }
 
-fn start_flag(origin: &Origin) -> Option<&'static str> {
+fn serve_start_flag(origin: &Origin) -> Option<&'static str> {
     match origin {
         Origin::Flag(flag) if !["--listen", "--data", "--config"].contains(flag) => Some(flag),
         Origin::Flag(_) | Origin::Default | Origin::File { .. } | Origin::Variable(_) => None,
@@ -140,7 +140,7 @@ fn start_flag(origin: &Origin) -> Option<&'static str> {
 }
 
 /// The line that says where is the last one: whoever waits for it finds everything ready.
-fn announce(context: &Context, listens: &[SocketAddr], fingerprint: Option<&str>) -> anyhow::Result<()> {
+fn announce_serving(context: &Context, listens: &[SocketAddr], fingerprint: Option<&str>) -> anyhow::Result<()> {
     let Context { config, output } = context;
     let (out, err) = (output.style(), output.error_style());
     let row =
@@ -167,7 +167,7 @@ fn announce(context: &Context, listens: &[SocketAddr], fingerprint: Option<&str>
     Ok(())
 }
 
-pub(super) fn after(end: End) -> Exit {
+pub(super) fn exit_after_serving(end: End) -> Exit {
     match end {
         End::Asked | End::Idle => Exit::Done,
         End::AtOnce => Exit::Failed,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::client;
 use crate::commands::{Context, Exit};
-use crate::output::clean;
+use crate::output::clean_output_text;
 
 /// How often a log is looked at for more.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
@@ -42,26 +42,26 @@ pub(super) enum ServerCommand {
 
 pub(super) async fn run(context: Context, command: ServerCommand) -> anyhow::Result<Exit> {
     match command {
-        ServerCommand::Status { json } => status(&context, json).await,
+        ServerCommand::Status { json } => server_status(&context, json).await,
         ServerCommand::Stop => stop_server(&context).await,
-        ServerCommand::Restart => restart(&context).await,
-        ServerCommand::Logs { lines, follow } => logs(&context, lines, follow).await,
+        ServerCommand::Restart => restart_server(&context).await,
+        ServerCommand::Logs { lines, follow } => server_logs(&context, lines, follow).await,
     }
 }
 
 /// What the running server says about itself. None if none runs.
-pub(super) async fn describe(context: &Context) -> anyhow::Result<Option<Value>> {
+pub(super) async fn describe_server(context: &Context) -> anyhow::Result<Option<Value>> {
     let Some(attached) = connect(&context.config.paths, &Hello::new(Want::Acp)).await? else { return Ok(None) };
     let Attached { reader, writer, welcome } = attached;
-    let mut connection = client::introduce(Link::from_line_streams(reader, writer)).await?;
+    let mut connection = client::introduce_client(Link::from_line_streams(reader, writer)).await?;
     let known = json!({ "pid": welcome.pid, "version": welcome.version, "background": welcome.background });
     // A server of an older build does not know the question.
     Ok(Some(connection.call_method("_gander/server", &json!({})).await.unwrap_or(known)))
 }
 
-async fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
+async fn server_status(context: &Context, json: bool) -> anyhow::Result<Exit> {
     let output = context.output;
-    let Some(server) = describe(context).await? else {
+    let Some(server) = describe_server(context).await? else {
         match json {
             true => output.line(&json!({ "running": false }).to_string())?,
             false => output.line("not running (commands that need it start it in the background)")?,
@@ -75,13 +75,17 @@ async fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let kind = if server["background"] == true { "in the background" } else { "in the foreground" };
-    output.line(&format!("running     process {}, {kind}, version {}", server["pid"], text(&server["version"])))?;
+    output.line(&format!(
+        "running     process {}, {kind}, version {}",
+        server["pid"],
+        server_text(&server["version"])
+    ))?;
     if let Some(started) = server["startedAt"].as_u64() {
-        output.line(&format!("started     {} ago", elapsed(started)))?;
+        output.line(&format!("started     {} ago", server_elapsed(started)))?;
     }
     let urls: Vec<&str> =
         server["listening"].as_array().into_iter().flatten().filter_map(|at| at["url"].as_str()).collect();
-    let urls = if urls.is_empty() { "the Unix socket only".to_owned() } else { clean(&urls.join(", ")) };
+    let urls = if urls.is_empty() { "the Unix socket only".to_owned() } else { clean_output_text(&urls.join(", ")) };
     output.line(&format!("listening   {urls}"))?;
     output.line(&format!("sessions    {} running", server["runningSessions"].as_u64().unwrap_or_default()))?;
     output.line(&format!("clients     {} attached", server["clients"].as_u64().unwrap_or_default()))?;
@@ -90,7 +94,7 @@ async fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
 }
 
 async fn stop_server(context: &Context) -> anyhow::Result<Exit> {
-    let running = describe(context).await.ok().flatten().and_then(|server| server["runningSessions"].as_u64());
+    let running = describe_server(context).await.ok().flatten().and_then(|server| server["runningSessions"].as_u64());
     match stop_running_server(&context.config.paths).await? {
         None => context.output.line("no server was running")?,
         Some(pid) => context.output.line(&format!("stopped the server (process {pid})"))?,
@@ -102,8 +106,8 @@ async fn stop_server(context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-async fn restart(context: &Context) -> anyhow::Result<Exit> {
-    let before = describe(context).await.ok().flatten();
+async fn restart_server(context: &Context) -> anyhow::Result<Exit> {
+    let before = describe_server(context).await.ok().flatten();
     if let Some(server) = before.as_ref().filter(|server| server["background"] == false) {
         anyhow::bail!(
             "the server runs in the foreground (process {}): stop it with ctrl-c there or with `gander server stop`, then \
@@ -113,8 +117,9 @@ async fn restart(context: &Context) -> anyhow::Result<Exit> {
     }
     stop_running_server(&context.config.paths).await?;
     let cwd = std::env::current_dir()?;
-    let Attached { reader, writer, welcome } = attach(&context.config, &client::hello(&context.config, &cwd)).await?;
-    let mut connection = client::introduce(Link::from_line_streams(reader, writer)).await?;
+    let Attached { reader, writer, welcome } =
+        attach(&context.config, &client::client_hello(&context.config, &cwd)).await?;
+    let mut connection = client::introduce_client(Link::from_line_streams(reader, writer)).await?;
     for open in before.iter().flat_map(|server| server["listening"].as_array()).flatten() {
         let security = if open["fingerprint"].is_string() { "tls" } else { "plain" };
         let params = json!({ "listen": open["address"], "security": security });
@@ -124,18 +129,18 @@ async fn restart(context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-async fn logs(context: &Context, lines: usize, follow: bool) -> anyhow::Result<Exit> {
+async fn server_logs(context: &Context, lines: usize, follow: bool) -> anyhow::Result<Exit> {
     let path = context.config.paths.server_log();
     if !path.exists() && !follow {
         context.output.note(&format!("no background server has run yet, there is no log: {}", path.display()));
         return Ok(Exit::Done);
     }
     let mut read = 0;
-    if let Ok(text) = std::fs::read_to_string(&path) {
-        read = text.len() as u64;
-        let all: Vec<&str> = text.lines().collect();
+    if let Ok(server_text) = std::fs::read_to_string(&path) {
+        read = server_text.len() as u64;
+        let all: Vec<&str> = server_text.lines().collect();
         for line in &all[all.len().saturating_sub(lines)..] {
-            context.output.line(&clean(line))?;
+            context.output.line(&clean_output_text(line))?;
         }
     }
     if !follow {
@@ -146,16 +151,16 @@ async fn logs(context: &Context, lines: usize, follow: bool) -> anyhow::Result<E
             _ = tokio::signal::ctrl_c() => return Ok(Exit::Done),
             () = tokio::time::sleep(FOLLOW_INTERVAL) => {}
         }
-        let (more, end) = read_from(&path, read);
+        let (more, end) = read_server_log_from(&path, read);
         read = end;
         for line in more.lines() {
-            context.output.line(&clean(line))?;
+            context.output.line(&clean_output_text(line))?;
         }
     }
 }
 
 /// What was added behind this place, in whole lines, and where they end. A log that began anew is read from its start.
-fn read_from(path: &Path, from: u64) -> (String, u64) {
+fn read_server_log_from(path: &Path, from: u64) -> (String, u64) {
     let Ok(mut file) = std::fs::File::open(path) else { return (String::new(), 0) };
     let from = if file.metadata().is_ok_and(|log| log.len() < from) { 0 } else { from };
     let mut bytes = Vec::new();
@@ -166,11 +171,11 @@ fn read_from(path: &Path, from: u64) -> (String, u64) {
     (String::from_utf8_lossy(&bytes).into_owned(), from + bytes.len() as u64)
 }
 
-fn text(value: &Value) -> String {
-    clean(value.as_str().unwrap_or_default())
+fn server_text(value: &Value) -> String {
+    clean_output_text(value.as_str().unwrap_or_default())
 }
 
-fn elapsed(since: u64) -> String {
+fn server_elapsed(since: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
     match now.saturating_sub(since) {
         seconds @ ..60 => format!("{seconds} s"),

@@ -11,7 +11,7 @@ const WHOLE: usize = 36;
 const SHORTEST: usize = 4;
 
 /// The session that an id, or the beginning of one, means.
-pub(super) async fn resolve_session(connection: &mut AgentConnection, given: &str) -> anyhow::Result<String> {
+pub(super) async fn resolve_session_id(connection: &mut AgentConnection, given: &str) -> anyhow::Result<String> {
     let given = given.trim().to_ascii_lowercase();
     if given.len() == WHOLE {
         return Ok(given);
@@ -41,7 +41,7 @@ pub(super) async fn busy_sessions(connection: &mut AgentConnection) -> anyhow::R
 }
 
 /// So many characters tell these ids apart, at least eight.
-pub(super) fn short_length(ids: &[&str]) -> usize {
+pub(super) fn short_session_id_length(ids: &[&str]) -> usize {
     let mut sorted: Vec<&str> = ids.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn ids_are_as_short_as_they_can_be_told_apart() {
-        assert_eq!(short_length(&["0199aaaa-0001-7", "0199bbbb-0001-7"]), 8);
-        assert_eq!(short_length(&["0199aaaa-0001-7", "0199aaaa-0002-7", "0199aaaa-0001-7"]), 13);
-        assert_eq!(short_length(&[]), 8);
+        assert_eq!(short_session_id_length(&["0199aaaa-0001-7", "0199bbbb-0001-7"]), 8);
+        assert_eq!(short_session_id_length(&["0199aaaa-0001-7", "0199aaaa-0002-7", "0199aaaa-0001-7"]), 13);
+        assert_eq!(short_session_id_length(&[]), 8);
     }
 }

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::{client, shell_completion};
 use crate::commands::{Context, Exit, UsageError};
-use crate::output::{Output, Tone, clean};
+use crate::output::{Output, Tone, clean_output_text};
+use crate::terminal::list_table::print_list_table;
 use crate::terminal::person::Person;
-use crate::terminal::table::print_table;
 
 /// What the model is asked.
 const TEST_PROMPT: &str = "Reply with the single word: ready";
@@ -22,7 +22,7 @@ const TEST_PROMPT: &str = "Reply with the single word: ready";
 #[derive(Debug, Args)]
 pub(super) struct SetupOptions {
     /// Name of the provider [default: choose from a list]
-    #[arg(add = shell_completion::providers())]
+    #[arg(add = shell_completion::complete_providers())]
     provider: Option<String>,
 }
 
@@ -37,29 +37,29 @@ pub(super) async fn run(context: Context, options: SetupOptions) -> anyhow::Resu
     let all: Vec<&Value> = catalog["providers"].as_array().into_iter().flatten().collect();
     let built: Vec<&Value> = all.iter().copied().filter(is_built).collect();
     let provider = match &options.provider {
-        Some(name) => find_provider(&all, name).ok_or_else(|| unknown_provider(&built, name))?,
+        Some(name) => find_setup_provider(&all, name).ok_or_else(|| unknown_setup_provider(&built, name))?,
         None => choose_provider(context.output, &mut person, &built).await?,
     };
     let name = provider["name"].as_str().context("a provider without a name")?;
     ensure!(is_built(&provider), "this build has no support for {name}, build it with: --features genai");
     let model = choose_model(context.output, &mut person, &catalog, provider).await?;
-    let key = match key_variable(provider) {
-        Some(variable) => match ask_for_key(context.output, &mut person, provider, variable).await? {
+    let key = match provider_key_variable(provider) {
+        Some(variable) => match ask_for_provider_key(context.output, &mut person, provider, variable).await? {
             Some(key) => Some((variable.to_owned(), key)),
             None => return Ok(Exit::Cancelled),
         },
         None => None,
     };
-    test_model(&context, &model, key.as_ref()).await?;
+    test_setup_model(&context, &model, key.as_ref()).await?;
     context.config.paths.create_folders()?;
     store_provider(&context.config.paths, &model, key)?;
-    report_success(&context, &model);
+    report_setup_success(&context, &model);
     Ok(Exit::Done)
 }
 
-fn unknown_provider(providers: &[&Value], name: &str) -> UsageError {
+fn unknown_setup_provider(providers: &[&Value], name: &str) -> UsageError {
     let names: Vec<&str> = providers.iter().filter_map(|provider| provider["name"].as_str()).collect();
-    UsageError(format!("unknown provider '{}', available: {}", clean(name), names.join(", ")))
+    UsageError(format!("unknown provider '{}', available: {}", clean_output_text(name), names.join(", ")))
 }
 
 /// The provider's usual model, the one that its server on this machine has, or what the person names.
@@ -75,13 +75,13 @@ async fn choose_model(
     }
     let ids = catalog["models"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str());
     let found: Vec<&str> = ids.filter(|id| id.split_once('/').is_some_and(|(provider, _)| provider == name)).collect();
-    let title = clean(provider["title"].as_str().unwrap_or(name));
+    let title = clean_output_text(provider["title"].as_str().unwrap_or(name));
     match found.as_slice() {
-        [] if key_variable(provider).is_none() => {
+        [] if provider_key_variable(provider).is_none() => {
             bail!("{title} is not running on this machine: start it, then run `gander setup {name}` again")
         }
         [only] => return Ok((*only).to_owned()),
-        several => several.iter().for_each(|id| output.note(&format!("  {}", clean(id)))),
+        several => several.iter().for_each(|id| output.note(&format!("  {}", clean_output_text(id)))),
     }
     loop {
         output.aside(&format!("Which model, as {title} names it? "));
@@ -93,7 +93,7 @@ async fn choose_model(
     }
 }
 
-fn report_success(context: &Context, model: &str) {
+fn report_setup_success(context: &Context, model: &str) {
     let output = context.output;
     output.note(&output.error_style().paint(Tone::Good, &format!("{model} answers. It is the default from now on.")));
     output.note(&format!("Saved in {} (mode 600).", context.config.paths.provider_keys().display()));
@@ -115,44 +115,45 @@ async fn choose_provider<'a>(
 ) -> anyhow::Result<&'a Value> {
     let row = |(provider, number): (&&Value, usize)| {
         let state = if provider["configured"] == true { "ready" } else { "" };
-        let text = |name: &str| clean(provider[name].as_str().unwrap_or_default());
-        let key = key_variable(provider).unwrap_or("no key needed").to_owned();
+        let text = |name: &str| clean_output_text(provider[name].as_str().unwrap_or_default());
+        let key = provider_key_variable(provider).unwrap_or("no key needed").to_owned();
         vec![number.to_string(), text("title"), text("name"), key, state.to_owned()]
     };
     output.note("Which provider do you have a key for?\n");
     let rows: Vec<Vec<String>> = providers.iter().zip(1..).map(row).collect();
-    print_table(output, &["", "PROVIDER", "NAME", "KEY", ""], &rows)?;
+    print_list_table(output, &["", "PROVIDER", "NAME", "KEY", ""], &rows)?;
     loop {
         output.aside(&format!("\nEnter 1–{} or a name: ", providers.len()));
         let Some(line) = person.line().await else { bail!("nothing was chosen") };
         let number = line.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        let chosen =
-            number.and_then(|index| providers.get(index).copied()).or_else(|| find_provider(providers, line.trim()));
+        let chosen = number
+            .and_then(|index| providers.get(index).copied())
+            .or_else(|| find_setup_provider(providers, line.trim()));
         if let Some(provider) = chosen {
             return Ok(provider);
         }
     }
 }
 
-fn find_provider<'a>(providers: &[&'a Value], name: &str) -> Option<&'a Value> {
+fn find_setup_provider<'a>(providers: &[&'a Value], name: &str) -> Option<&'a Value> {
     providers
         .iter()
         .copied()
         .find(|provider| provider["name"].as_str().is_some_and(|known| known.eq_ignore_ascii_case(name)))
 }
 
-fn key_variable(provider: &Value) -> Option<&str> {
+fn provider_key_variable(provider: &Value) -> Option<&str> {
     provider["keyVariables"][0].as_str()
 }
 
 /// The key, or nothing if the person leaves with ctrl-c.
-async fn ask_for_key(
+async fn ask_for_provider_key(
     output: Output,
     person: &mut Person,
     provider: &Value,
     variable: &str,
 ) -> anyhow::Result<Option<String>> {
-    let title = clean(provider["title"].as_str().unwrap_or_default());
+    let title = clean_output_text(provider["title"].as_str().unwrap_or_default());
     output.aside(&format!("Paste your {title} API key ({variable}; it is not shown): "));
     let hidden = HiddenInput::start();
     // Whoever leaves here must find a terminal that shows what they type.
@@ -169,7 +170,7 @@ async fn ask_for_key(
 }
 
 /// Asks the model once, in a session that is deleted afterwards.
-async fn test_model(context: &Context, model: &str, key: Option<&(String, String)>) -> anyhow::Result<()> {
+async fn test_setup_model(context: &Context, model: &str, key: Option<&(String, String)>) -> anyhow::Result<()> {
     context.output.note(&format!("Asking {model} …"));
     let mut config = context.config.clone();
     config.sections.model.default = Some(model.to_owned());
@@ -177,17 +178,17 @@ async fn test_model(context: &Context, model: &str, key: Option<&(String, String
         config.keys.set_key(variable.clone(), key.clone());
     }
     let here = std::env::current_dir()?;
-    let mut connection = client::connect(&config, &here).await?;
+    let mut connection = client::connect_client(&config, &here).await?;
     let opened = connection.client.new_session(here.to_str().unwrap_or("/"));
     let AgentEvent::Opened { session, .. } = connection.wait_for_answer(opened, |_| {}).await? else {
         bail!("the server opened no session")
     };
-    let asked = ask_model(&mut connection, &session).await;
+    let asked = ask_setup_model(&mut connection, &session).await;
     connection.call_method("session/delete", &json!({ "sessionId": session })).await?;
     asked.with_context(|| format!("{model} does not answer, nothing was saved"))
 }
 
-async fn ask_model(connection: &mut AgentConnection, session: &str) -> anyhow::Result<()> {
+async fn ask_setup_model(connection: &mut AgentConnection, session: &str) -> anyhow::Result<()> {
     let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": TEST_PROMPT }] });
     let result = connection.call_method("session/prompt", &params).await?;
     ensure!(result["stopReason"] == "end_turn", "it stopped early: {}", result["stopReason"]);

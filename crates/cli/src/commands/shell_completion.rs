@@ -17,10 +17,10 @@ use gander_client::{AgentConnection, Link};
 use gander_services::token;
 use serde_json::{Value, json};
 
-use super::options::Cli;
-use super::session_id::{busy_sessions, short_length};
+use super::flags::Cli;
+use super::session_id::{busy_sessions, short_session_id_length};
 use super::{client, recipes};
-use crate::output::{Output, clean};
+use crate::output::{Output, clean_output_text};
 
 /// The script of the shell sets it when it asks for candidates.
 const VARIABLE: &str = "GANDER_COMPLETE";
@@ -37,7 +37,7 @@ pub(super) fn answer_shell() {
 }
 
 /// Prints the script for a shell. It calls whatever `gander` is found in the path, so it survives an upgrade.
-pub(super) fn print_script(shell: Shell, output: Output) -> anyhow::Result<()> {
+pub(super) fn print_completion_script(shell: Shell, output: Output) -> anyhow::Result<()> {
     let (shells, mut script) = (Shells::builtins(), Vec::new());
     let shell = shells.completer(&shell.to_string());
     let shell = shell.ok_or_else(|| anyhow::anyhow!("there is no completion for this shell"))?;
@@ -46,60 +46,60 @@ pub(super) fn print_script(shell: Shell, output: Output) -> anyhow::Result<()> {
 }
 
 /// Sessions, the latest first.
-pub(super) fn sessions() -> ArgValueCandidates {
-    from_server(async |connection, _| {
+pub(super) fn complete_sessions() -> ArgValueCandidates {
+    complete_from_server(async |connection, _| {
         let page = connection.call_method("_gander/sessions/list", &json!({})).await?;
-        Ok(session_candidates(items(&page, "sessions")))
+        Ok(session_candidates(completion_items(&page, "sessions")))
     })
 }
 
 /// Sessions with a turn under way.
-pub(super) fn running_sessions() -> ArgValueCandidates {
-    from_server(async |connection, _| Ok(session_candidates(&busy_sessions(connection).await?)))
+pub(super) fn complete_running_sessions() -> ArgValueCandidates {
+    complete_from_server(async |connection, _| Ok(session_candidates(&busy_sessions(connection).await?)))
 }
 
-pub(super) fn models() -> ArgValueCandidates {
-    from_catalog("models", "id", "")
+pub(super) fn complete_models() -> ArgValueCandidates {
+    complete_from_catalog("models", "id", "")
 }
 
-pub(super) fn modes() -> ArgValueCandidates {
-    from_catalog("modes", "name", "description")
+pub(super) fn complete_modes() -> ArgValueCandidates {
+    complete_from_catalog("modes", "name", "description")
 }
 
-pub(super) fn providers() -> ArgValueCandidates {
-    from_catalog("providers", "name", "title")
+pub(super) fn complete_providers() -> ArgValueCandidates {
+    complete_from_catalog("providers", "name", "title")
 }
 
 /// MCP servers and built-in tools that are in use.
-pub(super) fn extensions() -> ArgValueCandidates {
-    from_list("_gander/extensions/list", "extensions", "name", "place")
+pub(super) fn complete_extensions() -> ArgValueCandidates {
+    complete_from_list("_gander/extensions/list", "extensions", "name", "place")
 }
 
-pub(super) fn schedules() -> ArgValueCandidates {
-    from_list("_goose/unstable/schedules/list", "jobs", "id", "cron")
+pub(super) fn complete_schedules() -> ArgValueCandidates {
+    complete_from_list("_goose/unstable/schedules/list", "jobs", "id", "cron")
 }
 
-pub(super) fn apps() -> ArgValueCandidates {
-    from_list("_goose/unstable/apps/list", "apps", "name", "description")
+pub(super) fn complete_apps() -> ArgValueCandidates {
+    complete_from_list("_goose/unstable/apps/list", "apps", "name", "description")
 }
 
 /// What was allowed with "always".
-pub(super) fn grants() -> ArgValueCandidates {
-    from_list("_gander/grants/list", "grants", "id", "text")
+pub(super) fn complete_grants() -> ArgValueCandidates {
+    complete_from_list("_gander/grants/list", "grants", "id", "text")
 }
 
 /// Recipes that were saved in the server.
-pub(super) fn saved_recipes() -> ArgValueCandidates {
-    from_server(async |connection, _| saved_recipe_candidates(connection).await)
+pub(super) fn complete_saved_recipes() -> ArgValueCandidates {
+    complete_from_server(async |connection, _| saved_recipe_candidates(connection).await)
 }
 
 /// Files, recipes by name, and those that were saved in the server.
-pub(super) fn all_recipes() -> ArgValueCompleter {
+pub(super) fn complete_all_recipes() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let files = PathCompleter::any().complete(current);
-        let named = ask_server(async |connection, config| {
+        let named = ask_server_for_completion(async |connection, config| {
             let here = std::env::current_dir()?;
-            let names = recipes::files(config, &here).into_iter();
+            let names = recipes::recipe_files(config, &here).into_iter();
             let mut named: Vec<CompletionCandidate> =
                 names.filter_map(|path| Some(CompletionCandidate::new(path.file_stem()?))).collect();
             named.extend(saved_recipe_candidates(connection).await?);
@@ -113,91 +113,105 @@ pub(super) fn all_recipes() -> ArgValueCompleter {
 }
 
 /// Tokens that were made for others.
-pub(super) fn tokens() -> ArgValueCandidates {
+pub(super) fn complete_tokens() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let tokens = load_config().and_then(|config| token::list_tokens(&config.paths).ok()).unwrap_or_default();
+        let tokens =
+            load_config_for_completion().and_then(|config| token::list_tokens(&config.paths).ok()).unwrap_or_default();
         tokens.into_iter().map(|token| CompletionCandidate::new(token.name)).collect::<Vec<_>>()
     })
 }
 
 /// Time zones by name.
-pub(super) fn zones() -> ArgValueCandidates {
+pub(super) fn complete_zones() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         jiff::tz::db().available().map(|zone| CompletionCandidate::new(zone.as_str())).collect::<Vec<_>>()
     })
 }
 
 /// These words.
-pub(super) fn words(words: &'static [&'static str]) -> ArgValueCandidates {
+pub(super) fn complete_words(words: &'static [&'static str]) -> ArgValueCandidates {
     ArgValueCandidates::new(|| words.iter().map(CompletionCandidate::new).collect::<Vec<_>>())
 }
 
 async fn saved_recipe_candidates(connection: &mut AgentConnection) -> anyhow::Result<Vec<CompletionCandidate>> {
     let saved = connection.call_method("_goose/unstable/recipes/list", &json!({})).await?;
-    let recipe = |manifest: &Value| candidate(&manifest["id"], &manifest["recipe"]["title"]);
-    Ok(items(&saved, "manifests").iter().filter_map(recipe).collect())
+    let recipe = |manifest: &Value| completion_candidate(&manifest["id"], &manifest["recipe"]["title"]);
+    Ok(completion_items(&saved, "manifests").iter().filter_map(recipe).collect())
 }
 
 fn session_candidates(sessions: &[Value]) -> Vec<CompletionCandidate> {
     let ids: Vec<&str> = sessions.iter().filter_map(|session| session["sessionId"].as_str()).collect();
-    let length = short_length(&ids);
+    let length = short_session_id_length(&ids);
     let main = sessions.iter().filter(|session| session["parent"].is_null());
     let short = |session: &Value| {
         let id: String = session["sessionId"].as_str()?.chars().take(length).collect();
-        candidate(&id.into(), &session["title"])
+        completion_candidate(&id.into(), &session["title"])
     };
     // Shells sort candidates by themselves unless each says where it stands.
     main.filter_map(short).enumerate().map(|(n, candidate)| candidate.display_order(Some(n))).collect()
 }
 
 /// A member of what sessions in this folder can be set to.
-fn from_catalog(list: &'static str, value: &'static str, help: &'static str) -> ArgValueCandidates {
-    from_server(async move |connection, _| {
+fn complete_from_catalog(list: &'static str, value: &'static str, help: &'static str) -> ArgValueCandidates {
+    complete_from_server(async move |connection, _| {
         let here = std::env::current_dir()?;
         let catalog = connection.call_method("_gander/catalog", &json!({ "cwd": here })).await?;
-        Ok(items(&catalog, list).iter().filter_map(|item| candidate(&item[value], &item[help])).collect())
+        Ok(completion_items(&catalog, list)
+            .iter()
+            .filter_map(|item| completion_candidate(&item[value], &item[help]))
+            .collect())
     })
 }
 
-fn from_list(method: &'static str, list: &'static str, value: &'static str, help: &'static str) -> ArgValueCandidates {
-    from_server(async move |connection, _| {
+fn complete_from_list(
+    method: &'static str,
+    list: &'static str,
+    value: &'static str,
+    help: &'static str,
+) -> ArgValueCandidates {
+    complete_from_server(async move |connection, _| {
         let answer = connection.call_method(method, &json!({})).await?;
-        Ok(items(&answer, list).iter().filter_map(|item| candidate(&item[value], &item[help])).collect())
+        Ok(completion_items(&answer, list)
+            .iter()
+            .filter_map(|item| completion_candidate(&item[value], &item[help]))
+            .collect())
     })
 }
 
-fn items<'a>(answer: &'a Value, list: &str) -> &'a [Value] {
+fn completion_items<'a>(answer: &'a Value, list: &str) -> &'a [Value] {
     answer[list].as_array().map_or(&[], Vec::as_slice)
 }
 
-fn candidate(value: &Value, help: &Value) -> Option<CompletionCandidate> {
+fn completion_candidate(value: &Value, help: &Value) -> Option<CompletionCandidate> {
     let value = match value {
         Value::Number(number) => number.to_string(),
-        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => clean(value.as_str()?),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            clean_output_text(value.as_str()?)
+        }
     };
-    let help = clean(help.as_str().unwrap_or_default()).replace(['\n', '\t'], " ");
+    let help = clean_output_text(help.as_str().unwrap_or_default()).replace(['\n', '\t'], " ");
     let help = Some(help).filter(|help| !help.is_empty());
     let help = help.map(|help| StyledStr::from(help.chars().take(MAX_HELP_CHARS).collect::<String>()));
     Some(CompletionCandidate::new(value).help(help))
 }
 
-fn from_server<F>(ask: F) -> ArgValueCandidates
+fn complete_from_server<F>(ask: F) -> ArgValueCandidates
 where
     F: AsyncFn(&mut AgentConnection, &Config) -> anyhow::Result<Vec<CompletionCandidate>> + Send + Sync + 'static,
 {
-    ArgValueCandidates::new(move || ask_server(&ask))
+    ArgValueCandidates::new(move || ask_server_for_completion(&ask))
 }
 
 /// What the server of the data directory says. Whatever goes wrong, a shell has only fewer candidates.
-fn ask_server<F>(ask: F) -> Vec<CompletionCandidate>
+fn ask_server_for_completion<F>(ask: F) -> Vec<CompletionCandidate>
 where
     F: AsyncFn(&mut AgentConnection, &Config) -> anyhow::Result<Vec<CompletionCandidate>>,
 {
-    let Some(config) = load_config() else { return Vec::new() };
+    let Some(config) = load_config_for_completion() else { return Vec::new() };
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return Vec::new() };
     let answer = runtime.block_on(async {
         tokio::time::timeout(PATIENCE, async {
-            let mut connection = find_server(&config).await?;
+            let mut connection = find_server_for_completion(&config).await?;
             ask(&mut connection, &config).await
         })
         .await
@@ -207,26 +221,29 @@ where
 
 /// The server that runs, of whatever build. If none runs and there are sessions, one is started, as the command that is
 /// being typed would do.
-async fn find_server(config: &Config) -> anyhow::Result<AgentConnection> {
+async fn find_server_for_completion(config: &Config) -> anyhow::Result<AgentConnection> {
     let here = std::env::current_dir()?;
-    if let Some(Attached { reader, writer, .. }) = connect(&config.paths, &client::hello(config, &here)).await? {
-        return client::introduce(Link::from_line_streams(reader, writer)).await;
+    if let Some(Attached { reader, writer, .. }) = connect(&config.paths, &client::client_hello(config, &here)).await? {
+        return client::introduce_client(Link::from_line_streams(reader, writer)).await;
     }
     anyhow::ensure!(config.paths.data_directory().join("log.db").exists(), "nothing was ever stored here");
-    client::connect(config, &here).await
+    client::connect_client(config, &here).await
 }
 
 /// The settings that the command being typed would have.
-fn load_config() -> Option<Config> {
+fn load_config_for_completion() -> Option<Config> {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let flags =
-        Flags { data: flag_value(&words, "--data"), config: flag_value(&words, "--config"), values: Vec::new() };
+    let flags = Flags {
+        data: completed_flag_value(&words, "--data"),
+        config: completed_flag_value(&words, "--config"),
+        values: Vec::new(),
+    };
     let config = Config::load(&flags, &Environment::of_process()).ok()?;
     Some(Config { helper: std::env::current_exe().ok(), ..config })
 }
 
 /// `--flag value` or `--flag=value` among the words of a line.
-fn flag_value(words: &[OsString], flag: &str) -> Option<PathBuf> {
+fn completed_flag_value(words: &[OsString], flag: &str) -> Option<PathBuf> {
     let joined = words.iter().find_map(|word| word.to_str()?.strip_prefix(flag)?.strip_prefix('='));
     let apart = || words.iter().skip_while(|word| *word != flag).nth(1).map(PathBuf::from);
     joined.map(PathBuf::from).or_else(apart)
@@ -240,8 +257,8 @@ mod tests {
     fn the_line_that_is_typed_says_which_data_directory() {
         let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
         for line in ["gander -- gander --data /a run", "gander -- gander run --data=/a --session"] {
-            assert_eq!(flag_value(&words(line), "--data"), Some(PathBuf::from("/a")), "{line}");
+            assert_eq!(completed_flag_value(&words(line), "--data"), Some(PathBuf::from("/a")), "{line}");
         }
-        assert_eq!(flag_value(&words("gander -- gander run --data"), "--data"), None);
+        assert_eq!(completed_flag_value(&words("gander -- gander run --data"), "--data"), None);
     }
 }

@@ -3,9 +3,9 @@
 use gander_services::token;
 use secrecy::ExposeSecret;
 
-use super::options::TokenCommand;
+use super::flags::TokenCommand;
 use crate::commands::{Context, Exit};
-use crate::terminal::table::print_table;
+use crate::terminal::list_table::print_list_table;
 
 pub(super) fn run(context: &Context, command: Option<TokenCommand>) -> anyhow::Result<Exit> {
     let (paths, output) = (&context.config.paths, context.output);
@@ -23,7 +23,7 @@ pub(super) fn run(context: &Context, command: Option<TokenCommand>) -> anyhow::R
                 let scopes: Vec<&str> = grant.scopes.iter().map(|scope| scope.name()).collect();
                 rows.push(vec![grant.name, scopes.join(","), grant.adk_user.unwrap_or_default()]);
             }
-            print_table(output, &["NAME", "SCOPES", "ADK USER"], &rows)?;
+            print_list_table(output, &["NAME", "SCOPES", "ADK USER"], &rows)?;
         }
         TokenCommand::Revoke { name } => {
             token::revoke_token(paths, &name)?;

@@ -13,10 +13,10 @@ use super::run::answer::{self, TypedAnswer};
 use super::run::question_text::{self, DetailLimit};
 use super::run::questions::{Question, Questions, Withdrawn};
 use super::run::{self, FollowOptions};
-use super::session_id::resolve_session;
+use super::session_id::resolve_session_id;
 use super::shell_completion;
 use crate::commands::{Context, Exit, UsageError};
-use crate::output::{Output, Tone, clean};
+use crate::output::{Output, Tone, clean_output_text};
 use crate::terminal::person::Person;
 
 /// How often sessions that wait are looked for.
@@ -26,7 +26,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Args)]
 pub(super) struct WatchOptions {
     /// Session ID, or its beginning [default: every session that is waiting for an answer]
-    #[arg(add = shell_completion::sessions())]
+    #[arg(add = shell_completion::complete_sessions())]
     session: Option<String>,
     /// Print one event per line, as JSON
     #[arg(long, requires = "session")]
@@ -35,11 +35,15 @@ pub(super) struct WatchOptions {
 
 pub(super) async fn run(context: Context, options: WatchOptions) -> anyhow::Result<Exit> {
     let here = std::env::current_dir()?;
-    let mut connection = client::connect(&context.config, &here).await?;
+    let mut connection = client::connect_client(&context.config, &here).await?;
     if let Some(given) = &options.session {
-        let session = resolve_session(&mut connection, given).await?;
-        return run::watch_session(&context, connection, FollowOptions { session, folder: here, json: options.json })
-            .await;
+        let session = resolve_session_id(&mut connection, given).await?;
+        return run::watch_running_session(
+            &context,
+            connection,
+            FollowOptions { session, folder: here, json: options.json },
+        )
+        .await;
     }
     let Some(person) = Person::at_terminal() else {
         let message = "nobody can answer here: run it in a terminal, or name a session to follow";
@@ -139,27 +143,29 @@ impl Watch {
         let title = self.titles.get(&question.session).map_or("", String::as_str);
         let more = if waiting > 0 { format!(" ({waiting} more after this)") } else { String::new() };
         let short: String = question.session.chars().take(13).collect();
-        self.output.note(&style.paint(Tone::Dim, &format!("\nsession {short} · {}", clean(title))));
-        self.output.note(&style.paint(Tone::Warn, &format!("? {}{more}", question_text::headline(question))));
-        let detail = question_text::detail(&question.tool, style, DetailLimit::Screen);
-        let (menu, prompt) = (question_text::menu(&question.options), question_text::prompt_line(&question.options));
+        self.output.note(&style.paint(Tone::Dim, &format!("\nsession {short} · {}", clean_output_text(title))));
+        self.output.note(&style.paint(Tone::Warn, &format!("? {}{more}", question_text::question_headline(question))));
+        let detail = question_text::question_detail(&question.tool, style, DetailLimit::Screen);
+        let (menu, prompt) =
+            (question_text::question_menu(&question.options), question_text::question_prompt_line(&question.options));
         self.output.aside(&format!("{detail}{menu}\n{prompt}"));
     }
 
     fn handle_typed(&mut self, line: &str) {
         let Some(Question { options, tool, .. }) = self.questions.asked() else { return };
-        let (option, meta) = match answer::read_answer(options, line) {
+        let (option, meta) = match answer::read_typed_answer(options, line) {
             TypedAnswer::Option(option) => (option, None),
             TypedAnswer::Reject { option, reason } => (option, Some(json!({ "gander/reason": reason }))),
-            TypedAnswer::WhichAlways => return self.output.aside(&question_text::which_always(options)),
-            TypedAnswer::Unclear => return self.output.aside(&question_text::try_again(options)),
+            TypedAnswer::WhichAlways => return self.output.aside(&question_text::question_which_always(options)),
+            TypedAnswer::Unclear => return self.output.aside(&question_text::question_try_again(options)),
             TypedAnswer::Help => {
-                let prompt = question_text::prompt_line(options);
+                let prompt = question_text::question_prompt_line(options);
                 return self.output.aside(&format!("{}\n{prompt}", question_text::HELP));
             }
             TypedAnswer::ShowAll => {
-                let whole = question_text::detail(tool, self.output.error_style(), DetailLimit::Whole);
-                let (menu, prompt) = (question_text::menu(options), question_text::prompt_line(options));
+                let whole = question_text::question_detail(tool, self.output.error_style(), DetailLimit::Whole);
+                let (menu, prompt) =
+                    (question_text::question_menu(options), question_text::question_prompt_line(options));
                 return self.output.aside(&format!("{whole}{menu}\n{prompt}"));
             }
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use crate::output::{Style, Tone, reveal};
+use crate::output::{Style, Tone, reveal_output_text};
 
 /// Unchanged lines around a change.
 const CONTEXT_LINES: usize = 2;
@@ -46,9 +46,9 @@ impl DiffLine {
     /// The line as it is printed. What could deceive the eye is shown.
     pub(crate) fn painted(&self, style: Style) -> String {
         match self {
-            Self::Removed(text) => style.paint(Tone::Bad, &format!("- {}", reveal(text))),
-            Self::Added(text) => style.paint(Tone::Good, &format!("+ {}", reveal(text))),
-            Self::Unchanged(text) => style.paint(Tone::Dim, &format!("  {}", reveal(text))),
+            Self::Removed(text) => style.paint(Tone::Bad, &format!("- {}", reveal_output_text(text))),
+            Self::Added(text) => style.paint(Tone::Good, &format!("+ {}", reveal_output_text(text))),
+            Self::Unchanged(text) => style.paint(Tone::Dim, &format!("  {}", reveal_output_text(text))),
             Self::Gap => style.paint(Tone::Dim, "⋮"),
         }
     }

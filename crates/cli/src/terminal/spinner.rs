@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::row_limit::cut_line;
-use crate::output::{Output, Tone, clean};
+use crate::output::{Output, Tone, clean_output_text};
 
 /// How often it turns.
 pub(crate) const TICK: Duration = Duration::from_millis(120);
@@ -60,11 +60,11 @@ impl Spinner {
 
 /// What is waited for and for how long, behind a sign that turns.
 pub(crate) fn spinner_text(turn: usize, waits_for: &str, waited: Duration) -> String {
-    format!("{} {} · {}", FRAMES[turn % FRAMES.len()], clean(waits_for), elapsed(waited))
+    format!("{} {} · {}", FRAMES[turn % FRAMES.len()], clean_output_text(waits_for), spinner_elapsed(waited))
 }
 
 /// A span of time for people.
-pub(crate) fn elapsed(time: Duration) -> String {
+pub(crate) fn spinner_elapsed(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn spans_are_short() {
-        let spans = [3, 75, 3_720].map(|seconds| elapsed(Duration::from_secs(seconds)));
+        let spans = [3, 75, 3_720].map(|seconds| spinner_elapsed(Duration::from_secs(seconds)));
         assert_eq!(spans, ["3 s", "1 min 15 s", "1 h 2 min"]);
     }
 }

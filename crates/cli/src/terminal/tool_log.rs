@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::diff::diff_lines;
 use super::row_limit::{RowLimit, cut_line};
-use crate::output::{Style, Tone, clean};
+use crate::output::{Style, Tone, clean_output_text};
 
 /// Lines of a diff that are shown.
 const MAX_DIFF_LINES: usize = 60;
@@ -51,7 +51,7 @@ impl ToolLog {
         let (title, kind) = (call.title.clone(), call.kind);
         self.calls.insert(id.clone(), OpenCall { title, kind, shown: 0, running: false, text: String::new() });
         let mut lines = self.name_call(&id);
-        lines.extend(input_lines(call, columns));
+        lines.extend(tool_input_lines(call, columns));
         lines
     }
 
@@ -70,7 +70,7 @@ impl ToolLog {
         }
         let content = update.fields.content.as_deref();
         if let Some(content) = content {
-            call.text = output_text(content);
+            call.text = tool_output_text(content);
         }
         match update.fields.status {
             Some(ToolCallStatus::Completed | ToolCallStatus::Failed) => self.end_call(&id, update, style, columns),
@@ -103,13 +103,13 @@ impl ToolLog {
         let Some(call) = self.calls.get_mut(id) else { return Vec::new() };
         let whole = call.text.rfind('\n').map_or("", |end| &call.text[..end]);
         let fresh: Vec<String> =
-            whole.lines().take(row_limit(call.kind, false).head).skip(call.shown).map(str::to_owned).collect();
+            whole.lines().take(tool_row_limit(call.kind, false).head).skip(call.shown).map(str::to_owned).collect();
         call.shown += fresh.len();
         if fresh.is_empty() {
             return Vec::new();
         }
         let mut lines = self.name_call(id);
-        lines.extend(fresh.iter().map(|line| output_line(line, columns)));
+        lines.extend(fresh.iter().map(|line| tool_output_line(line, columns)));
         lines
     }
 
@@ -118,17 +118,17 @@ impl ToolLog {
         let Some(call) = self.calls.remove(id) else { return Vec::new() };
         let failed = update.fields.status == Some(ToolCallStatus::Failed);
         let exit_code = update.fields.raw_output.as_ref().and_then(|raw| raw["exit_code"].as_i64());
-        let diffs: Vec<&Diff> = update.fields.content.iter().flatten().filter_map(as_diff).collect();
-        let (text, ending) = split_ending(&call, exit_code, failed, !diffs.is_empty());
+        let diffs: Vec<&Diff> = update.fields.content.iter().flatten().filter_map(tool_content_diff).collect();
+        let (text, ending) = split_tool_ending(&call, exit_code, failed, !diffs.is_empty());
         let all: Vec<&str> = text.lines().collect();
-        let (head, hidden, tail) = row_limit(call.kind, failed).remaining(&all, call.shown);
-        let mut body: Vec<ToolLine> = head.iter().map(|line| output_line(line, columns)).collect();
+        let (head, hidden, tail) = tool_row_limit(call.kind, failed).remaining(&all, call.shown);
+        let mut body: Vec<ToolLine> = head.iter().map(|line| tool_output_line(line, columns)).collect();
         if hidden > 0 {
             body.push(ToolLine { tone: Some(Tone::Dim), text: format!("  │ … {hidden} more lines") });
         }
-        body.extend(tail.iter().map(|line| output_line(line, columns)));
-        body.extend(diffs.iter().flat_map(|diff| diff_rows(diff, style)));
-        let mut lines = if continues || body.is_empty() { Vec::new() } else { named(&call.title) };
+        body.extend(tail.iter().map(|line| tool_output_line(line, columns)));
+        body.extend(diffs.iter().flat_map(|diff| tool_diff_rows(diff, style)));
+        let mut lines = if continues || body.is_empty() { Vec::new() } else { named_tool_lines(&call.title) };
         lines.extend(body);
         self.current = None;
         let (mark, tone) = if failed { ("✗", Tone::Bad) } else { ("✓", Tone::Good) };
@@ -146,12 +146,12 @@ impl ToolLog {
             return Vec::new();
         }
         self.current = Some(id.to_owned());
-        self.calls.get(id).map(|call| named(&call.title)).unwrap_or_default()
+        self.calls.get(id).map(|call| named_tool_lines(&call.title)).unwrap_or_default()
     }
 }
 
 /// What a tool is given, where its title does not say it: those of our own do.
-fn input_lines(call: &ToolCall, columns: usize) -> Vec<ToolLine> {
+fn tool_input_lines(call: &ToolCall, columns: usize) -> Vec<ToolLine> {
     let (ToolKind::Other, Some(Value::Object(input))) = (call.kind, &call.raw_input) else { return Vec::new() };
     let line = |text: String| ToolLine { tone: Some(Tone::Dim), text: cut_line(&format!("  {text}"), columns) };
     let mut lines: Vec<ToolLine> = input
@@ -170,19 +170,19 @@ fn input_lines(call: &ToolCall, columns: usize) -> Vec<ToolLine> {
     lines
 }
 
-fn named(title: &str) -> Vec<ToolLine> {
+fn named_tool_lines(title: &str) -> Vec<ToolLine> {
     vec![ToolLine { tone: Some(Tone::Bold), text: format!("• {title}") }]
 }
 
-fn output_line(line: &str, columns: usize) -> ToolLine {
+fn tool_output_line(line: &str, columns: usize) -> ToolLine {
     // A tab is as wide as the terminal likes: the cut would miss the edge.
-    let line = clean(line).replace('\t', "    ");
+    let line = clean_output_text(line).replace('\t', "    ");
     ToolLine { tone: Some(Tone::Dim), text: cut_line(&format!("  │ {line}"), columns) }
 }
 
 /// How much of an output is shown: what a command says matters more than a file that was read.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-fn row_limit(kind: ToolKind, failed: bool) -> RowLimit {
+fn tool_row_limit(kind: ToolKind, failed: bool) -> RowLimit {
     match kind {
         _ if failed => RowLimit { head: 10, tail: 15 },
         ToolKind::Execute => RowLimit { head: 10, tail: 10 },
@@ -193,7 +193,7 @@ fn row_limit(kind: ToolKind, failed: bool) -> RowLimit {
 }
 
 /// The output, and in one line how the call ended.
-fn split_ending(call: &OpenCall, exit_code: Option<i64>, failed: bool, changed: bool) -> (String, String) {
+fn split_tool_ending(call: &OpenCall, exit_code: Option<i64>, failed: bool, changed: bool) -> (String, String) {
     let text = call.text.trim_end();
     let (before, last) = text.rsplit_once('\n').unwrap_or(("", text));
     let bracketed = last.strip_prefix('[').and_then(|last| last.strip_suffix(']'));
@@ -212,7 +212,7 @@ fn split_ending(call: &OpenCall, exit_code: Option<i64>, failed: bool, changed: 
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-fn output_text(content: &[ToolCallContent]) -> String {
+fn tool_output_text(content: &[ToolCallContent]) -> String {
     let texts = content.iter().filter_map(|content| match content {
         ToolCallContent::Content(content) => match &content.content {
             ContentBlock::Text(text) => Some(text.text.clone()),
@@ -226,14 +226,14 @@ fn output_text(content: &[ToolCallContent]) -> String {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-fn as_diff(content: &ToolCallContent) -> Option<&Diff> {
+fn tool_content_diff(content: &ToolCallContent) -> Option<&Diff> {
     match content {
         ToolCallContent::Diff(diff) => Some(diff),
         _ => None,
     }
 }
 
-fn diff_rows(diff: &Diff, style: Style) -> Vec<ToolLine> {
+fn tool_diff_rows(diff: &Diff, style: Style) -> Vec<ToolLine> {
     let lines = diff_lines(diff.old_text.as_deref().unwrap_or_default(), &diff.new_text);
     let hidden = lines.len().saturating_sub(MAX_DIFF_LINES);
     let shown = lines.iter().take(MAX_DIFF_LINES);

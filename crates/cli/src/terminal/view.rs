@@ -7,7 +7,7 @@ use gander_wire::acp::schema::{
 use serde_json::Value;
 
 use super::tool_log::{ToolLine, ToolLog};
-use crate::output::{Output, Style, Tone, clean};
+use crate::output::{Output, Style, Tone, clean_output_text};
 
 /// Remembers what is open, so that every line begins where a line should.
 #[derive(Debug)]
@@ -69,10 +69,11 @@ impl TerminalView {
             }
             ShownUpdate::ToolChanged(update) => self.tool_update(update),
             ShownUpdate::Plan(plan) => {
-                let items = plan.entries.iter().map(|item| format!("  {} {}", mark(&item.status), item.content));
+                let items =
+                    plan.entries.iter().map(|item| format!("  {} {}", viewed_status_mark(&item.status), item.content));
                 self.line(Tone::Dim, &std::iter::once("plan".to_owned()).chain(items).collect::<Vec<_>>().join("\n"))
             }
-            ShownUpdate::Content(update) => self.line(Tone::Dim, &media_label(update)),
+            ShownUpdate::Content(update) => self.line(Tone::Dim, &viewed_media_label(update)),
             ShownUpdate::Other(update) => self.other(update),
             ShownUpdate::Title(_) | ShownUpdate::Mode(_) | ShownUpdate::Usage { .. } => Vec::new(),
         }
@@ -106,13 +107,13 @@ impl TerminalView {
     /// The result of a recipe, at the end of the turn.
     pub(crate) fn take_result(&mut self) -> Vec<Piece> {
         let mut pieces = self.close();
-        pieces.extend(self.result.take().map(|result| result_piece(&result)));
+        pieces.extend(self.result.take().map(|result| viewed_result_piece(&result)));
         pieces
     }
 
     fn tool_update(&mut self, update: &ToolCallUpdate) -> Vec<Piece> {
         let title = update.fields.title.as_deref().or_else(|| self.tools.title(&update.tool_call_id.0));
-        let result = recipe_result(title, update);
+        let result = viewed_recipe_result(title, update);
         if let Some(result) = result {
             self.result = Some(result.clone());
             return if self.answer == AnswerKind::Text { self.take_result() } else { Vec::new() };
@@ -139,7 +140,9 @@ impl TerminalView {
         let mut pieces = self.close();
         for ToolLine { tone, text } in lines {
             let text = match tone {
-                Some(tone) => self.err.paint(*tone, &if self.err.is_terminal() { clean(text) } else { text.clone() }),
+                Some(tone) => {
+                    self.err.paint(*tone, &if self.err.is_terminal() { clean_output_text(text) } else { text.clone() })
+                }
                 None => text.clone(),
             };
             pieces.push(Piece::Err(format!("{text}\n")));
@@ -151,7 +154,7 @@ impl TerminalView {
     pub(crate) fn line(&mut self, tone: Tone, text: &str) -> Vec<Piece> {
         let mut pieces = self.close();
         self.tools.interrupt();
-        let text = if self.err.is_terminal() { clean(text) } else { text.to_owned() };
+        let text = if self.err.is_terminal() { clean_output_text(text) } else { text.to_owned() };
         pieces.push(Piece::Err(format!("{}\n", self.err.paint(tone, &text))));
         pieces
     }
@@ -172,11 +175,11 @@ impl TerminalView {
             self.tools.interrupt();
             self.open = if text.ends_with('\n') { Open::Nothing } else { Open::Text };
             if self.answer == AnswerKind::Result {
-                let text = if self.err.is_terminal() { clean(text) } else { text.to_owned() };
+                let text = if self.err.is_terminal() { clean_output_text(text) } else { text.to_owned() };
                 pieces.push(Piece::Err(text));
                 return pieces;
             }
-            pieces.push(Piece::Out(if self.out.is_terminal() { clean(text) } else { text.to_owned() }));
+            pieces.push(Piece::Out(if self.out.is_terminal() { clean_output_text(text) } else { text.to_owned() }));
         }
         pieces
     }
@@ -186,7 +189,7 @@ impl TerminalView {
         if !text.is_empty() {
             self.tools.interrupt();
             self.open = if text.ends_with('\n') { Open::Nothing } else { Open::Thought };
-            let text = if self.err.is_terminal() { clean(text) } else { text.to_owned() };
+            let text = if self.err.is_terminal() { clean_output_text(text) } else { text.to_owned() };
             pieces.push(Piece::Err(self.err.paint(Tone::Dim, &text)));
         }
         pieces
@@ -194,19 +197,19 @@ impl TerminalView {
 }
 
 /// The result that a recipe asked for, handed over by the tool of that name.
-fn recipe_result<'a>(title: Option<&str>, update: &'a ToolCallUpdate) -> Option<&'a Value> {
+fn viewed_recipe_result<'a>(title: Option<&str>, update: &'a ToolCallUpdate) -> Option<&'a Value> {
     let done = update.fields.status == Some(ToolCallStatus::Completed);
     let named = title == Some("Result");
     update.fields.raw_output.as_ref().filter(|_| done && named)
 }
 
-fn result_piece(result: &Value) -> Piece {
+fn viewed_result_piece(result: &Value) -> Piece {
     Piece::Out(format!("{}\n", serde_json::to_string_pretty(result).unwrap_or_default()))
 }
 
 /// What is no text, by its media type.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enums are open")]
-fn media_label(update: &SessionUpdate) -> String {
+fn viewed_media_label(update: &SessionUpdate) -> String {
     let (SessionUpdate::UserMessageChunk(ContentChunk { content, .. })
     | SessionUpdate::AgentMessageChunk(ContentChunk { content, .. })
     | SessionUpdate::AgentThoughtChunk(ContentChunk { content, .. })) = update
@@ -223,7 +226,7 @@ fn media_label(update: &SessionUpdate) -> String {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-fn mark(status: &PlanEntryStatus) -> &'static str {
+fn viewed_status_mark(status: &PlanEntryStatus) -> &'static str {
     match status {
         PlanEntryStatus::Completed => "✓",
         PlanEntryStatus::InProgress => "▸",

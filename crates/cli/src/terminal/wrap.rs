@@ -7,11 +7,11 @@ const RESET: &str = "\x1b[0m";
 
 /// Columns that a text takes on the screen; colours take none.
 pub(crate) fn visible_width(text: &str) -> usize {
-    segments(text).map(|segment| if segment.starts_with('\x1b') { 0 } else { segment.width() }).sum()
+    wrap_segments(text).map(|segment| if segment.starts_with('\x1b') { 0 } else { segment.width() }).sum()
 }
 
 /// Breaks a line between words. Further rows begin below column `hanging`, in the colour that the row before ended in.
-pub(crate) fn wrap(text: &str, columns: usize, hanging: usize) -> Vec<String> {
+pub(crate) fn wrap_text(text: &str, columns: usize, hanging: usize) -> Vec<String> {
     let columns = columns.max(8);
     let mut rows = Rows {
         columns,
@@ -31,7 +31,7 @@ pub(crate) fn wrap(text: &str, columns: usize, hanging: usize) -> Vec<String> {
 }
 
 /// The beginning of an unpainted text that fits; what is longer ends with an ellipsis.
-pub(crate) fn truncate(text: &str, columns: usize) -> String {
+pub(crate) fn truncate_to_columns(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
@@ -67,7 +67,7 @@ impl Rows {
     }
 
     fn push_word(&mut self, word: &str) {
-        for segment in segments(word) {
+        for segment in wrap_segments(word) {
             if segment.starts_with('\x1b') {
                 self.row.push_str(segment);
                 if segment == RESET { self.colours.clear() } else { self.colours.push_str(segment) }
@@ -110,7 +110,7 @@ impl Rows {
 }
 
 /// Escape sequences for colours, and the text between them.
-fn segments(text: &str) -> impl Iterator<Item = &str> {
+fn wrap_segments(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let end = match rest.find('\x1b') {
@@ -130,17 +130,17 @@ mod tests {
 
     #[test]
     fn rows_break_between_words_and_keep_their_colour() {
-        assert_eq!(wrap("one two three", 9, 2), ["one two", "  three"]);
-        assert_eq!(wrap("\x1b[1mone two three\x1b[0m", 8, 0), ["\x1b[1mone two\x1b[0m", "\x1b[1mthree\x1b[0m"]);
-        assert_eq!(wrap("0123456789ab", 8, 0), ["01234567", "89ab"]);
-        assert_eq!(wrap("", 8, 0), [""]);
-        assert_eq!(wrap("  indented", 20, 2), ["  indented"]);
+        assert_eq!(wrap_text("one two three", 9, 2), ["one two", "  three"]);
+        assert_eq!(wrap_text("\x1b[1mone two three\x1b[0m", 8, 0), ["\x1b[1mone two\x1b[0m", "\x1b[1mthree\x1b[0m"]);
+        assert_eq!(wrap_text("0123456789ab", 8, 0), ["01234567", "89ab"]);
+        assert_eq!(wrap_text("", 8, 0), [""]);
+        assert_eq!(wrap_text("  indented", 20, 2), ["  indented"]);
     }
 
     #[test]
     fn wide_characters_count_twice_and_colours_not_at_all() {
         assert_eq!((visible_width("漢字"), visible_width("\x1b[31mab\x1b[0m")), (4, 2));
-        assert_eq!(wrap("漢字漢字漢", 8, 0), ["漢字漢字", "漢"]);
-        assert_eq!((truncate("漢字漢", 4), truncate("abcd", 4)), ("漢…".into(), "abcd".into()));
+        assert_eq!(wrap_text("漢字漢字漢", 8, 0), ["漢字漢字", "漢"]);
+        assert_eq!((truncate_to_columns("漢字漢", 4), truncate_to_columns("abcd", 4)), ("漢…".into(), "abcd".into()));
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::stream::{self, OpenedStream};
-use super::{CONNECTION_ID, SESSION_ID, send_expecting};
+use super::{CONNECTION_ID, SESSION_ID, send_net_request_expecting};
 use crate::LinkError;
 use crate::link::LinkPeer;
 
@@ -60,7 +60,7 @@ struct SessionName {
 pub(super) async fn run_http(client: reqwest::Client, url: String, far: LinkPeer) {
     let LinkPeer { mut outgoing, incoming, end } = far;
     let Some(hello) = outgoing.recv().await else { return };
-    let exchange = match send_initialize(client, url, hello, &incoming, &end).await {
+    let exchange = match send_http_initialize(client, url, hello, &incoming, &end).await {
         Ok(exchange) => Arc::new(exchange),
         Err(error) => {
             incoming.send(Err(error)).await.ok();
@@ -70,18 +70,18 @@ pub(super) async fn run_http(client: reqwest::Client, url: String, far: LinkPeer
     // Only the exchange keeps the way in open from here on.
     drop(incoming);
     while let Some(message) = outgoing.recv().await {
-        if !post_message(&exchange, message).await {
+        if !post_http_message(&exchange, message).await {
             break;
         }
     }
     exchange.end.cancelled().await;
     let farewell = exchange.with_headers(exchange.client.delete(&exchange.url), None);
     // The connection ends by itself if this does not get through.
-    tokio::time::timeout(super::CONNECT_TIMEOUT, send_expecting(farewell, &[200, 202, 204])).await.ok();
+    tokio::time::timeout(super::CONNECT_TIMEOUT, send_net_request_expecting(farewell, &[200, 202, 204])).await.ok();
 }
 
 /// The first message is answered in the body, with the id of the connection.
-async fn send_initialize(
+async fn send_http_initialize(
     client: reqwest::Client,
     url: String,
     hello: Vec<u8>,
@@ -90,11 +90,12 @@ async fn send_initialize(
 ) -> Result<HttpConnection, LinkError> {
     let request = client.post(&url).header(header::CONTENT_TYPE, "application/json").body(hello);
     let response =
-        send_expecting(request.header(header::ACCEPT, "application/json, text/event-stream"), &[200]).await?;
+        send_net_request_expecting(request.header(header::ACCEPT, "application/json, text/event-stream"), &[200])
+            .await?;
     let none = || LinkError::Unreachable("the server gave no Acp-Connection-Id".to_owned());
     let mut headers = HeaderMap::new();
     headers.insert(CONNECTION_ID, response.headers().get(CONNECTION_ID).ok_or_else(none)?.clone());
-    if let Some(cookies) = cookie_header(response.headers()) {
+    if let Some(cookies) = http_cookie_header(response.headers()) {
         headers.insert(header::COOKIE, cookies);
     }
     let answer = response.bytes().await.map_err(|error| super::unreachable_server_error(&error))?;
@@ -105,7 +106,7 @@ async fn send_initialize(
 }
 
 /// Posts one message; false if the connection is over. A call that did not get through has failed at once.
-async fn post_message(exchange: &Arc<HttpConnection>, message: Vec<u8>) -> bool {
+async fn post_http_message(exchange: &Arc<HttpConnection>, message: Vec<u8>) -> bool {
     let envelope: MessageEnvelope = serde_json::from_slice(&message).unwrap_or_default();
     let posted = async {
         exchange.listen_to_session(None).await?;
@@ -114,11 +115,11 @@ async fn post_message(exchange: &Arc<HttpConnection>, message: Vec<u8>) -> bool 
             exchange.listen_to_session(Some(session)).await?;
         }
         let request = exchange.client.post(&exchange.url).header(header::CONTENT_TYPE, "application/json");
-        send_expecting(exchange.with_headers(request, session.as_deref()).body(message), &[200, 202]).await
+        send_net_request_expecting(exchange.with_headers(request, session.as_deref()).body(message), &[200, 202]).await
     };
     let Err(error) = posted.await else { return true };
     match (envelope.method, envelope.id) {
-        (Some(_), Some(id)) => exchange.incoming.send(Ok(unreachable_answer(&id, &error))).await.is_ok(),
+        (Some(_), Some(id)) => exchange.incoming.send(Ok(unreachable_http_answer(&id, &error))).await.is_ok(),
         (Some(_) | None, _) => {
             tracing::warn!(%error, "a message did not get through");
             true
@@ -198,14 +199,14 @@ impl HttpConnection {
 }
 
 /// The answer of an agent that cannot be reached.
-fn unreachable_answer(id: &RequestId, error: &LinkError) -> Vec<u8> {
+fn unreachable_http_answer(id: &RequestId, error: &LinkError) -> Vec<u8> {
     let mut outbox = Outbox::default();
     outbox.push_error(Some(id), &Error { code: AGENT_GONE, message: error.to_string(), data: None });
     outbox.bytes().trim_ascii_end().to_vec()
 }
 
 /// What the server wants to be sent back, without where and for how long: it is all the same server.
-fn cookie_header(headers: &HeaderMap) -> Option<HeaderValue> {
+fn http_cookie_header(headers: &HeaderMap) -> Option<HeaderValue> {
     let set = headers.get_all(header::SET_COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs: Vec<&str> = set.filter_map(|cookie| cookie.split(';').next()).map(str::trim).collect();
     if pairs.is_empty() { None } else { HeaderValue::try_from(pairs.join("; ")).ok() }

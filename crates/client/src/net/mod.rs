@@ -108,7 +108,7 @@ impl Link {
 }
 
 /// Sends a request; whatever is not wanted is a refusal.
-async fn send_expecting(request: RequestBuilder, wanted: &[u16]) -> Result<Response, LinkError> {
+async fn send_net_request_expecting(request: RequestBuilder, wanted: &[u16]) -> Result<Response, LinkError> {
     let response = request.send().await.map_err(|error| unreachable_server_error(&error))?;
     let status = response.status().as_u16();
     if wanted.contains(&status) {
@@ -132,7 +132,7 @@ fn unreachable_server_error(error: &reqwest::Error) -> LinkError {
 }
 
 /// The text at an address. It may not be larger than a message.
-pub async fn fetch_text(url: &str) -> Result<String, LinkError> {
+pub async fn fetch_net_text(url: &str) -> Result<String, LinkError> {
     let unreachable = |error: reqwest::Error| unreachable_server_error(&error);
     let response = reqwest::get(url).await.map_err(unreachable)?;
     let status = response.status();

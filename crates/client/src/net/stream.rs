@@ -8,7 +8,7 @@ use gander_wire::sse::SseParser;
 use reqwest::Response;
 
 use super::http::HttpConnection;
-use super::{MAX_MESSAGE, send_expecting};
+use super::{MAX_MESSAGE, send_net_request_expecting};
 use crate::LinkError;
 
 /// How long to wait before the stream is opened again, each time longer; after the last there is no other.
@@ -42,7 +42,7 @@ pub(super) async fn request_stream(
         Some(last) => request.header("last-event-id", last),
         None => request,
     };
-    send_expecting(request, &[200]).await
+    send_net_request_expecting(request, &[200]).await
 }
 
 /// Passes on what the stream carries for as long as anybody wants it.
@@ -53,7 +53,7 @@ pub(super) fn follow_stream(exchange: Arc<HttpConnection>, opened: OpenedStream)
         let end = exchange.end.clone();
         tokio::select! {
             () = end.cancelled() => {}
-            error = read_with_reconnects(&exchange, opened) => {
+            error = read_stream_with_reconnects(&exchange, opened) => {
                 exchange.incoming.send(Err(error)).await.ok();
             }
         }
@@ -61,11 +61,11 @@ pub(super) fn follow_stream(exchange: Arc<HttpConnection>, opened: OpenedStream)
 }
 
 /// Reads until there is no way on, and says why.
-async fn read_with_reconnects(exchange: &Arc<HttpConnection>, opened: OpenedStream) -> LinkError {
+async fn read_stream_with_reconnects(exchange: &Arc<HttpConnection>, opened: OpenedStream) -> LinkError {
     let OpenedStream { session, mut response } = opened;
     let mut place = StreamPlace::default();
     loop {
-        let broken = read_until_broken(exchange, session.as_deref(), &mut response, &mut place).await;
+        let broken = read_stream_until_broken(exchange, session.as_deref(), &mut response, &mut place).await;
         if place.lost {
             return LinkError::Interrupted(broken);
         }
@@ -97,7 +97,7 @@ async fn reopen_stream(
 }
 
 /// Reads until the stream breaks, and says how.
-async fn read_until_broken(
+async fn read_stream_until_broken(
     exchange: &Arc<HttpConnection>,
     session: Option<&str>,
     response: &mut Response,

@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::handshake::{client::generate_key, derive_acc
 use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, error::CapacityError};
 
-use super::{MAX_MESSAGE, send_expecting, unreachable_server_error};
+use super::{MAX_MESSAGE, send_net_request_expecting, unreachable_server_error};
 use crate::LinkError;
 use crate::link::LinkPeer;
 
@@ -29,7 +29,7 @@ pub(super) async fn open_websocket(client: &reqwest::Client, url: &str) -> Resul
     let key = generate_key();
     let request = client.get(url).header(header::CONNECTION, "Upgrade").header(header::UPGRADE, "websocket");
     let request = request.header(header::SEC_WEBSOCKET_VERSION, "13").header(header::SEC_WEBSOCKET_KEY, &key);
-    let response = send_expecting(request, &[101]).await?;
+    let response = send_net_request_expecting(request, &[101]).await?;
     let accepted = response.headers().get(header::SEC_WEBSOCKET_ACCEPT);
     if accepted.is_none_or(|accepted| accepted.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes()) {
         return Err(LinkError::Unreachable("the server speaks no WebSocket".to_owned()));
@@ -51,7 +51,7 @@ pub(super) async fn run_websocket(socket: Socket, far: LinkPeer) {
         let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + PING_INTERVAL, PING_INTERVAL);
         loop {
             let message = tokio::select! {
-                message = outgoing.recv() => message.map(text_message),
+                message = outgoing.recv() => message.map(websocket_text_message),
                 _ = beat.tick() => Some(Message::Ping(Default::default())),
             };
             match message {
@@ -63,9 +63,9 @@ pub(super) async fn run_websocket(socket: Socket, far: LinkPeer) {
     let read = async {
         loop {
             let Ok(arrived) = tokio::time::timeout(SILENCE_TIMEOUT, reader.next()).await else {
-                return incoming.send(Err(silence_error())).await.ok();
+                return incoming.send(Err(websocket_silence_error())).await.ok();
             };
-            forward_message(&incoming, arrived).await?;
+            forward_websocket_message(&incoming, arrived).await?;
         }
     };
     tokio::select! {
@@ -79,7 +79,7 @@ pub(super) async fn run_websocket(socket: Socket, far: LinkPeer) {
 }
 
 /// Passes on what arrived; `None` if nothing more will.
-async fn forward_message(
+async fn forward_websocket_message(
     incoming: &mpsc::Sender<Result<Vec<u8>, LinkError>>,
     arrived: Option<Result<Message, Error>>,
 ) -> Option<()> {
@@ -96,12 +96,12 @@ async fn forward_message(
     incoming.send(message).await.ok().filter(|()| !over)
 }
 
-fn text_message(message: Vec<u8>) -> Message {
+fn websocket_text_message(message: Vec<u8>) -> Message {
     // Our own JSON is UTF-8.
     Message::text(String::from_utf8_lossy(&message).into_owned())
 }
 
-fn silence_error() -> LinkError {
+fn websocket_silence_error() -> LinkError {
     LinkError::Unreachable(format!("not a word for {SILENCE_TIMEOUT:?}"))
 }
 

@@ -236,7 +236,7 @@ impl Session {
         delta: State,
         meta: Option<Box<Value>>,
     ) -> Result<Accepted, CommandError> {
-        let delta = state::without_temporary(delta);
+        let delta = state::state_without_temporary(delta);
         if let Some(size) = self.state_size_over_limit(&delta) {
             return Err(CommandError::StateFull(size));
         }
@@ -246,7 +246,7 @@ impl Session {
 
     /// How large the values would be, if that is too large.
     pub(super) fn state_size_over_limit(&self, delta: &State) -> Option<usize> {
-        let size = state::encoded_size(&self.view.state) + state::encoded_size(delta);
+        let size = state::encoded_state_size(&self.view.state) + state::encoded_state_size(delta);
         (size > MAX_STATE_BYTES).then_some(size)
     }
 

@@ -72,7 +72,7 @@ impl Session {
         delta: State,
         call: Option<ToolCallId>,
     ) {
-        let delta = state::without_temporary(delta);
+        let delta = state::state_without_temporary(delta);
         let event = match self.state_size_over_limit(&delta) {
             None => Event::StateChanged { delta, call },
             Some(size) => {

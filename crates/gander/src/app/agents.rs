@@ -65,20 +65,20 @@ impl ConfiguredAgents {
                     environment: config.tool_environment.clone(),
                 };
                 let agent = AcpAgent::new(parts, Arc::clone(&self.store));
-                (acp_manifest(name, settings), Arc::new(agent), Some(settings.clone()))
+                (acp_agent_manifest(name, settings), Arc::new(agent), Some(settings.clone()))
             }
         };
         manifest.title = title.clone().unwrap_or(manifest.title);
         manifest.description = description.clone().unwrap_or(manifest.description);
         let agent = Agent::new(manifest, backend);
         Ok(match problem {
-            Some(settings) => agent.with_check(move || find_problem(&settings)),
+            Some(settings) => agent.with_check(move || find_agent_problem(&settings)),
             None => agent,
         })
     }
 }
 
-fn acp_manifest(name: &str, settings: &AcpSettings) -> AgentManifest {
+fn acp_agent_manifest(name: &str, settings: &AcpSettings) -> AgentManifest {
     let mut manifest = AgentManifest::new(name, name, format!("The agent behind `{}`", settings.place));
     manifest.takes.push("image/*".to_owned());
     manifest.tags.push("acp".to_owned());
@@ -86,7 +86,7 @@ fn acp_manifest(name: &str, settings: &AcpSettings) -> AgentManifest {
 }
 
 /// Why an agent cannot run here, as far as can be told without starting it.
-fn find_problem(settings: &AcpSettings) -> Option<AgentProblem> {
+fn find_agent_problem(settings: &AcpSettings) -> Option<AgentProblem> {
     let missing = settings.program.as_ref()?.find_program().err()?;
     Some(AgentProblem { reason: missing.to_string(), fix: settings.install.clone() })
 }

@@ -119,7 +119,7 @@ pub(super) fn build_extensions_config(
     ExtensionsConfig {
         environment: config.tool_environment.clone(),
         sandbox,
-        network: sandbox::network_access(config.sections.sandbox.server_network),
+        network: sandbox::sandbox_network_access(config.sections.sandbox.server_network),
         limits: config.sections.tools.limits(),
         redactor: Redactor::new(secrets_to_redact(config)),
         networks,
@@ -164,7 +164,7 @@ pub(super) fn build_run_settings(
                 environment: config.tool_environment.clone(),
                 redactor: Redactor::new(secrets_to_redact(config)),
                 sandbox: sandbox.clone(),
-                network: sandbox::network_access(config.sections.sandbox.network),
+                network: sandbox::sandbox_network_access(config.sections.sandbox.network),
                 shared: shared.clone(),
                 ..ToolEnv::default()
             };
@@ -321,7 +321,7 @@ pub(super) fn build_services(
         hub,
         clients,
         workspaces,
-        schedule_meta: protocols::goose::sessions::schedule_meta,
+        schedule_meta: protocols::goose::sessions::session_schedule_meta,
         files: stored.files,
         max_line_bytes: config.sections.limits.line.len(),
         reminder_delay: config.sections.permissions.reminder_delay(),

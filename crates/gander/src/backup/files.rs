@@ -30,12 +30,12 @@ const NOT_KEPT: [&str; 9] = [
 const CACHES: [&str; 2] = [".npm", ".cache"];
 
 /// True for what a backup holds of a data directory.
-pub(super) fn is_kept(name: &str) -> bool {
+pub(super) fn is_kept_file(name: &str) -> bool {
     !NOT_KEPT.contains(&name) && !name.starts_with(".restore") && !name.contains(".draft-")
 }
 
 /// Adds everything in a folder whose name on the first level is wanted. Sockets and devices are left out.
-pub(super) async fn add_folder(
+pub(super) async fn add_folder_files(
     writer: &mut BackupWriter,
     name: &str,
     folder: &Path,
@@ -56,7 +56,7 @@ pub(super) async fn add_folder(
                 continue;
             }
             let name = format!("{prefix}/{own}");
-            if let Some(below) = add_entry(writer, name, &entry.path()).await? {
+            if let Some(below) = add_file_entry(writer, name, &entry.path()).await? {
                 folders.push(below);
             }
         }
@@ -65,7 +65,11 @@ pub(super) async fn add_folder(
 }
 
 /// Adds one name; gives a folder whose content is to follow.
-async fn add_entry(writer: &mut BackupWriter, name: String, path: &Path) -> anyhow::Result<Option<(String, PathBuf)>> {
+async fn add_file_entry(
+    writer: &mut BackupWriter,
+    name: String,
+    path: &Path,
+) -> anyhow::Result<Option<(String, PathBuf)>> {
     let Ok(metadata) = path.symlink_metadata() else { return Ok(None) };
     let mode = metadata.mode() & 0o777;
     let file = |kind| BackupFile { name: name.clone(), kind, mode };
@@ -90,7 +94,7 @@ async fn add_entry(writer: &mut BackupWriter, name: String, path: &Path) -> anyh
 }
 
 /// Makes every file below an empty folder. Links come last: nothing is written through one.
-pub(super) async fn extract(reader: &mut BackupReader, root: &Path) -> anyhow::Result<()> {
+pub(super) async fn extract_files(reader: &mut BackupReader, root: &Path) -> anyhow::Result<()> {
     let files = reader.files().await?;
     for file in &files {
         let plain = Path::new(&file.name).components().all(|part| matches!(part, Component::Normal(_)));
@@ -122,7 +126,7 @@ pub(super) async fn extract(reader: &mut BackupReader, root: &Path) -> anyhow::R
 }
 
 /// Puts what was staged in place of what a data directory holds. The lock files stay: they are held.
-pub(super) fn replace_content(data: &Path, staged: &Path, staging: &Path) -> anyhow::Result<()> {
+pub(super) fn replace_files(data: &Path, staged: &Path, staging: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(data)? {
         let path = entry?.path();
         let is_lock = path.extension().is_some_and(|extension| extension == "lock");
@@ -141,7 +145,7 @@ pub(super) fn replace_content(data: &Path, staged: &Path, staging: &Path) -> any
 }
 
 /// Moves settings to where they belong; gives those that were there already and stay.
-pub(super) fn move_settings(staged: &Path, folder: &Path, existing: Existing) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn move_settings_files(staged: &Path, folder: &Path, existing: Existing) -> anyhow::Result<Vec<PathBuf>> {
     let mut kept = Vec::new();
     for entry in fs::read_dir(staged)? {
         let entry = entry?;
@@ -154,7 +158,7 @@ pub(super) fn move_settings(staged: &Path, folder: &Path, existing: Existing) ->
                     fs::remove_dir_all(&target)?;
                 }
                 fs::create_dir_all(folder)?;
-                move_tree(&entry.path(), &target)?;
+                move_file_tree(&entry.path(), &target)?;
             }
         }
     }
@@ -162,7 +166,7 @@ pub(super) fn move_settings(staged: &Path, folder: &Path, existing: Existing) ->
 }
 
 /// Renames, or copies where that is another file system.
-fn move_tree(from: &Path, to: &Path) -> io::Result<()> {
+fn move_file_tree(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
         done => return done,
@@ -177,11 +181,11 @@ fn move_tree(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir(to)?;
     fs::set_permissions(to, metadata.permissions())?;
     fs::read_dir(from)?
-        .try_for_each(|entry| entry.and_then(|entry| move_tree(&entry.path(), &to.join(entry.file_name()))))
+        .try_for_each(|entry| entry.and_then(|entry| move_file_tree(&entry.path(), &to.join(entry.file_name()))))
 }
 
 /// Removes a folder if there is one.
-pub(super) fn remove_folder(path: &Path) -> io::Result<()> {
+pub(super) fn remove_folder_files(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),

@@ -68,16 +68,16 @@ pub struct AcpSettings {
 #[derive(Debug)]
 pub(super) struct FileAgent {
     pub(super) name: String,
-    entry: Entry,
-    kind: Kind,
+    entry: AgentFileEntry,
+    kind: AgentEntryKind,
     pin: Option<CertificatePin>,
     fingerprint: u64,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
-    kind: Option<Kind>,
+struct AgentFileEntry {
+    kind: Option<AgentEntryKind>,
     url: Option<String>,
     command: Option<Vec<String>>,
     preset: Option<String>,
@@ -99,7 +99,7 @@ struct Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum AgentEntryKind {
     Goosed,
     Acp,
 }
@@ -111,7 +111,7 @@ enum Speaks {
     Acp,
 }
 
-impl std::fmt::Debug for Entry {
+impl std::fmt::Debug for AgentFileEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Entry").field("url", &self.url).field("command", &self.command).finish_non_exhaustive()
     }
@@ -126,12 +126,12 @@ pub fn check_agent(name: &str, value: Value) -> Result<(), String> {
 pub(super) fn parse_agent(name: &str, value: Value) -> Result<FileAgent, String> {
     let mut hasher = DefaultHasher::new();
     (name, value.to_string()).hash(&mut hasher);
-    let entry: Entry = value.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    let entry: AgentFileEntry = value.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
     let letters = |text: &str| text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
     if !letters(name) || name.is_empty() || name.len() > 63 || name.starts_with(['-', '_']) {
         return Err(format!("an agent's name is made of a-z, 0-9, - and _: {name}"));
     }
-    let kind = check_address(&entry)?;
+    let kind = check_agent_address(&entry)?;
     let pin = entry.cert_fingerprint.as_deref().map(str::parse::<CertificatePin>).transpose();
     let pin = pin.map_err(|error| error.to_string())?;
     let url = entry.url.as_deref().unwrap_or_default();
@@ -142,7 +142,7 @@ pub(super) fn parse_agent(name: &str, value: Value) -> Result<FileAgent, String>
 }
 
 /// What speaks to the agent, if the entry names one place where it is.
-fn check_address(entry: &Entry) -> Result<Kind, String> {
+fn check_agent_address(entry: &AgentFileEntry) -> Result<AgentEntryKind, String> {
     if let Some(preset) = &entry.preset {
         let known = KNOWN_AGENTS.map(|known| known.name).join(", ");
         find_known_agent(preset).ok_or_else(|| format!("no such preset, there are {known}: {preset}"))?;
@@ -154,18 +154,21 @@ fn check_address(entry: &Entry) -> Result<Kind, String> {
             Err("the command of an agent is a list that begins with its program".to_owned())
         }
         (None, _, _) => match entry.kind {
-            Some(Kind::Goosed) => Err("a goosed has a url; for goose as a program leave out the kind".to_owned()),
-            Some(Kind::Acp) | None => Ok(Kind::Acp),
+            Some(AgentEntryKind::Goosed) => {
+                Err("a goosed has a url; for goose as a program leave out the kind".to_owned())
+            }
+            Some(AgentEntryKind::Acp) | None => Ok(AgentEntryKind::Acp),
         },
         (Some(url), None, None) => {
-            let is_socket = url.strip_prefix("ws://").or_else(|| url.strip_prefix("wss://")).is_some_and(has_host);
+            let is_socket =
+                url.strip_prefix("ws://").or_else(|| url.strip_prefix("wss://")).is_some_and(address_has_host);
             match entry.kind {
-                Some(Kind::Acp) | None if is_socket => Ok(Kind::Acp),
+                Some(AgentEntryKind::Acp) | None if is_socket => Ok(AgentEntryKind::Acp),
                 Some(kind) if is_web_address(url) => Ok(kind),
                 None if is_web_address(url) => {
                     Err("say what the server speaks: kind = \"acp\" or kind = \"goosed\"".to_owned())
                 }
-                Some(Kind::Goosed | Kind::Acp) | None => {
+                Some(AgentEntryKind::Goosed | AgentEntryKind::Acp) | None => {
                     Err(format!("the url of an agent begins with http:// or https://: {url}"))
                 }
             }
@@ -175,10 +178,10 @@ fn check_address(entry: &Entry) -> Result<Kind, String> {
 
 /// True for an address that can be asked by HTTP.
 pub fn is_web_address(url: &str) -> bool {
-    url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")).is_some_and(has_host)
+    url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")).is_some_and(address_has_host)
 }
 
-fn has_host(rest: &str) -> bool {
+fn address_has_host(rest: &str) -> bool {
     !rest.is_empty() && !rest.starts_with('/')
 }
 
@@ -195,14 +198,14 @@ impl FileAgent {
         let key = entry.secret_key.take().or_else(|| variable.map(str::to_owned)).map(SecretString::from);
         let (title, description) = (entry.title.take(), entry.description.take());
         let kind = match kind {
-            Kind::Goosed => RemoteKind::Goosed(goosed_settings(entry, key, pin)),
-            Kind::Acp => RemoteKind::Acp(Box::new(acp_settings(entry, key.as_ref(), pin, environment))),
+            AgentEntryKind::Goosed => RemoteKind::Goosed(goosed_agent_settings(entry, key, pin)),
+            AgentEntryKind::Acp => RemoteKind::Acp(Box::new(acp_agent_settings(entry, key.as_ref(), pin, environment))),
         };
         RemoteAgent { name, title, description, kind, fingerprint }
     }
 }
 
-fn goosed_settings(entry: Entry, key: Option<SecretString>, pin: Option<CertificatePin>) -> Remote {
+fn goosed_agent_settings(entry: AgentFileEntry, key: Option<SecretString>, pin: Option<CertificatePin>) -> Remote {
     let mut remote = Remote::new(entry.url.unwrap_or_default());
     (remote.key, remote.pin, remote.folder, remote.mode) = (key, pin, entry.working_dir, entry.mode);
     remote.timeout = entry.timeout.map_or(remote.timeout, |span| span.0);
@@ -213,18 +216,18 @@ fn goosed_settings(entry: Entry, key: Option<SecretString>, pin: Option<Certific
     remote
 }
 
-fn acp_settings(
-    entry: Entry,
+fn acp_agent_settings(
+    entry: AgentFileEntry,
     key: Option<&SecretString>,
     pin: Option<CertificatePin>,
     environment: &Environment,
 ) -> AcpSettings {
     let known = entry.preset.as_deref().and_then(find_known_agent);
     let (address, place, program) = match &entry.url {
-        Some(url) => (server_address(url, key, pin), url.clone(), None),
+        Some(url) => (agent_server_address(url, key, pin), url.clone(), None),
         None => {
-            let command = entry.command.unwrap_or_else(|| preset_command(known));
-            let (search, launch) = program_launch(&command, &entry.env, environment);
+            let command = entry.command.unwrap_or_else(|| preset_agent_command(known));
+            let (search, launch) = agent_program_launch(&command, &entry.env, environment);
             (AgentAddress::Program(launch), command.join(" "), Some(search))
         }
     };
@@ -240,12 +243,12 @@ fn acp_settings(
     }
 }
 
-fn preset_command(known: Option<&KnownAgent>) -> Vec<String> {
+fn preset_agent_command(known: Option<&KnownAgent>) -> Vec<String> {
     known.map(|known| known.command.iter().map(|word| (*word).to_owned()).collect()).unwrap_or_default()
 }
 
 /// The program with its arguments, in the environment of this process less what is for gander alone.
-fn program_launch(
+fn agent_program_launch(
     command: &[String],
     variables: &BTreeMap<String, String>,
     environment: &Environment,
@@ -266,7 +269,7 @@ fn program_launch(
     (search, launch)
 }
 
-fn server_address(url: &str, key: Option<&SecretString>, pin: Option<CertificatePin>) -> AgentAddress {
+fn agent_server_address(url: &str, key: Option<&SecretString>, pin: Option<CertificatePin>) -> AgentAddress {
     use secrecy::ExposeSecret as _;
     let mut endpoint = Endpoint::new(url);
     if let Some(key) = key {

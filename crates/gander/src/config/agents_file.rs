@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gander_services::paths::write_private;
+use gander_services::paths::write_private_file;
 use toml::{Table, Value};
 
 use super::agents::{FileAgent, parse_agent};
@@ -65,7 +65,7 @@ impl AgentsFile {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        write_private(path, text.as_bytes())
+        write_private_file(path, text.as_bytes())
     }
 
     /// Its agents, or what is wrong with one of them.

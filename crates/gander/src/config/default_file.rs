@@ -41,14 +41,15 @@ pub fn default_settings_text() -> String {
             section = setting.section();
             text.push_str(&format!("\n[{section}]\n"));
         }
-        text.push_str(&setting_lines(setting));
+        text.push_str(&default_setting_lines(setting));
     }
     text.push_str(KEYS);
     text
 }
 
-fn setting_lines(setting: &Setting) -> String {
-    let help = wrap_text(setting.help, 110).into_iter().map(|line| format!("# {line}\n")).collect::<String>();
+fn default_setting_lines(setting: &Setting) -> String {
+    let help =
+        wrap_default_file_text(setting.help, 110).into_iter().map(|line| format!("# {line}\n")).collect::<String>();
     let line = match setting.default {
         Preset::Value(literal) => format!("#{} = {literal}\n", setting.name()),
         Preset::Unset(example) => format!("#{} = {example}  # not set by default\n", setting.name()),
@@ -56,7 +57,7 @@ fn setting_lines(setting: &Setting) -> String {
     format!("{help}# ({})\n{line}\n", setting.variable())
 }
 
-fn wrap_text(text: &str, width: usize) -> Vec<String> {
+fn wrap_default_file_text(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("there is always a line");

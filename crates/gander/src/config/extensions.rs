@@ -8,18 +8,18 @@ use toml::Value;
 
 /// One server of the settings file.
 #[derive(Debug)]
-pub(super) struct Extension {
+pub(super) struct ConfiguredExtension {
     name: String,
     entry: ExtensionEntry,
 }
 
 /// Reads one server, or says what is wrong with it.
-pub(super) fn parse_extension(name: &str, value: Value) -> Result<Extension, String> {
+pub(super) fn parse_extension(name: &str, value: Value) -> Result<ConfiguredExtension, String> {
     let entry: ExtensionEntry = value.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
-    Ok(Extension { name: name.to_owned(), entry: entry.validated(name)? })
+    Ok(ConfiguredExtension { name: name.to_owned(), entry: entry.validated(name)? })
 }
 
-impl Extension {
+impl ConfiguredExtension {
     /// True if the file should be read by its owner alone.
     pub(super) fn is_secret(&self) -> bool {
         self.entry.is_secret()

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
 use super::agents::{self, FileAgent};
-use super::extensions::{self, Extension};
+use super::extensions::{self, ConfiguredExtension};
 use super::load::ConfigError;
 use super::settings::{self, SETTINGS, Setting};
 
@@ -18,7 +18,7 @@ pub(super) struct FileSettings {
     pub(super) values: Vec<FileValue>,
     pub(super) keys: Keys,
     pub(super) providers: Table,
-    pub(super) extensions: Vec<Extension>,
+    pub(super) extensions: Vec<ConfiguredExtension>,
     pub(super) agents: Vec<FileAgent>,
 }
 
@@ -39,9 +39,9 @@ pub(super) fn read_settings_file(path: &Path) -> Result<FileSettings, ConfigErro
     };
     let settings = parse_settings(path, &text)?;
     let secret = settings.keys.key_names().next().is_some()
-        || settings.extensions.iter().any(Extension::is_secret)
+        || settings.extensions.iter().any(ConfiguredExtension::is_secret)
         || settings.agents.iter().any(FileAgent::is_secret);
-    if secret && is_accessible_by_others(path) {
+    if secret && is_file_accessible_by_others(path) {
         return Err(ConfigError::KeysExposed(path.to_owned()));
     }
     Ok(settings)
@@ -62,18 +62,18 @@ pub(super) fn parse_settings(path: &Path, text: &str) -> Result<FileSettings, Co
             return Err(unknown(section.get_ref().to_string(), at(section.span().start)));
         };
         if section.get_ref() == "keys" {
-            read_keys(path, entries, &at, &mut found.keys)?;
+            read_file_keys(path, entries, &at, &mut found.keys)?;
             continue;
         }
         if section.get_ref() == "providers" {
-            found.providers = owned_table(entries);
+            found.providers = owned_file_table(entries);
             continue;
         }
         if ["extensions", "agents"].contains(&section.get_ref().as_ref()) {
             for (name, value) in entries {
                 let line = at(name.span().start);
                 let bad = |reason| ConfigError::BadFile { path: path.to_owned(), line, reason };
-                let (name, value) = (name.get_ref(), owned_value(value.get_ref()));
+                let (name, value) = (name.get_ref(), owned_file_value(value.get_ref()));
                 match section.get_ref().as_ref() {
                     "agents" => found.agents.push(agents::parse_agent(name, value).map_err(bad)?),
                     _ => found.extensions.push(extensions::parse_extension(name, value).map_err(bad)?),
@@ -85,7 +85,7 @@ pub(super) fn parse_settings(path: &Path, text: &str) -> Result<FileSettings, Co
             let key = format!("{}.{}", section.get_ref(), name.get_ref());
             let line = at(name.span().start);
             let setting: &Setting = settings::find_setting(&key).ok_or_else(|| unknown(key, line))?;
-            found.values.push(FileValue { setting: setting.key, value: owned_value(value.get_ref()), line });
+            found.values.push(FileValue { setting: setting.key, value: owned_file_value(value.get_ref()), line });
         }
         if entries.is_empty() && !SETTINGS.iter().any(|setting| setting.section() == section.get_ref()) {
             return Err(unknown(section.get_ref().to_string(), at(section.span().start)));
@@ -94,7 +94,7 @@ pub(super) fn parse_settings(path: &Path, text: &str) -> Result<FileSettings, Co
     Ok(found)
 }
 
-fn read_keys(
+fn read_file_keys(
     path: &Path,
     entries: &DeTable<'_>,
     at: &dyn Fn(usize) -> usize,
@@ -112,7 +112,7 @@ fn read_keys(
 }
 
 /// The value without its places in the text.
-fn owned_value(value: &DeValue<'_>) -> Value {
+fn owned_file_value(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => Value::String(text.to_string()),
         DeValue::Integer(integer) => {
@@ -125,17 +125,17 @@ fn owned_value(value: &DeValue<'_>) -> Value {
         }
         DeValue::Boolean(boolean) => Value::Boolean(*boolean),
         DeValue::Datetime(datetime) => Value::Datetime(*datetime),
-        DeValue::Array(items) => Value::Array(items.iter().map(|item| owned_value(item.get_ref())).collect()),
-        DeValue::Table(table) => Value::Table(owned_table(table)),
+        DeValue::Array(items) => Value::Array(items.iter().map(|item| owned_file_value(item.get_ref())).collect()),
+        DeValue::Table(table) => Value::Table(owned_file_table(table)),
     }
 }
 
-fn owned_table(table: &DeTable<'_>) -> Table {
-    table.iter().map(|(name, value)| (name.get_ref().to_string(), owned_value(value.get_ref()))).collect()
+fn owned_file_table(table: &DeTable<'_>) -> Table {
+    table.iter().map(|(name, value)| (name.get_ref().to_string(), owned_file_value(value.get_ref()))).collect()
 }
 
 /// True if others may read the file.
-fn is_accessible_by_others(path: &Path) -> bool {
+fn is_file_accessible_by_others(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
 }
 

@@ -52,7 +52,8 @@ impl LiveConfig {
     pub fn new(config: Config) -> Arc<Self> {
         let (seen, config) = (settings_stamp(&config), Arc::new(config));
         let rules = config.sections.permissions.rules.clone().into();
-        let state = LiveState { seen, config: Arc::clone(&config), rules, fault: None, had_file: has_text(seen[0]) };
+        let state =
+            LiveState { seen, config: Arc::clone(&config), rules, fault: None, had_file: has_file_text(seen[0]) };
         Arc::new(Self {
             started: config,
             state: Mutex::new(state),
@@ -129,9 +130,9 @@ impl LiveConfig {
         }
         let Some(seen) = settled_stamp(&self.started, seen) else { return false };
         let had_file = state.had_file;
-        state.had_file |= has_text(seen[0]);
+        state.had_file |= has_file_text(seen[0]);
         state.seen = seen;
-        if had_file && !has_text(seen[0]) {
+        if had_file && !has_file_text(seen[0]) {
             let file = self.started.file.display();
             tracing::error!(%file, "the settings file is gone or empty: what it said before stays until a restart");
             state.fault = Some(format!("the settings file is gone or empty, what it said before stays active: {file}"));
@@ -167,7 +168,11 @@ impl fmt::Debug for LiveConfig {
 }
 
 fn settings_stamp(config: &Config) -> SettingsStamp {
-    [stamp(&config.file), stamp(&config.paths.provider_keys()), stamp(&agents_file_path(&config.file))]
+    [
+        settings_file_stamp(&config.file),
+        settings_file_stamp(&config.paths.provider_keys()),
+        settings_file_stamp(&agents_file_path(&config.file)),
+    ]
 }
 
 /// Waits until nobody writes any more. `None` if that takes too long: the next look tries again.
@@ -184,11 +189,11 @@ fn settled_stamp(config: &Config, mut seen: SettingsStamp) -> Option<SettingsSta
     None
 }
 
-fn has_text(stamp: FileStamp) -> bool {
+fn has_file_text(stamp: FileStamp) -> bool {
     stamp.is_some_and(|(_, length, _)| length > 0)
 }
 
-fn stamp(path: &Path) -> FileStamp {
+fn settings_file_stamp(path: &Path) -> FileStamp {
     use std::os::unix::fs::MetadataExt as _;
     let file = std::fs::metadata(path).ok()?;
     Some((file.modified().ok()?, file.len(), file.ino()))

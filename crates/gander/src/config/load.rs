@@ -75,18 +75,18 @@ impl ConfigError {
 /// Puts the layers together.
 pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Config, ConfigError> {
     let path = settings_file(flags, environment)?;
-    if let Some(named) = chosen_settings_file(flags, environment).filter(|named| !named.exists()) {
+    if let Some(named) = load_chosen_settings_file(flags, environment).filter(|named| !named.exists()) {
         return Err(ConfigError::Missing(named));
     }
     let mut from_file = file::read_settings_file(&path)?;
-    let default_agent = add_agents_of_file(&path, &mut from_file.agents)?;
+    let default_agent = load_agents_of_file(&path, &mut from_file.agents)?;
     let mut layers = Layers::defaults();
     for (key, text, variable) in goose::goose_settings(environment) {
         let setting =
             settings::find_setting(key).expect("goose's variables name settings of the table: a test walks them");
         layers.set_from_text(setting, &text, Origin::Variable(variable.to_owned()))?;
     }
-    let (data, data_origin) = data_directory(flags, environment)?;
+    let (data, data_origin) = load_data_directory(flags, environment)?;
     layers.origins.insert("data".to_owned(), data_origin);
     let paths = Paths::new(data, environment.get("XDG_RUNTIME_DIR").map(Path::new));
     let stored = StoredProvider::read(&paths);
@@ -100,7 +100,7 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
     layers.set_variables_and_flags(flags, environment)?;
     let mut sections = layers.deserialize_sections().expect("each value was checked when it was put");
     sections.providers = from_file.providers;
-    let keys = keys_from_environment(environment, &sections.providers).with_fallback(&from_file.keys);
+    let keys = provider_keys_from_environment(environment, &sections.providers).with_fallback(&from_file.keys);
     let keys = keys.with_fallback(&stored.keys);
     Ok(Config {
         built_ins: from_file.extensions.iter().filter_map(|extension| extension.built_in_switch()).collect(),
@@ -114,7 +114,7 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
         keys,
         sections,
         tool_environment: environment.for_tools(),
-        own: user_dirs(environment),
+        own: load_user_dirs(environment),
         secret: goose::goose_secret_key(environment),
         home: environment.get("HOME").map(PathBuf::from),
         browser: environment.browser(),
@@ -122,13 +122,13 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
         paths,
         file: path,
         origins: layers.origins,
-        warnings: unknown_variables(environment),
+        warnings: unknown_config_variables(environment),
         source: ConfigSource { flags: flags.clone(), environment: environment.clone() },
     })
 }
 
 /// Adds what `gander agents` keeps, behind what the settings file says, and tells which agent is the default.
-fn add_agents_of_file(settings_file: &Path, agents: &mut Vec<FileAgent>) -> Result<Option<String>, AgentsFileError> {
+fn load_agents_of_file(settings_file: &Path, agents: &mut Vec<FileAgent>) -> Result<Option<String>, AgentsFileError> {
     let path = agents_file_path(settings_file);
     let file = AgentsFile::read(&path)?;
     let default = file.default.clone();
@@ -165,7 +165,7 @@ impl Layers {
     fn defaults() -> Self {
         let mut layers = Self { values: Table::new(), origins: BTreeMap::new() };
         for setting in SETTINGS {
-            let section = section_table(&mut layers.values, setting);
+            let section = load_section_table(&mut layers.values, setting);
             if let Some(value) = setting.default_value() {
                 section.insert(setting.name().to_owned(), value);
             }
@@ -183,7 +183,7 @@ impl Layers {
     /// Replaces a value, and finds out at once whether it can be one.
     fn set_value(&mut self, key: &'static str, value: Value, origin: Origin) -> Result<(), ConfigError> {
         let setting = settings::find_setting(key).expect("callers name settings of the table");
-        section_table(&mut self.values, setting).insert(setting.name().to_owned(), value);
+        load_section_table(&mut self.values, setting).insert(setting.name().to_owned(), value);
         if let Err(reason) = self.deserialize_sections() {
             return Err(ConfigError::BadValue { origin, reason, key });
         }
@@ -197,38 +197,38 @@ impl Layers {
     }
 }
 
-fn section_table<'a>(values: &'a mut Table, setting: &Setting) -> &'a mut Table {
+fn load_section_table<'a>(values: &'a mut Table, setting: &Setting) -> &'a mut Table {
     let section = values.entry(setting.section()).or_insert_with(|| Value::Table(Table::new()));
     section.as_table_mut().expect("sections are tables: nothing else is ever put there")
 }
 
 /// Where the settings file is, or would be.
 pub fn settings_file(flags: &Flags, environment: &Environment) -> Result<PathBuf, ConfigError> {
-    if let Some(named) = chosen_settings_file(flags, environment) {
+    if let Some(named) = load_chosen_settings_file(flags, environment) {
         return Ok(named);
     }
-    let base = folder_below_home(environment, "XDG_CONFIG_HOME", ".config")?;
+    let base = load_folder_below_home(environment, "XDG_CONFIG_HOME", ".config")?;
     Ok(base.join("gander").join("gander.toml"))
 }
 
-fn chosen_settings_file(flags: &Flags, environment: &Environment) -> Option<PathBuf> {
+fn load_chosen_settings_file(flags: &Flags, environment: &Environment) -> Option<PathBuf> {
     flags.config.clone().or_else(|| environment.get("GANDER_CONFIG").map(PathBuf::from))
 }
 
-fn data_directory(flags: &Flags, environment: &Environment) -> Result<(PathBuf, Origin), ConfigError> {
+fn load_data_directory(flags: &Flags, environment: &Environment) -> Result<(PathBuf, Origin), ConfigError> {
     if let Some(data) = &flags.data {
         return Ok((data.clone(), Origin::Flag("--data")));
     }
     if let Some(data) = environment.get("GANDER_DATA") {
         return Ok((PathBuf::from(data), Origin::Variable("GANDER_DATA".to_owned())));
     }
-    let base = folder_below_home(environment, "XDG_DATA_HOME", ".local/share")?;
+    let base = load_folder_below_home(environment, "XDG_DATA_HOME", ".local/share")?;
     Ok((base.join("gander"), Origin::Default))
 }
 
 /// A person's own notes and skills; none if nothing says where home is.
-fn user_dirs(environment: &Environment) -> UserDirs {
-    let config = folder_below_home(environment, "XDG_CONFIG_HOME", ".config").ok();
+fn load_user_dirs(environment: &Environment) -> UserDirs {
+    let config = load_folder_below_home(environment, "XDG_CONFIG_HOME", ".config").ok();
     let folder = |name: &str| config.iter().map(|config| config.join(name)).collect::<Vec<_>>();
     let agents = environment.get("HOME").map(|home| Path::new(home).join(".agents/skills"));
     UserDirs {
@@ -238,14 +238,14 @@ fn user_dirs(environment: &Environment) -> UserDirs {
     }
 }
 
-fn folder_below_home(environment: &Environment, variable: &str, under_home: &str) -> Result<PathBuf, ConfigError> {
+fn load_folder_below_home(environment: &Environment, variable: &str, under_home: &str) -> Result<PathBuf, ConfigError> {
     let named = environment.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || environment.get("HOME").map(|home| Path::new(home).join(under_home));
     Ok(named.or_else(home).ok_or(PathsError::NoHome)?)
 }
 
 /// The variables of the known providers and of the owner's own.
-fn keys_from_environment(environment: &Environment, providers: &Table) -> Keys {
+fn provider_keys_from_environment(environment: &Environment, providers: &Table) -> Keys {
     let named = providers.values().filter_map(Value::as_table).flat_map(|provider| {
         let addresses = ["base_url_variable", "host_variable"].into_iter().filter_map(|field| provider.get(field));
         let keys = provider.get("key_variables").and_then(Value::as_array).into_iter().flatten();
@@ -261,7 +261,7 @@ fn keys_from_environment(environment: &Environment, providers: &Table) -> Keys {
 }
 
 /// Variables that look like ours but mean nothing.
-fn unknown_variables(environment: &Environment) -> Vec<String> {
+fn unknown_config_variables(environment: &Environment) -> Vec<String> {
     let mut known: Vec<String> = SETTINGS.iter().map(Setting::variable).collect();
     known.extend(["GANDER_DATA", "GANDER_CONFIG"].map(str::to_owned));
     let strange =

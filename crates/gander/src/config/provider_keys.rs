@@ -19,7 +19,7 @@ impl StoredProvider {
     pub(super) fn read(paths: &Paths) -> Self {
         let Ok(vault) = Vault::open(paths.provider_keys()) else { return Self::default() };
         let mut keys = Keys::default();
-        for (name, value) in stored_keys(&vault) {
+        for (name, value) in stored_provider_keys(&vault) {
             keys.set_key(name, value);
         }
         Self { keys, model: vault.get("model") }
@@ -29,12 +29,12 @@ impl StoredProvider {
 /// Keeps the model as the default, and its provider's key under the name of its variable.
 pub fn store_provider(paths: &Paths, model: &str, key: Option<(String, String)>) -> io::Result<()> {
     let vault = Vault::open(paths.provider_keys())?;
-    let mut keys = stored_keys(&vault);
+    let mut keys = stored_provider_keys(&vault);
     keys.extend(key);
     vault.put("keys", &keys)?;
     vault.put("model", &model)
 }
 
-fn stored_keys(vault: &Vault) -> BTreeMap<String, String> {
+fn stored_provider_keys(vault: &Vault) -> BTreeMap<String, String> {
     vault.get("keys").unwrap_or_default()
 }

@@ -90,7 +90,7 @@ pub fn with_proxy_flags(
     if !is_web_address(&url) {
         return Err(ProxyError::BadUrl(url));
     }
-    let listen = parse_listen_address(&said(flags.listen, "LISTEN_ADDR").unwrap_or_else(|| ":8080".to_owned()))?;
+    let listen = parse_proxy_listen_address(&said(flags.listen, "LISTEN_ADDR").unwrap_or_else(|| ":8080".to_owned()))?;
     let api_key = said(flags.api_key, "PROXY_API_KEY");
     if api_key.is_none() && !listen.ip().is_loopback() {
         return Err(ProxyError::NoKey(listen));
@@ -104,8 +104,9 @@ pub fn with_proxy_flags(
     remote.starts_when_prepared = true;
     remote.pin = pin;
     remote.key = said(flags.secret_key, "GOOSE_SECRET_KEY").map(SecretString::from);
-    remote.folder = Some(absolute_folder(&said(flags.working_dir, "WORKING_DIR").unwrap_or_else(|| ".".to_owned()))?);
-    remote.timeout = parse_duration(&said(flags.timeout, "REQUEST_TIMEOUT").unwrap_or_else(|| "5m".to_owned()))?;
+    remote.folder =
+        Some(absolute_proxy_folder(&said(flags.working_dir, "WORKING_DIR").unwrap_or_else(|| ".".to_owned()))?);
+    remote.timeout = parse_proxy_duration(&said(flags.timeout, "REQUEST_TIMEOUT").unwrap_or_else(|| "5m".to_owned()))?;
     remote.protocol = flags.protocol;
     config.native = false;
     config.grace = GRACE;
@@ -135,7 +136,7 @@ pub fn proxied_goose(config: &Config) -> &str {
 }
 
 /// A port alone is one of this machine: who wants the network says so.
-fn parse_listen_address(text: &str) -> Result<SocketAddr, ProxyError> {
+fn parse_proxy_listen_address(text: &str) -> Result<SocketAddr, ProxyError> {
     let bad = || ProxyError::BadListen(text.to_owned());
     match text.strip_prefix(':') {
         Some(port) => Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().map_err(|_| bad())?)),
@@ -144,7 +145,7 @@ fn parse_listen_address(text: &str) -> Result<SocketAddr, ProxyError> {
 }
 
 /// Goose wants to know a folder from its root.
-fn absolute_folder(text: &str) -> Result<String, ProxyError> {
+fn absolute_proxy_folder(text: &str) -> Result<String, ProxyError> {
     let bad = || ProxyError::BadFolder(text.to_owned());
     let path = PathBuf::from(text);
     if path.is_absolute() {
@@ -155,7 +156,7 @@ fn absolute_folder(text: &str) -> Result<String, ProxyError> {
 }
 
 /// `5m`, or several such as `1m30s`, which Go's programs write.
-fn parse_duration(text: &str) -> Result<Duration, ProxyError> {
+fn parse_proxy_duration(text: &str) -> Result<Duration, ProxyError> {
     let bad = || ProxyError::BadTimeout(text.to_owned());
     let mut total = Duration::ZERO;
     let mut rest = text.trim();

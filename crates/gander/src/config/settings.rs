@@ -342,7 +342,7 @@ impl Setting {
     pub fn default_value(&self) -> Option<Value> {
         match self.default {
             Preset::Value(literal) => {
-                Some(parse_literal(literal).expect("defaults are valid TOML: a test reads them all"))
+                Some(parse_setting_literal(literal).expect("defaults are valid TOML: a test reads them all"))
             }
             Preset::Unset(_) => None,
         }
@@ -354,7 +354,7 @@ impl Setting {
         if literal.starts_with('"') {
             return Ok(Value::String(text.to_owned()));
         }
-        parse_literal(text).map_err(|error| error.message().to_owned())
+        parse_setting_literal(text).map_err(|error| error.message().to_owned())
     }
 }
 
@@ -365,8 +365,8 @@ pub(super) fn find_setting(key: &str) -> Option<&'static Setting> {
 
 /// The known word that is most like this one, if any is like it at all.
 pub(super) fn nearest_name<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = known.into_iter().map(|candidate| (edit_distance(word, candidate), candidate));
-    scored.filter(|(edit_distance, _)| *edit_distance <= 2.max(word.len() / 3)).min().map(|(_, candidate)| candidate)
+    let scored = known.into_iter().map(|candidate| (setting_name_distance(word, candidate), candidate));
+    scored.filter(|(distance, _)| *distance <= 2.max(word.len() / 3)).min().map(|(_, candidate)| candidate)
 }
 
 const fn value(key: &'static str, default: &'static str, help: &'static str) -> Setting {
@@ -377,12 +377,12 @@ const fn unset(key: &'static str, example: &'static str, help: &'static str) -> 
     Setting { key, default: Preset::Unset(example), help }
 }
 
-fn parse_literal(literal: &str) -> Result<Value, toml::de::Error> {
+fn parse_setting_literal(literal: &str) -> Result<Value, toml::de::Error> {
     literal.parse::<Value>()
 }
 
 /// How many letters must be changed, added or taken away (Levenshtein).
-fn edit_distance(a: &str, b: &str) -> usize {
+fn setting_name_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {
@@ -405,7 +405,7 @@ mod tests {
         let mut keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
         for setting in SETTINGS {
             let (Preset::Value(literal) | Preset::Unset(literal)) = setting.default;
-            assert!(parse_literal(literal).is_ok(), "{}", setting.key);
+            assert!(parse_setting_literal(literal).is_ok(), "{}", setting.key);
         }
         keys.sort_unstable();
         keys.dedup();

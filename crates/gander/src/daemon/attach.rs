@@ -111,21 +111,21 @@ pub async fn attach(config: &Config, hello: &Hello) -> Result<Attached, AttachEr
             drop(attached);
             stop_running_server(paths).await?;
             deadline = Instant::now() + START;
-        } else if let Some(_starting) = try_lock_file(&paths.start_lock())? {
+        } else if let Some(_starting) = try_attach_lock(&paths.start_lock())? {
             // Somebody may have started it while we waited for the lock.
             match connect(paths, hello).await? {
                 Some(attached) if attached.welcome.version == crate::VERSION => return Ok(attached),
                 Some(_) => {}
-                None => return start_and_connect(config, hello, deadline).await,
+                None => return start_server_and_attach(config, hello, deadline).await,
             }
         } else {
             tokio::time::sleep(PAUSE).await;
         }
     }
-    Err(timeout_error(paths))
+    Err(attach_timeout_error(paths))
 }
 
-async fn start_and_connect(config: &Config, hello: &Hello, deadline: Instant) -> Result<Attached, AttachError> {
+async fn start_server_and_attach(config: &Config, hello: &Hello, deadline: Instant) -> Result<Attached, AttachError> {
     let paths = &config.paths;
     let log = paths.server_log();
     let failed = |reason| AttachError::File { path: log.clone(), reason };
@@ -144,7 +144,7 @@ async fn start_and_connect(config: &Config, hello: &Hello, deadline: Instant) ->
         }
         tokio::time::sleep(PAUSE).await;
     }
-    Err(timeout_error(paths))
+    Err(attach_timeout_error(paths))
 }
 
 /// Asks the running server to end and waits until it has. Gives its process; none if no server runs.
@@ -153,7 +153,7 @@ async fn start_and_connect(config: &Config, hello: &Hello, deadline: Instant) ->
 pub async fn stop_running_server(paths: &Paths) -> Result<Option<u32>, AttachError> {
     let holder = || Lock::holder_pid(&paths.server_lock());
     let failed = |reason| AttachError::File { path: paths.server_lock(), reason };
-    if !paths.server_lock().exists() || try_lock_file(&paths.server_lock())?.is_some() {
+    if !paths.server_lock().exists() || try_attach_lock(&paths.server_lock())?.is_some() {
         return Ok(None);
     }
     let noted = holder().map_err(failed)?;
@@ -168,8 +168,8 @@ pub async fn stop_running_server(paths: &Paths) -> Result<Option<u32>, AttachErr
     };
     let deadline = Instant::now() + REPLACE;
     while Instant::now() < deadline {
-        if try_lock_file(&paths.server_lock())?.is_some() {
-            wait_for_exit(pid).await;
+        if try_attach_lock(&paths.server_lock())?.is_some() {
+            wait_for_server_exit(pid).await;
             return Ok(pid);
         }
         tokio::time::sleep(PAUSE).await;
@@ -178,7 +178,7 @@ pub async fn stop_running_server(paths: &Paths) -> Result<Option<u32>, AttachErr
 }
 
 /// The lock is free a moment before the process is gone. Bounded: one that nobody waits for never goes entirely.
-async fn wait_for_exit(pid: Option<u32>) {
+async fn wait_for_server_exit(pid: Option<u32>) {
     let Some(pid) = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) else { return };
     let deadline = Instant::now() + EXIT;
     while test_kill_process(pid).is_ok() && Instant::now() < deadline {
@@ -186,11 +186,11 @@ async fn wait_for_exit(pid: Option<u32>) {
     }
 }
 
-fn try_lock_file(path: &Path) -> Result<Option<Lock>, AttachError> {
+fn try_attach_lock(path: &Path) -> Result<Option<Lock>, AttachError> {
     Lock::try_take(path).map_err(|reason| AttachError::File { path: path.to_owned(), reason })
 }
 
-fn timeout_error(paths: &Paths) -> AttachError {
+fn attach_timeout_error(paths: &Paths) -> AttachError {
     let log = paths.server_log();
     AttachError::TimedOut { tail: gander_services::paths::last_lines_of_file(&log, 12), log }
 }

@@ -49,7 +49,7 @@ async fn handle_control(server: &Arc<Server>, control: Control, open: &mut Vec<D
         Control::Ticket { reach, address } => {
             let (open_at, guard) = tickets::listen_for_browser(server, reach, address)?;
             open.extend(guard);
-            tickets::issue(server, reach, &open_at)
+            tickets::issue_ticket(server, reach, &open_at)
         }
         Control::RevokeBrowsers => {
             let count = server.gateway.http.browsers.revoke_all().map_err(|error| error.to_string())?;
@@ -59,7 +59,7 @@ async fn handle_control(server: &Arc<Server>, control: Control, open: &mut Vec<D
             open.clear();
             Ok(json!({}))
         }
-        Control::Describe => Ok(describe(server)),
+        Control::Describe => Ok(describe_for_control(server)),
         Control::Settings => {
             let live = server.app.live_config();
             Ok(json!({ "file": live.started().file, "fault": live.fault(), "active": live.active_settings() }))
@@ -71,7 +71,7 @@ async fn handle_control(server: &Arc<Server>, control: Control, open: &mut Vec<D
     }
 }
 
-fn describe(server: &Server) -> Value {
+fn describe_for_control(server: &Server) -> Value {
     let listening = server.open_addresses().into_iter().map(|open| {
         let scheme = if open.fingerprint.is_some() { "https" } else { "http" };
         json!({ "address": open.address, "url": format!("{scheme}://{}", open.address), "fingerprint": open.fingerprint })

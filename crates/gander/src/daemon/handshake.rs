@@ -115,13 +115,13 @@ impl Hello {
 
     /// Reads a client's.
     pub async fn read(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Self, HelloError> {
-        let hello: Self = read_line(reader).await?;
+        let hello: Self = read_handshake_line(reader).await?;
         if hello.gander == HANDSHAKE { Ok(hello) } else { Err(HelloError::Foreign) }
     }
 
     /// Says it.
     pub async fn write(&self, writer: &mut (impl AsyncWrite + Unpin)) -> Result<(), HelloError> {
-        write_line(writer, self).await
+        write_handshake_line(writer, self).await
     }
 }
 
@@ -134,16 +134,16 @@ impl Welcome {
 
     /// Reads a server's.
     pub async fn read(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Self, HelloError> {
-        read_line(reader).await
+        read_handshake_line(reader).await
     }
 
     /// Says it.
     pub async fn write(&self, writer: &mut (impl AsyncWrite + Unpin)) -> Result<(), HelloError> {
-        write_line(writer, self).await
+        write_handshake_line(writer, self).await
     }
 }
 
-async fn read_line<T: DeserializeOwned>(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<T, HelloError> {
+async fn read_handshake_line<T: DeserializeOwned>(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<T, HelloError> {
     let mut line = Vec::new();
     let mut limited = reader.take(LONGEST_LINE);
     let read = tokio::time::timeout(PATIENCE, limited.read_until(b'\n', &mut line));
@@ -154,7 +154,10 @@ async fn read_line<T: DeserializeOwned>(reader: &mut (impl AsyncBufRead + Unpin)
     serde_json::from_slice(&line).map_err(|_| HelloError::Foreign)
 }
 
-async fn write_line(writer: &mut (impl AsyncWrite + Unpin), value: &impl Serialize) -> Result<(), HelloError> {
+async fn write_handshake_line(
+    writer: &mut (impl AsyncWrite + Unpin),
+    value: &impl Serialize,
+) -> Result<(), HelloError> {
     let mut line = serde_json::to_vec(value).expect("a hello is plain data");
     line.push(b'\n');
     writer.write_all(&line).await?;

@@ -22,7 +22,7 @@ const PLACES: usize = 1024;
 const STOPPED: &[u8] = b"\n";
 
 /// Accepts clients until the listeners close.
-pub(super) async fn accept_connections(server: Arc<Server>, listener: UnixListener) {
+pub(super) async fn accept_listener_connections(server: Arc<Server>, listener: UnixListener) {
     let places = Arc::new(Semaphore::new(PLACES));
     let me = rustix::process::getuid().as_raw();
     loop {
@@ -39,7 +39,7 @@ pub(super) async fn accept_connections(server: Arc<Server>, listener: UnixListen
                 let present = ConnectedClientCount::add(&server.clients);
                 let server = server.clone();
                 server.listeners.clone().spawn(async move {
-                    handle_client(server, stream).await;
+                    handle_listener_client(server, stream).await;
                     drop((place, present));
                 });
             }
@@ -68,18 +68,18 @@ impl Drop for ConnectedClientCount {
     }
 }
 
-async fn handle_client(server: Arc<Server>, stream: UnixStream) {
+async fn handle_listener_client(server: Arc<Server>, stream: UnixStream) {
     let (reader, writer) = stream.into_split();
     let served = tokio::select! {
         () = server.stop.cancelled() => Ok(()),
-        served = serve_client(&server, BufReader::new(reader), writer) => served,
+        served = serve_listener_client(&server, BufReader::new(reader), writer) => served,
     };
     if let Err(error) = served {
         tracing::debug!(%error, "no handshake");
     }
 }
 
-async fn serve_client(
+async fn serve_listener_client(
     server: &Arc<Server>,
     mut reader: BufReader<OwnedReadHalf>,
     mut writer: OwnedWriteHalf,

@@ -196,7 +196,7 @@ impl Server {
             _lock: lock,
             _own_key: own_key,
         });
-        server.listeners.spawn(listener::accept_connections(server.clone(), unix));
+        server.listeners.spawn(listener::accept_listener_connections(server.clone(), unix));
         if let Some(controls) = server.app.take_controls() {
             server.listeners.spawn(controls::handle_controls(server.clone(), controls));
         }

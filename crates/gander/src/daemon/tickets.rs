@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Instant;
 
-use gander_http::ticket_url;
+use gander_http::browser_ticket_url;
 use gander_services::browser_access::{PHONE_TICKET_TTL, TICKET_TTL};
 use gander_services::{ListenSecurity, TicketReach};
 use serde_json::{Value, json};
@@ -26,16 +26,17 @@ pub(super) fn listen_for_browser(
         .transpose()?;
     let open = server.open_addresses().into_iter().find(|open| match named {
         Some(address) => open.address == address,
-        None => serves(open, reach),
+        None => serves_ticket_reach(open, reach),
     });
     if let Some(open) = open {
         return Ok((open, None));
     }
     let (address, security) = match reach {
         TicketReach::Here => (named.unwrap_or(config.sections.server.listen), listen_security(config)),
-        TicketReach::Phone => {
-            (named.map_or_else(|| network_address(config.sections.server.listen.port()), Ok)?, ListenSecurity::Tls)
-        }
+        TicketReach::Phone => (
+            named.map_or_else(|| ticket_network_address(config.sections.server.listen.port()), Ok)?,
+            ListenSecurity::Tls,
+        ),
     };
     let listening = match server.listen(WantedListener::without_key(address, security)) {
         // Another server has this port, perhaps of another data directory. A browser does not mind another one.
@@ -49,7 +50,7 @@ pub(super) fn listen_for_browser(
 }
 
 /// A ticket of the owner's, and the address that brings it.
-pub(super) fn issue(server: &Server, reach: TicketReach, open: &OpenAddress) -> Result<Value, String> {
+pub(super) fn issue_ticket(server: &Server, reach: TicketReach, open: &OpenAddress) -> Result<Value, String> {
     let http = &server.gateway.http;
     let ttl = match reach {
         TicketReach::Here => TICKET_TTL,
@@ -57,17 +58,21 @@ pub(super) fn issue(server: &Server, reach: TicketReach, open: &OpenAddress) -> 
     };
     let ticket = http.browsers.issue_ticket(http.tokens.owner_id(), Instant::now(), ttl);
     let ticket = ticket.map_err(|error| format!("no ticket could be made: {error}"))?;
-    let base = format!("{}://{}", if open.fingerprint.is_some() { "https" } else { "http" }, reachable(open.address)?);
+    let base = format!(
+        "{}://{}",
+        if open.fingerprint.is_some() { "https" } else { "http" },
+        ticket_reachable_address(open.address)?
+    );
     Ok(json!({
         "address": base,
-        "url": ticket_url(&base, &ticket),
+        "url": browser_ticket_url(&base, &ticket),
         "expiresInSeconds": ttl.as_secs(),
         "fingerprint": open.fingerprint,
     }))
 }
 
 /// A phone's ticket and cookie never cross the network in the clear.
-fn serves(open: &OpenAddress, reach: TicketReach) -> bool {
+fn serves_ticket_reach(open: &OpenAddress, reach: TicketReach) -> bool {
     match reach {
         TicketReach::Here => true,
         TicketReach::Phone => open.fingerprint.is_some() && !open.address.ip().to_canonical().is_loopback(),
@@ -75,13 +80,13 @@ fn serves(open: &OpenAddress, reach: TicketReach) -> bool {
 }
 
 /// An address that a browser can go to: a listener on every address of the machine has none of its own.
-fn reachable(address: SocketAddr) -> Result<SocketAddr, String> {
-    if address.ip().is_unspecified() { network_address(address.port()) } else { Ok(address) }
+fn ticket_reachable_address(address: SocketAddr) -> Result<SocketAddr, String> {
+    if address.ip().is_unspecified() { ticket_network_address(address.port()) } else { Ok(address) }
 }
 
 /// The address that other devices of the network see. Connecting a UDP socket sends nothing: it only asks the system which
 /// address it would send from.
-fn network_address(port: u16) -> Result<SocketAddr, String> {
+fn ticket_network_address(port: u16) -> Result<SocketAddr, String> {
     let ask = || -> io::Result<IpAddr> {
         let socket = UdpSocket::bind(("0.0.0.0", 0))?;
         socket.connect(("192.0.2.1", 9))?;

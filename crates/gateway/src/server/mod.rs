@@ -1,6 +1,6 @@
 //! The protocols put together behind one guard: what their handlers share, the route table and the router.
 
-mod routes;
+mod router;
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use gander_services::Services;
 use gander_services::browser_access::BrowserAccess;
 use gander_services::token::Tokens;
 
-use self::routes::{ABOUT, ProtocolStates};
-pub use self::routes::{ProtocolSettings, ROUTES, router, router_for_routes};
+use self::router::{ABOUT, ProtocolStates};
+pub use self::router::{ProtocolSettings, ROUTES, guarded_test_router, router};
 
 /// Every protocol's server side.
 #[derive(Debug)]

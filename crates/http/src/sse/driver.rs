@@ -40,17 +40,17 @@ pub struct KeepAlive {
 impl KeepAlive {
     /// A comment after a long silence.
     pub fn comment_after_silence() -> Self {
-        Self { interval: interval(KEEP_ALIVE_INTERVAL), message: KEEP_ALIVE, after_silence: true }
+        Self { interval: keep_alive_interval(KEEP_ALIVE_INTERVAL), message: KEEP_ALIVE, after_silence: true }
     }
 
     /// This message at fixed times, however much else is sent.
     pub fn message_every(period: Duration, message: Bytes) -> Self {
-        Self { interval: interval(period), message, after_silence: false }
+        Self { interval: keep_alive_interval(period), message, after_silence: false }
     }
 }
 
 /// The events, as many in one piece as there are. It is pulled: a slow reader costs nothing but what the source holds.
-pub fn event_stream<S: EventSource>(
+pub fn drive_event_stream<S: EventSource>(
     source: S,
     keep_alive: KeepAlive,
     stop: CancellationToken,
@@ -95,7 +95,7 @@ impl<S: EventSource> EventDriver<S> {
     }
 }
 
-fn interval(period: Duration) -> Interval {
+fn keep_alive_interval(period: Duration) -> Interval {
     let mut interval = tokio::time::interval_at(Instant::now() + period, period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
     interval

@@ -53,16 +53,17 @@ impl FromStr for EventId {
         let mut parts = text.split('.').take(5);
         let position = |parts: &mut dyn Iterator<Item = &str>| {
             let (incarnation, seq, index) = (parts.next()?, parts.next()?, parts.next()?);
-            let answer = parts.next().map_or(Some(0), parse_digits)?;
-            let position = StreamPosition { seq: parse_digits(seq)?, index: parse_digits(index)?, answer };
-            parts.next().is_none().then_some(Self { incarnation: parse_digits(incarnation)?, position })
+            let answer = parts.next().map_or(Some(0), parse_event_id_digits)?;
+            let position =
+                StreamPosition { seq: parse_event_id_digits(seq)?, index: parse_event_id_digits(index)?, answer };
+            parts.next().is_none().then_some(Self { incarnation: parse_event_id_digits(incarnation)?, position })
         };
         (text.len() <= MAX_EVENT_ID).then(|| position(&mut parts)).flatten().ok_or(InvalidEventId)
     }
 }
 
 /// Digits only: no sign, no spaces.
-pub fn parse_digits<T: FromStr>(digits: &str) -> Option<T> {
+pub fn parse_event_id_digits<T: FromStr>(digits: &str) -> Option<T> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use driver::{EventSource, KeepAlive, event_stream};
+pub use driver::{EventSource, KeepAlive, drive_event_stream};
 pub use event_id::{EventId, InvalidEventId, StreamPosition};
 pub use stream::{Projection, SseStream, SseWriter};
 
@@ -21,7 +21,7 @@ pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
 
 /// Adds one event. JSON needs no other framing: between its tokens a line end means no more than a blank.
-pub fn append_event(bytes: &mut Vec<u8>, id: Option<&dyn Display>, json: &[u8]) {
+pub fn append_sse_event(bytes: &mut Vec<u8>, id: Option<&dyn Display>, json: &[u8]) {
     if let Some(id) = id {
         writeln!(bytes, "id: {id}").expect("writing to memory cannot fail");
     }

@@ -11,7 +11,7 @@ use gander_store::StoreError;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{EventId, EventSource, KeepAlive, StreamPosition, append_event, event_stream};
+use super::{EventId, EventSource, KeepAlive, StreamPosition, append_sse_event, drive_event_stream};
 
 /// What a protocol makes of a log, entry by entry.
 pub trait Projection: Send + 'static {
@@ -77,7 +77,7 @@ impl SseWriter {
 
     fn push_frame(&mut self, id: Option<&EventId>, json: &[u8]) {
         match self.shape {
-            SseShape::Events => append_event(&mut self.bytes, id.map(|id| id as &dyn std::fmt::Display), json),
+            SseShape::Events => append_sse_event(&mut self.bytes, id.map(|id| id as &dyn std::fmt::Display), json),
             SseShape::List(more) => {
                 self.bytes.extend_from_slice(if more { b"," } else { b"" });
                 self.bytes.extend_from_slice(json);
@@ -129,7 +129,7 @@ impl<R: Projection> SseStream<R> {
     pub fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
         let writer = SseWriter::new(SseShape::Events, self.seen, self.incarnation);
         let source = LogEvents { follower: self.follower, projection: self.projection, writer, is_lost: false };
-        event_stream(source, KeepAlive::comment_after_silence(), self.stop)
+        drive_event_stream(source, KeepAlive::comment_after_silence(), self.stop)
     }
 
     /// All events up to this entry, or so far, as one list between a head and a tail. A piece of the log is read when

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gander_wire::jsonrpc::{MAX_LINE, Outbox};
 
-use super::header::{FrameHeader, InvalidHeader, Opcode, unmask, write_header};
+use super::header::{FrameHeader, InvalidHeader, Opcode, unmask, write_frame_header};
 use crate::message_framing::{ConnectionStage, Framing, InboundMessage};
 
 /// Pieces of one message: more is an attack, not a message.
@@ -144,13 +144,13 @@ impl Framing for WebSocketFrames {
     fn encode_outbox(&mut self, outbox: &mut Outbox, bytes: &mut Vec<u8>) {
         if !self.closed {
             for (_, message) in outbox.messages() {
-                write_header(bytes, Opcode::Text, message.len());
+                write_frame_header(bytes, Opcode::Text, message.len());
                 bytes.extend_from_slice(message);
             }
         }
         outbox.clear();
         if let Some(payload) = self.pong.take() {
-            write_header(bytes, Opcode::Pong, payload.len());
+            write_frame_header(bytes, Opcode::Pong, payload.len());
             bytes.extend_from_slice(&payload);
         }
         bytes.append(&mut self.control);
@@ -170,7 +170,7 @@ impl Framing for WebSocketFrames {
         {
             self.close_with_code(CloseCode::Policy);
         } else if clock.heartbeats.is_multiple_of(PING_HEARTBEATS) {
-            write_header(&mut self.control, Opcode::Ping, 0);
+            write_frame_header(&mut self.control, Opcode::Ping, 0);
         }
     }
 
@@ -197,7 +197,7 @@ impl WebSocketFrames {
     /// A text message, on its way out with the next [`encode_outbox`](Framing::encode_outbox).
     pub(super) fn send_text(&mut self, message: &[u8]) {
         if !self.closed {
-            write_header(&mut self.control, Opcode::Text, message.len());
+            write_frame_header(&mut self.control, Opcode::Text, message.len());
             self.control.extend_from_slice(message);
         }
     }
@@ -215,7 +215,7 @@ impl WebSocketFrames {
 
     fn send_close(&mut self, payload: &[u8]) {
         if !std::mem::replace(&mut self.closed, true) {
-            write_header(&mut self.control, Opcode::Close, payload.len());
+            write_frame_header(&mut self.control, Opcode::Close, payload.len());
             self.control.extend_from_slice(payload);
         }
     }
@@ -266,13 +266,13 @@ impl WebSocketFrames {
         let partial = self.partial.take();
         let opcode = partial.as_ref().map_or(header.opcode, |partial| partial.opcode);
         if header.fin && partial.is_none() {
-            return validate_message(opcode, &self.buffer[from..to], FrameOutcome::Frame(from, to)).map(Some);
+            return validate_frame_message(opcode, &self.buffer[from..to], FrameOutcome::Frame(from, to)).map(Some);
         }
         if matches!(opcode, Opcode::Text | Opcode::Binary) {
             self.message.extend_from_slice(&self.buffer[from..to]);
         }
         if header.fin {
-            let outcome = validate_message(opcode, &self.message, FrameOutcome::Message)?;
+            let outcome = validate_frame_message(opcode, &self.message, FrameOutcome::Message)?;
             if matches!(outcome, FrameOutcome::Nothing) {
                 self.message.clear();
             }
@@ -305,7 +305,7 @@ impl WebSocketFrames {
 
 /// Text must be UTF-8. Pages that use use-acp (0.2.6) send their text as binary messages; any other binary message means
 /// nothing here.
-fn validate_message(opcode: Opcode, message: &[u8], whole: FrameOutcome) -> Result<FrameOutcome, CloseCode> {
+fn validate_frame_message(opcode: Opcode, message: &[u8], whole: FrameOutcome) -> Result<FrameOutcome, CloseCode> {
     match opcode {
         Opcode::Text if std::str::from_utf8(message).is_ok() => Ok(whole),
         Opcode::Text => Err(CloseCode::NotUtf8),

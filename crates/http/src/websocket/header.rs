@@ -35,14 +35,14 @@ impl FrameHeader {
         if reserved != 0 || !masked || (opcode.is_control() && (short > 125 || !fin)) {
             return Err(InvalidHeader);
         }
-        let Some((payload, width)) = payload_length(short, rest)? else { return Ok(None) };
+        let Some((payload, width)) = frame_payload_length(short, rest)? else { return Ok(None) };
         let Some(mask) = rest.get(width..).and_then(|rest| rest.first_chunk::<4>()) else { return Ok(None) };
         Ok(Some((Self { fin, opcode, mask: *mask, payload }, 2 + width + 4)))
     }
 }
 
 /// Appends the header of one of our frames: whole and unmasked.
-pub(super) fn write_header(bytes: &mut Vec<u8>, opcode: Opcode, payload: usize) {
+pub(super) fn write_frame_header(bytes: &mut Vec<u8>, opcode: Opcode, payload: usize) {
     bytes.push(0x80 | opcode as u8);
     match (u8::try_from(payload), u16::try_from(payload)) {
         (Ok(short @ 0..=125), _) => bytes.push(short),
@@ -81,7 +81,7 @@ impl Opcode {
 }
 
 /// The length of the payload and of the field that says it. The shortest field must be used.
-fn payload_length(short: u8, rest: &[u8]) -> Result<Option<(usize, usize)>, InvalidHeader> {
+fn frame_payload_length(short: u8, rest: &[u8]) -> Result<Option<(usize, usize)>, InvalidHeader> {
     match short {
         126 => match rest.first_chunk().map(|length| usize::from(u16::from_be_bytes(*length))) {
             Some(..=125) => Err(InvalidHeader),

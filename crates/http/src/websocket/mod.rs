@@ -17,7 +17,7 @@ pub use socket::{SocketEvent, WebSocket};
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The answer to a client's `Sec-WebSocket-Key`; `None` if that is none.
-pub fn accept_key(key: &str) -> Option<String> {
+pub fn websocket_accept_key(key: &str) -> Option<String> {
     STANDARD.decode(key).ok().filter(|nonce| nonce.len() == 16)?;
     let digest = Sha1::new().chain_update(key.as_bytes()).chain_update(GUID).finalize();
     Some(STANDARD.encode(digest))

@@ -4,8 +4,8 @@
 use gander_wire::jsonrpc::Outbox;
 use proptest::prelude::*;
 
-use super::header::{FrameHeader, Opcode, unmask, write_header};
-use super::{WebSocketFrames, accept_key};
+use super::header::{FrameHeader, Opcode, unmask, write_frame_header};
+use super::{WebSocketFrames, websocket_accept_key};
 use crate::message_framing::{ConnectionStage, Framing, InboundMessage};
 
 const FIN: u8 = 0x80;
@@ -14,7 +14,7 @@ const FIN: u8 = 0x80;
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mask = [7, 0, 255, 42];
     let mut bytes = Vec::new();
-    write_header(&mut bytes, Opcode::Text, payload.len());
+    write_frame_header(&mut bytes, Opcode::Text, payload.len());
     bytes[0] = first;
     bytes[1] |= 0x80;
     bytes.extend_from_slice(&mask);
@@ -47,8 +47,11 @@ fn close(code: u16) -> Vec<u8> {
 
 #[test]
 fn the_key_of_the_rfc_gets_the_answer_of_the_rfc() {
-    assert_eq!(accept_key("dGhlIHNhbXBsZSBub25jZQ==").as_deref(), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
-    assert_eq!([accept_key(""), accept_key("c2hvcnQ="), accept_key("not base64!")], [None, None, None]);
+    assert_eq!(websocket_accept_key("dGhlIHNhbXBsZSBub25jZQ==").as_deref(), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+    assert_eq!(
+        [websocket_accept_key(""), websocket_accept_key("c2hvcnQ="), websocket_accept_key("not base64!")],
+        [None, None, None]
+    );
 }
 
 #[test]
@@ -164,7 +167,7 @@ proptest! {
     #[test]
     fn a_header_reads_as_it_was_written(payload in 0..200_000_usize) {
         let mut bytes = Vec::new();
-        write_header(&mut bytes, Opcode::Text, payload);
+        write_frame_header(&mut bytes, Opcode::Text, payload);
         bytes[1] |= 0x80;
         bytes.extend_from_slice(&[1, 2, 3, 4]);
         let header = FrameHeader { fin: true, opcode: Opcode::Text, mask: [1, 2, 3, 4], payload };

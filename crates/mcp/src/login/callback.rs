@@ -42,11 +42,13 @@ impl Callback {
     pub(super) async fn wait_for_redirect(&self, state: &str) -> io::Result<Visitor> {
         loop {
             let (mut stream, _) = self.listener.accept().await?;
-            let asked = tokio::time::timeout(REQUEST_TIMEOUT, read_request(&mut stream)).await;
+            let asked = tokio::time::timeout(REQUEST_TIMEOUT, read_callback_request(&mut stream)).await;
             let asked = asked.ok().and_then(Result::ok).and_then(|head| self.parse_redirect(&head));
             match asked.filter(|url| url.query_pairs().any(|(name, value)| name == "state" && value == state)) {
                 Some(url) => return Ok(Visitor { url, stream }),
-                None => write_http_response(&mut stream, "404 Not Found", "There is no login for this address.").await,
+                None => {
+                    write_callback_response(&mut stream, "404 Not Found", "There is no login for this address.").await
+                }
             }
         }
     }
@@ -63,16 +65,16 @@ impl Visitor {
     pub(super) async fn answer_browser(mut self, end: &Result<(), String>) {
         match end {
             Ok(()) => {
-                write_http_response(&mut self.stream, "200 OK", "You are logged in. This page can be closed.").await
+                write_callback_response(&mut self.stream, "200 OK", "You are logged in. This page can be closed.").await
             }
             Err(_) => {
-                write_http_response(&mut self.stream, "400 Bad Request", "The login failed. gander says why.").await
+                write_callback_response(&mut self.stream, "400 Bad Request", "The login failed. gander says why.").await
             }
         }
     }
 }
 
-async fn read_request(stream: &mut TcpStream) -> io::Result<String> {
+async fn read_callback_request(stream: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < MAX_REQUEST_BYTES {
         if stream.read_buf(&mut head).await? == 0 {
@@ -82,7 +84,7 @@ async fn read_request(stream: &mut TcpStream) -> io::Result<String> {
     String::from_utf8(head).map_err(io::Error::other)
 }
 
-async fn write_http_response(stream: &mut TcpStream, status: &str, text: &str) {
+async fn write_callback_response(stream: &mut TcpStream, status: &str, text: &str) {
     let page = format!("<!doctype html><meta charset=utf-8><title>gander</title><p>{text}</p>");
     let answer = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{page}",

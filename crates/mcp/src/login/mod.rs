@@ -39,11 +39,11 @@ impl Login {
         if let Some(client_id) = client_id {
             request = request.with_preregistered_client(client_id);
         }
-        let manager = authorization_manager(spec, keyring).await?;
+        let manager = login_authorization_manager(spec, keyring).await?;
         let mut oauth = OAuthState::Unauthorized(manager);
         oauth.start_authorization(request).await.map_err(|error| error.to_string())?;
         let url = oauth.get_authorization_url().await.map_err(|error| error.to_string())?;
-        let state = state_parameter(&url).ok_or("the server names no web page for its login")?;
+        let state = login_state_parameter(&url).ok_or("the server names no web page for its login")?;
         Ok(Self { url, state, oauth, callback })
     }
 
@@ -69,12 +69,12 @@ impl Login {
 }
 
 /// Forgets the tokens for this server.
-pub fn delete_tokens(spec: &Spec, keyring: &Keyring) -> Result<(), String> {
+pub fn delete_login_tokens(spec: &Spec, keyring: &Keyring) -> Result<(), String> {
     keyring.token_slot(&spec.identity()).delete_tokens()
 }
 
 /// What a login at this server yielded and nobody may see.
-pub(super) fn stored_tokens(spec: &Spec, keyring: &Keyring) -> Vec<String> {
+pub(super) fn stored_login_tokens(spec: &Spec, keyring: &Keyring) -> Vec<String> {
     match spec.transport {
         Transport::Stdio { .. } => Vec::new(),
         Transport::Http { .. } => keyring.token_slot(&spec.identity()).stored_secrets(),
@@ -82,8 +82,11 @@ pub(super) fn stored_tokens(spec: &Spec, keyring: &Keyring) -> Vec<String> {
 }
 
 /// Who adds the token to requests and renews it. Without one it adds nothing.
-pub(super) async fn authorization_from_keyring(spec: &Spec, keyring: &Keyring) -> Result<AuthorizationManager, String> {
-    let mut manager = authorization_manager(spec, keyring).await?;
+pub(super) async fn login_authorization_from_keyring(
+    spec: &Spec,
+    keyring: &Keyring,
+) -> Result<AuthorizationManager, String> {
+    let mut manager = login_authorization_manager(spec, keyring).await?;
     if !keyring.token_slot(&spec.identity()).is_empty() {
         let known = manager.initialize_from_store().await;
         known.map_err(|error| format!("its login cannot be used now: {error}"))?;
@@ -91,7 +94,7 @@ pub(super) async fn authorization_from_keyring(spec: &Spec, keyring: &Keyring) -
     Ok(manager)
 }
 
-async fn authorization_manager(spec: &Spec, keyring: &Keyring) -> Result<AuthorizationManager, String> {
+async fn login_authorization_manager(spec: &Spec, keyring: &Keyring) -> Result<AuthorizationManager, String> {
     let Transport::Http { url, reach, .. } = &spec.transport else {
         return Err("a program has no address".to_owned());
     };
@@ -104,7 +107,7 @@ async fn authorization_manager(spec: &Spec, keyring: &Keyring) -> Result<Authori
 }
 
 /// What the browser will bring back; none if people should not be sent there.
-fn state_parameter(url: &str) -> Option<String> {
+fn login_state_parameter(url: &str) -> Option<String> {
     let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let (_, state) = url.query_pairs().find(|(name, _)| name == "state")?;
     Some(state.into_owned())
@@ -116,8 +119,8 @@ mod tests {
 
     #[test]
     fn people_are_sent_to_web_pages_alone() {
-        assert_eq!(state_parameter("https://id.example/authorize?state=x&a=b").as_deref(), Some("x"));
-        assert_eq!(state_parameter("javascript:alert(1)?state=x"), None);
-        assert_eq!(state_parameter("file:///etc/passwd?state=x"), None);
+        assert_eq!(login_state_parameter("https://id.example/authorize?state=x&a=b").as_deref(), Some("x"));
+        assert_eq!(login_state_parameter("javascript:alert(1)?state=x"), None);
+        assert_eq!(login_state_parameter("file:///etc/passwd?state=x"), None);
     }
 }

@@ -25,7 +25,7 @@ impl OAuthHttp {
     pub(super) fn new(url: &Url, reach: &Reach) -> Self {
         match reach {
             Reach::Guarded(guard) => Self { guard: guard.clone() },
-            Reach::Anywhere => Self { guard: Guard::new(nearby_host(url)) },
+            Reach::Anywhere => Self { guard: Guard::new(nearby_oauth_host(url)) },
         }
     }
 
@@ -58,14 +58,14 @@ impl OAuthHttpClient for OAuthHttp {
 
 /// The host of a server that its owner put on this machine or a network of theirs, in plain sight: this one may be
 /// asked. What a name leads to is no such word, and next to a machine on its own link lies what tells its secrets.
-fn nearby_host(url: &Url) -> Option<String> {
+fn nearby_oauth_host(url: &Url) -> Option<String> {
     let host = url.host_str()?;
     let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    let fine = inner.eq_ignore_ascii_case("localhost") || inner.parse().is_ok_and(is_nearby);
+    let fine = inner.eq_ignore_ascii_case("localhost") || inner.parse().is_ok_and(is_nearby_oauth_address);
     fine.then(|| host.to_owned())
 }
 
-fn is_nearby(address: IpAddr) -> bool {
+fn is_nearby_oauth_address(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => address.is_loopback() || address.is_private(),
         IpAddr::V6(address) => address == Ipv6Addr::LOCALHOST || address.is_unique_local(),

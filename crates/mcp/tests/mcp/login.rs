@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use gander_mcp::{
-    Keyring, Login, MemoryToolPinStore, Reach, ServerState, ServersConfig, Spec, Transport, delete_tokens,
+    Keyring, Login, MemoryToolPinStore, Reach, ServerState, ServersConfig, Spec, Transport, delete_login_tokens,
 };
 use reqwest::Url;
 use serde_json::{Value, json};
@@ -192,7 +192,7 @@ async fn a_login_is_one_person_s_and_so_is_its_end() {
     his.servers.wait_until_settled().await;
     let who = his.text("web__who", json!({})).await;
     assert!(who.starts_with("registered-") && who != "registered-1", "he is let in as himself: {who}");
-    delete_tokens(&spec, &ben).unwrap();
+    delete_login_tokens(&spec, &ben).unwrap();
     assert_eq!(session(spec.clone(), &ben).await.servers.server_statuses()[0].state, ServerState::Locked);
     assert_eq!(session(spec, &anna).await.servers.server_statuses()[0].state, ServerState::Ready, "hers holds");
 }

@@ -148,7 +148,7 @@ impl MessagesDecoder {
             }
         }
         let is_worth_it = whole && items.iter().any(|item| item["type"] != "text");
-        let native = is_worth_it.then(|| codec::native_payload(WIRE, &self.info, items));
+        let native = is_worth_it.then(|| codec::codec_native_payload(WIRE, &self.info, items));
         out.push(ModelEvent::Done(Finish { stop, usage: self.to_tokens(), native }));
         Ok(())
     }
@@ -168,7 +168,7 @@ impl MessagesDecoder {
                 out.push(ModelEvent::ToolArguments { index, text: json.clone() });
             }
             let name = item["name"].as_str().unwrap_or_default().to_owned();
-            item["input"] = codec::parse_arguments(&self.info, &name, &json)?;
+            item["input"] = codec::parse_codec_arguments(&self.info, &name, &json)?;
         } else if !json.is_empty() {
             item["input"] = serde_json::from_str(&json).unwrap_or_else(|_| json!({}));
         }
@@ -206,9 +206,9 @@ impl MessagesDecoder {
 impl Codec for MessagesDecoder {
     fn decode_event(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let event: Event<'_> =
-            serde_json::from_slice(data).map_err(|error| codec::bad_event_error(&self.info, &error, data))?;
+            serde_json::from_slice(data).map_err(|error| codec::codec_bad_event_error(&self.info, &error, data))?;
         if let Some(error) = event.error {
-            return Err(failure::error_in_stream(&self.info.provider, &error));
+            return Err(failure::failure_in_stream(&self.info.provider, &error));
         }
         let usage = event.usage.or_else(|| event.message.and_then(|message| message.usage));
         if let Some(usage) = usage {
@@ -219,7 +219,7 @@ impl Codec for MessagesDecoder {
             ("content_block_start", _) => self.start_block(slot, event.content_block.unwrap_or_default(), out),
             ("content_block_delta", Some(delta)) => self.append_delta(slot, delta, out),
             ("message_delta", Some(delta)) => {
-                self.stop = delta.stop_reason.map(|reason| parse_stop_reason(&reason.0)).or(self.stop);
+                self.stop = delta.stop_reason.map(|reason| anthropic_stop_reason(&reason.0)).or(self.stop);
             }
             ("message_stop", _) => return self.finish_response(out),
             (_, _) => {}
@@ -228,11 +228,11 @@ impl Codec for MessagesDecoder {
     }
 
     fn finish_stream(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if self.stop.is_none() { Err(codec::cut_off_error(&self.info)) } else { self.finish_response(out) }
+        if self.stop.is_none() { Err(codec::codec_cut_off_error(&self.info)) } else { self.finish_response(out) }
     }
 }
 
-fn parse_stop_reason(reason: &str) -> ModelStop {
+fn anthropic_stop_reason(reason: &str) -> ModelStop {
     match reason {
         "max_tokens" | "model_context_window_exceeded" => ModelStop::MaxTokens,
         "refusal" => ModelStop::Refusal,

@@ -8,8 +8,10 @@ use serde_json::Value;
 
 use super::WIRE;
 use crate::Request;
-use crate::encoded_history::write_items;
-use crate::history::{AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, provider_call_id, stable_prefix_len};
+use crate::encoded_history::write_encoded_items;
+use crate::history::{
+    AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, provider_call_id, stable_history_prefix_len,
+};
 use crate::profile::{EffortStyle, Profile};
 
 /// What an answer may take when nobody knows the model's limit. The wire demands a number.
@@ -20,18 +22,19 @@ const MIN_ANSWER_TOKENS: u64 = 4_096;
 const MIN_THINKING_BUDGET: u64 = 1_024;
 
 /// The body of the HTTP request without its conversation, whose list is the end of it.
-pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
+pub fn encode_anthropic_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
     let info = &profile.info;
-    let end = &request.messages[stable_prefix_len(&request.messages)..];
-    let turns = history_reader(profile).group_into_turns(end);
+    let end = &request.messages[stable_history_prefix_len(&request.messages)..];
+    let turns = anthropic_history_reader(profile).group_into_turns(end);
     let mut tools: Vec<Tool<'_>> = request.tools.iter().map(Tool::from).collect();
     if let Some(last) = tools.last_mut() {
         last.cache_control = Some(CACHE);
     }
     let system = (!request.system.is_empty())
         .then(|| Block { body: Body::Text { text: &request.system }, cache_control: Some(CACHE) });
-    let max_tokens = max_tokens(request, profile);
-    let thinking = thinking_setting(request, profile, max_tokens).filter(|_| !is_tool_loop_without_thinking(&turns));
+    let max_tokens = anthropic_max_tokens(request, profile);
+    let thinking = anthropic_thinking_setting(request, profile, max_tokens)
+        .filter(|_| !is_anthropic_tool_loop_without_thinking(&turns));
     let call = Call {
         model: &info.model,
         max_tokens,
@@ -41,29 +44,29 @@ pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
         tools,
         stream: true,
         thinking,
-        output_config: output_config(request, profile),
+        output_config: anthropic_output_config(request, profile),
         messages: [],
     };
     serde_json::to_vec(&call).expect("strings and JSON values always serialise")
 }
 
 /// The items of a piece of the conversation. The last piece is marked: the next call begins with everything up to it.
-pub fn encode_conversation(
+pub fn encode_anthropic_conversation(
     pieces: &[Arc<domain::Message>],
     profile: &Profile,
     last: Option<&Arc<domain::Message>>,
     list: &mut Vec<u8>,
 ) {
-    let turns = history_reader(profile).group_into_turns(pieces);
-    let mut messages = encode_turns(&turns);
+    let turns = anthropic_history_reader(profile).group_into_turns(pieces);
+    let mut messages = encode_anthropic_turns(&turns);
     if pieces.last().zip(last).is_some_and(|(end, last)| Arc::ptr_eq(end, last)) {
-        set_cache_breakpoint(&mut messages);
+        set_anthropic_cache_breakpoint(&mut messages);
     }
-    write_items(list, messages);
+    write_encoded_items(list, messages);
 }
 
-fn history_reader(profile: &Profile) -> HistoryReader<'_> {
-    HistoryReader { wire: WIRE, info: &profile.info, native_ids, make_id: provider_call_id }
+fn anthropic_history_reader(profile: &Profile) -> HistoryReader<'_> {
+    HistoryReader { wire: WIRE, info: &profile.info, native_ids: anthropic_native_ids, make_id: provider_call_id }
 }
 
 #[derive(Serialize)]
@@ -176,13 +179,15 @@ impl<'a> From<Body<'a>> for Item<'a> {
 }
 
 /// Tool results and what a person says after them are one message of the user.
-fn encode_turns<'a>(turns: &'a [Turn<'a>]) -> Vec<Message<'a>> {
+fn encode_anthropic_turns<'a>(turns: &'a [Turn<'a>]) -> Vec<Message<'a>> {
     let mut messages: Vec<Message<'a>> = Vec::with_capacity(turns.len());
     for turn in turns {
         let (role, content): (_, Vec<Item<'a>>) = match turn {
-            Turn::User(pieces) => ("user", pieces.iter().map(|piece| encode_piece(piece).into()).collect()),
-            Turn::Agent(turn) => ("assistant", encode_agent_turn(turn)),
-            Turn::Tool(returned) => ("user", returned.iter().map(|returned| tool_result(returned).into()).collect()),
+            Turn::User(pieces) => ("user", pieces.iter().map(|piece| encode_anthropic_piece(piece).into()).collect()),
+            Turn::Agent(turn) => ("assistant", encode_anthropic_agent_turn(turn)),
+            Turn::Tool(returned) => {
+                ("user", returned.iter().map(|returned| encode_anthropic_tool_result(returned).into()).collect())
+            }
         };
         match messages.last_mut() {
             Some(last) if last.role == role => last.content.extend(content),
@@ -192,13 +197,13 @@ fn encode_turns<'a>(turns: &'a [Turn<'a>]) -> Vec<Message<'a>> {
     messages
 }
 
-fn set_cache_breakpoint(messages: &mut [Message<'_>]) {
+fn set_anthropic_cache_breakpoint(messages: &mut [Message<'_>]) {
     if let Some(Item::Ours(block)) = messages.last_mut().and_then(|message| message.content.last_mut()) {
         block.cache_control = Some(CACHE);
     }
 }
 
-fn encode_agent_turn<'a>(turn: &'a AgentTurn<'a>) -> Vec<Item<'a>> {
+fn encode_anthropic_agent_turn<'a>(turn: &'a AgentTurn<'a>) -> Vec<Item<'a>> {
     if let Some(items) = turn.native {
         return items.iter().map(Item::Native).collect();
     }
@@ -221,13 +226,14 @@ fn encode_agent_turn<'a>(turn: &'a AgentTurn<'a>) -> Vec<Item<'a>> {
     blocks.collect()
 }
 
-fn tool_result<'a>(returned: &'a ToolReturn<'a>) -> Body<'a> {
+fn encode_anthropic_tool_result<'a>(returned: &'a ToolReturn<'a>) -> Body<'a> {
     let ToolReturn { id, failed, pieces } = returned;
-    let content = pieces.iter().map(|piece| Block { body: encode_piece(piece), cache_control: None }).collect();
+    let content =
+        pieces.iter().map(|piece| Block { body: encode_anthropic_piece(piece), cache_control: None }).collect();
     Body::ToolResult { tool_use_id: id, content, is_error: *failed }
 }
 
-fn encode_piece<'a>(piece: &'a ContentPiece<'a>) -> Body<'a> {
+fn encode_anthropic_piece<'a>(piece: &'a ContentPiece<'a>) -> Body<'a> {
     match piece {
         ContentPiece::Text(text) => Body::Text { text },
         ContentPiece::Image { mime, data } => {
@@ -236,7 +242,7 @@ fn encode_piece<'a>(piece: &'a ContentPiece<'a>) -> Body<'a> {
     }
 }
 
-fn max_tokens(request: &Request, profile: &Profile) -> u64 {
+fn anthropic_max_tokens(request: &Request, profile: &Profile) -> u64 {
     let wanted = request.max_output.map(u64::from);
     match (wanted, profile.info.max_output) {
         (Some(wanted), Some(most)) => wanted.min(most),
@@ -246,7 +252,7 @@ fn max_tokens(request: &Request, profile: &Profile) -> u64 {
     }
 }
 
-fn thinking_setting(request: &Request, profile: &Profile, max_tokens: u64) -> Option<Thinking> {
+fn anthropic_thinking_setting(request: &Request, profile: &Profile, max_tokens: u64) -> Option<Thinking> {
     let effort = request.effort.filter(|_| profile.info.thinking)?;
     let budget = match (profile.quirks.effort, effort) {
         (EffortStyle::None | EffortStyle::Word | EffortStyle::Object, _) | (EffortStyle::Budget, Effort::Off) => {
@@ -265,13 +271,13 @@ fn thinking_setting(request: &Request, profile: &Profile, max_tokens: u64) -> Op
 }
 
 /// The wire refuses to think on behind a tool use that began without thinking.
-fn is_tool_loop_without_thinking(turns: &[Turn<'_>]) -> bool {
+fn is_anthropic_tool_loop_without_thinking(turns: &[Turn<'_>]) -> bool {
     let [.., Turn::Agent(AgentTurn { native, .. }), Turn::Tool(_)] = turns else { return false };
     let is_thought = |item: &Value| item["type"] == "thinking" || item["type"] == "redacted_thinking";
     !native.is_some_and(|items| items.first().is_some_and(is_thought))
 }
 
-fn output_config(request: &Request, profile: &Profile) -> Option<OutputConfig> {
+fn anthropic_output_config(request: &Request, profile: &Profile) -> Option<OutputConfig> {
     if !profile.info.thinking || profile.quirks.effort != EffortStyle::Adaptive {
         return None;
     }
@@ -283,7 +289,7 @@ fn output_config(request: &Request, profile: &Profile) -> Option<OutputConfig> {
     }
 }
 
-fn native_ids(items: &[Value]) -> Vec<String> {
+fn anthropic_native_ids(items: &[Value]) -> Vec<String> {
     let calls = items.iter().filter(|item| item["type"] == "tool_use");
     calls.map(|call| call["id"].as_str().unwrap_or_default().to_owned()).collect()
 }

@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 
 pub use decode::MessagesDecoder;
-pub use encode::{encode_conversation, encode_envelope};
+pub use encode::{encode_anthropic_conversation, encode_anthropic_envelope};
 
 /// The tag of native items: the content blocks as they came.
 pub const WIRE: &str = "anthropic";

@@ -10,7 +10,7 @@ use gander_domain::{Message, Part, Role, ToolContent, ToolEnd, ToolResult, ToolS
 
 use self::play::TimedEvents;
 use self::script::{ScriptedCall, Step};
-use super::history::{self, tool_uses};
+use super::history::{self, history_tool_uses};
 use super::{Model, ModelError, ModelInfo, ModelStream, Request};
 
 /// The tool that keeps a plan, and the one that asks for its approval: each mode has one of them, or none.
@@ -29,21 +29,21 @@ impl Demo {
     }
 
     fn schedule_answer(&self, request: &Request) -> Result<Vec<TimedEvents>, ModelError> {
-        let input = estimate_tokens(request);
+        let input = estimate_demo_tokens(request);
         if let Some(window) = self.info.window.filter(|window| input > *window) {
             let message = format!("the conversation does not fit into the demo's window, tokens: {input} of {window}");
             return Err(ModelError::ContextTooLong(message));
         }
-        Ok(play::schedule_events(&self.next_call(request)?, input, &tool_results_text(request)))
+        Ok(play::schedule_played_events(&self.next_call(request)?, input, &demo_tool_results_text(request)))
     }
 
     /// The steps of this call: the script for what was asked last, as far as it has come.
     fn next_call(&self, request: &Request) -> Result<ScriptedCall, ModelError> {
-        let (asked, since) = last_request(request);
+        let (asked, since) = last_demo_request(request);
         let done = since.iter().filter(|message| message.role == Role::Agent && !message.interrupted).count();
-        let mut calls = match script::parse(&asked) {
+        let mut calls = match script::parse_demo_script(&asked) {
             Some(script) => script?,
-            None => find_scene(&asked, &request.tools),
+            None => find_demo_scene(&asked, &request.tools),
         };
         let after_tools = vec![Step { results: true, ..Step::default() }];
         Ok(if done < calls.len() { calls.swap_remove(done) } else { after_tools })
@@ -57,28 +57,28 @@ impl Model for Demo {
     }
 
     async fn stream(&self, request: Request) -> Result<ModelStream, ModelError> {
-        play::stream_events(self.schedule_answer(&request)?)
+        play::play_events(self.schedule_answer(&request)?)
     }
 }
 
 /// The text of the last message of a person, and what followed.
-fn last_request(request: &Request) -> (String, &[Arc<Message>]) {
+fn last_demo_request(request: &Request) -> (String, &[Arc<Message>]) {
     let at = request.messages.iter().rposition(|message| message.role == Role::User);
     at.map_or((String::new(), &[]), |at| (request.messages[at].plain_text(), &request.messages[at + 1..]))
 }
 
 /// The scene of the first word that has one. Not every mode keeps a plan: then one is proposed, or told as text.
-fn find_scene(asked: &str, tools: &[ToolSpec]) -> Vec<ScriptedCall> {
-    let calls = scene_calls(asked);
+fn find_demo_scene(asked: &str, tools: &[ToolSpec]) -> Vec<ScriptedCall> {
+    let calls = demo_scene_calls(asked);
     let offers = |name: &str| tools.iter().any(|tool| tool.name == name);
     let plans = calls.iter().flatten().any(|step| step.tool.as_deref() == Some(PLAN_TOOL));
     match plans && !offers(PLAN_TOOL) {
-        true => script::plan_without_tool(offers(PROPOSE_TOOL).then_some(PROPOSE_TOOL)),
+        true => script::scripted_plan_without_tool(offers(PROPOSE_TOOL).then_some(PROPOSE_TOOL)),
         false => calls,
     }
 }
 
-fn scene_calls(asked: &str) -> Vec<ScriptedCall> {
+fn demo_scene_calls(asked: &str) -> Vec<ScriptedCall> {
     let scenes = script::demo_scenes();
     let words: Vec<String> = asked.split(|letter: char| !letter.is_alphanumeric()).map(str::to_lowercase).collect();
     let wanted = words.iter().find_map(|word| scenes.iter().position(|scene| scene.word == *word));
@@ -102,15 +102,15 @@ fn demo_introduction(known: String) -> String {
 }
 
 /// What the tools gave since the last message of a person.
-fn tool_results_text(request: &Request) -> String {
-    let (_, since) = last_request(request);
-    let results = history::tool_results(since);
-    let calls = since.iter().flat_map(|message| tool_uses(&message.parts));
-    let lines: String = calls.map(|(id, name, _)| describe_result(name, results.get(&id).copied())).collect();
+fn demo_tool_results_text(request: &Request) -> String {
+    let (_, since) = last_demo_request(request);
+    let results = history::history_tool_results(since);
+    let calls = since.iter().flat_map(|message| history_tool_uses(&message.parts));
+    let lines: String = calls.map(|(id, name, _)| describe_demo_result(name, results.get(&id).copied())).collect();
     if lines.is_empty() { "That was all.".into() } else { format!("The tools are done:\n\n{lines}") }
 }
 
-fn describe_result(name: &str, result: Option<&ToolResult>) -> String {
+fn describe_demo_result(name: &str, result: Option<&ToolResult>) -> String {
     let Some(result) = result else { return format!("- `{name}` gave no answer\n") };
     let how = match result.end {
         ToolEnd::Completed => "is completed",
@@ -131,17 +131,17 @@ fn describe_result(name: &str, result: Option<&ToolResult>) -> String {
 }
 
 /// About how many tokens the request has, at four bytes each.
-fn estimate_tokens(request: &Request) -> u64 {
+fn estimate_demo_tokens(request: &Request) -> u64 {
     let parts = request.messages.iter().flat_map(|message| &message.parts);
-    let bytes: usize = parts.map(part_bytes).sum();
+    let bytes: usize = parts.map(demo_part_bytes).sum();
     (bytes + request.system.len()) as u64 / 4 + 1
 }
 
-fn part_bytes(part: &Part) -> usize {
+fn demo_part_bytes(part: &Part) -> usize {
     match part {
         Part::Text { text } => text.len(),
         Part::ToolUse { arguments, .. } => arguments.to_string().len(),
-        Part::ToolResult { result, .. } => result.content.iter().map(content_bytes).sum(),
+        Part::ToolResult { result, .. } => result.content.iter().map(demo_content_bytes).sum(),
         Part::Thought { .. }
         | Part::Image { .. }
         | Part::Audio { .. }
@@ -151,9 +151,9 @@ fn part_bytes(part: &Part) -> usize {
     }
 }
 
-fn content_bytes(content: &ToolContent) -> usize {
+fn demo_content_bytes(content: &ToolContent) -> usize {
     match content {
-        ToolContent::Part { part } => part_bytes(part),
+        ToolContent::Part { part } => demo_part_bytes(part),
         ToolContent::Diff { .. } | ToolContent::Terminal { .. } => 0,
     }
 }

@@ -27,7 +27,7 @@ pub struct TimedEvents {
 }
 
 /// Everything one call will say, with its pace. `results` is said where the script tells of its tools' results.
-pub fn schedule_events(call: &ScriptedCall, input: u64, results: &str) -> Vec<TimedEvents> {
+pub fn schedule_played_events(call: &ScriptedCall, input: u64, results: &str) -> Vec<TimedEvents> {
     let mut timeline = EventTimeline::default();
     for step in call {
         timeline.push_step(step, results);
@@ -37,7 +37,7 @@ pub fn schedule_events(call: &ScriptedCall, input: u64, results: &str) -> Vec<Ti
 }
 
 /// Streams scheduled events in real time. What fails before its first event fails at once.
-pub fn stream_events(batches: Vec<TimedEvents>) -> Result<ModelStream, ModelError> {
+pub fn play_events(batches: Vec<TimedEvents>) -> Result<ModelStream, ModelError> {
     if let Some(TimedEvents { events: Err(error), .. }) = batches.first() {
         return Err(error.clone());
     }
@@ -92,7 +92,7 @@ impl EventTimeline {
 
     fn push_text(&mut self, step: &Step, growth: DeltaKind, text: &str) {
         for _ in 0..step.repeat.unwrap_or(1) {
-            for piece in split_evenly(text, step.chunks.unwrap_or(1)) {
+            for piece in split_played_text(text, step.chunks.unwrap_or(1)) {
                 self.said += piece.len();
                 self.push_event(step, ModelEvent::Delta(Delta { growth, text: piece.to_owned() }));
             }
@@ -104,7 +104,7 @@ impl EventTimeline {
         self.calls += 1;
         self.push_event(step, ModelEvent::ToolStarted { index, name: name.to_owned() });
         let arguments = step.args.as_ref().map_or("{}".into(), ToString::to_string);
-        for piece in split_evenly(&arguments, step.chunks.unwrap_or(1)) {
+        for piece in split_played_text(&arguments, step.chunks.unwrap_or(1)) {
             self.said += piece.len();
             self.push_event(step, ModelEvent::ToolArguments { index, text: piece.to_owned() });
         }
@@ -144,7 +144,7 @@ impl EventTimeline {
 }
 
 /// The text in so many pieces of about equal length, none empty, cut between characters.
-fn split_evenly(text: &str, count: usize) -> impl Iterator<Item = &str> {
+fn split_played_text(text: &str, count: usize) -> impl Iterator<Item = &str> {
     let size = text.len().div_ceil(count.max(1)).max(1);
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -55,7 +55,7 @@ pub struct Step {
 }
 
 /// A plan where no tool keeps one: proposed with this tool, or told as text.
-pub fn plan_without_tool(propose: Option<&str>) -> Vec<ScriptedCall> {
+pub fn scripted_plan_without_tool(propose: Option<&str>) -> Vec<ScriptedCall> {
     let steps = ["show a plan", "tick it off"];
     match propose {
         Some(tool) => {
@@ -119,7 +119,7 @@ pub fn demo_scenes() -> Vec<Scene> {
 }
 
 /// The script that a message carries, if it carries one.
-pub fn parse(text: &str) -> Option<Result<Vec<ScriptedCall>, ModelError>> {
+pub fn parse_demo_script(text: &str) -> Option<Result<Vec<ScriptedCall>, ModelError>> {
     let (_, rest) = text.split_once(MARK)?;
     let bad = |error: &dyn std::fmt::Display| ModelError::BadRequest(format!("the script cannot be read: {error}"));
     let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();

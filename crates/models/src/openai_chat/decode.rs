@@ -62,9 +62,9 @@ impl ChatDecoder {
         }
         if let Some(Value::Array(details)) = delta.reasoning_details {
             let kept = self.reasoning.entry("reasoning_details").or_insert_with(|| json!([]));
-            details.into_iter().for_each(|detail| merge_detail(kept, detail));
+            details.into_iter().for_each(|detail| merge_openai_chat_detail(kept, detail));
         }
-        out.extend(delta.images.iter().flatten().filter_map(decode_image));
+        out.extend(delta.images.iter().flatten().filter_map(decode_openai_chat_image));
         for call in delta.tool_calls.unwrap_or_default() {
             self.handle_call_delta(call, out);
         }
@@ -132,7 +132,7 @@ impl ChatDecoder {
                 call.arguments.push_str("{}");
                 out.push(ModelEvent::ToolArguments { index: index as u32, text: "{}".into() });
             }
-            if let Err(error) = codec::parse_arguments(&self.info, &call.name, &call.arguments) {
+            if let Err(error) = codec::parse_codec_arguments(&self.info, &call.name, &call.arguments) {
                 if stop != ModelStop::MaxTokens {
                     return Err(error);
                 }
@@ -141,7 +141,7 @@ impl ChatDecoder {
         }
         let needs_native = !self.calls.is_empty() || self.reasoning.contains_key("reasoning_details");
         let message = (whole && needs_native).then(|| self.native_message());
-        let native = message.map(|message| codec::native_payload(WIRE, &self.info, vec![message]));
+        let native = message.map(|message| codec::codec_native_payload(WIRE, &self.info, vec![message]));
         out.push(ModelEvent::Done(Finish { stop, usage: self.usage, native }));
         Ok(())
     }
@@ -184,29 +184,29 @@ impl Codec for ChatDecoder {
             return self.finish_stream(out);
         }
         let chunk: Chunk<'_> =
-            serde_json::from_slice(data).map_err(|error| codec::bad_event_error(&self.info, &error, data))?;
+            serde_json::from_slice(data).map_err(|error| codec::codec_bad_event_error(&self.info, &error, data))?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(failure::error_in_stream(&self.info.provider, &error));
+            return Err(failure::failure_in_stream(&self.info.provider, &error));
         }
         if let Some(usage) = chunk.usage {
-            self.usage = to_tokens(&usage);
+            self.usage = openai_chat_tokens(&usage);
         }
         let Choices(Some(choice)) = chunk.choices else { return Ok(()) };
         if let Some(delta) = choice.delta {
             self.handle_delta(delta, out);
         }
         if let Some(reason) = choice.finish_reason {
-            self.stop = Some(parse_stop_reason(&reason.0));
+            self.stop = Some(openai_chat_stop_reason(&reason.0));
         }
         Ok(())
     }
 
     fn finish_stream(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if self.stop.is_none() { Err(codec::cut_off_error(&self.info)) } else { self.finish_response(out) }
+        if self.stop.is_none() { Err(codec::codec_cut_off_error(&self.info)) } else { self.finish_response(out) }
     }
 }
 
-fn parse_stop_reason(reason: &str) -> ModelStop {
+fn openai_chat_stop_reason(reason: &str) -> ModelStop {
     match reason {
         "length" | "max_tokens" | "model_length" => ModelStop::MaxTokens,
         "content_filter" | "refusal" => ModelStop::Refusal,
@@ -215,7 +215,7 @@ fn parse_stop_reason(reason: &str) -> ModelStop {
     }
 }
 
-fn to_tokens(usage: &UsageBody) -> Tokens {
+fn openai_chat_tokens(usage: &UsageBody) -> Tokens {
     let (prompt, completion) = (usage.prompt_tokens.unwrap_or(0), usage.completion_tokens.unwrap_or(0));
     // xAI and Gemini leave thinking out of the completion but not out of the total.
     let output = completion.max(usage.total_tokens.unwrap_or(0).saturating_sub(prompt));
@@ -228,7 +228,7 @@ fn to_tokens(usage: &UsageBody) -> Tokens {
 }
 
 /// OpenRouter streams each detail of the reasoning in fragments of the same type and index.
-fn merge_detail(kept: &mut Value, detail: Value) {
+fn merge_openai_chat_detail(kept: &mut Value, detail: Value) {
     let Some(list) = kept.as_array_mut() else { return };
     let same = |other: &&mut Value| other["type"] == detail["type"] && other["index"] == detail["index"];
     let Some(before) = list.iter_mut().find(same) else { return list.push(detail) };
@@ -244,7 +244,7 @@ fn merge_detail(kept: &mut Value, detail: Value) {
     }
 }
 
-fn decode_image(image: &Value) -> Option<ModelEvent> {
+fn decode_openai_chat_image(image: &Value) -> Option<ModelEvent> {
     let url = image.get("image_url")?.get("url")?.as_str()?;
     let (mime, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     Some(ModelEvent::Part(Part::Image { mime: mime.into(), data: data.into(), uri: None }))

@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 
 use super::WIRE;
 use crate::Request;
-use crate::encoded_history::write_items;
+use crate::encoded_history::write_encoded_items;
 use crate::history::{
-    AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, join_text, provider_call_id, tool_uses,
+    AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, history_tool_uses, join_history_text, provider_call_id,
 };
 use crate::profile::{EffortStyle, Profile, Quirks};
 
 /// The body of the HTTP request without its conversation, whose list is the end of it.
-pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
+pub fn encode_openai_chat_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
     let Profile { info, quirks } = profile;
     let limit = request.max_output;
     let system = Message::with_content("system", Content::Text(request.system.as_str().into()));
@@ -28,27 +28,28 @@ pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
         temperature: request.temperature,
         max_tokens: limit.filter(|_| !quirks.max_completion_tokens),
         max_completion_tokens: limit.filter(|_| quirks.max_completion_tokens),
-        reasoning_effort: effort_word(request, profile, EffortStyle::Word),
-        reasoning: effort_word(request, profile, EffortStyle::Object).map(|effort| Reasoning { effort }),
+        reasoning_effort: openai_chat_effort_word(request, profile, EffortStyle::Word),
+        reasoning: openai_chat_effort_word(request, profile, EffortStyle::Object).map(|effort| Reasoning { effort }),
         messages: (!request.system.is_empty()).then_some(system).into_iter().collect(),
     };
     serde_json::to_vec(&body).expect("strings and JSON values always serialise")
 }
 
 /// The items of a piece of the conversation.
-pub fn encode_conversation(messages: &[Arc<domain::Message>], profile: &Profile, list: &mut Vec<u8>) {
+pub fn encode_openai_chat_conversation(messages: &[Arc<domain::Message>], profile: &Profile, list: &mut Vec<u8>) {
     let Profile { info, quirks } = profile;
-    let make_id = if quirks.short_tool_ids { short_id } else { provider_call_id };
-    let turns = HistoryReader { wire: WIRE, info, native_ids, make_id }.group_into_turns(messages);
+    let make_id = if quirks.short_tool_ids { openai_chat_short_id } else { provider_call_id };
+    let turns =
+        HistoryReader { wire: WIRE, info, native_ids: openai_chat_native_ids, make_id }.group_into_turns(messages);
     let mut messages = Vec::with_capacity(turns.len() + 1);
     for turn in &turns {
         match turn {
-            Turn::User(pieces) => messages.push(Message::with_content("user", encode_pieces(pieces))),
-            Turn::Agent(turn) => messages.push(encode_agent_turn(turn, quirks)),
-            Turn::Tool(returned) => messages.extend(encode_tool_results(returned)),
+            Turn::User(pieces) => messages.push(Message::with_content("user", encode_openai_chat_pieces(pieces))),
+            Turn::Agent(turn) => messages.push(encode_openai_chat_agent_turn(turn, quirks)),
+            Turn::Tool(returned) => messages.extend(encode_openai_chat_tool_results(returned)),
         }
     }
-    write_items(list, messages);
+    write_encoded_items(list, messages);
 }
 
 #[derive(Serialize)]
@@ -154,12 +155,12 @@ impl<'a> From<&'a ToolSpec> for Tool<'a> {
     }
 }
 
-fn encode_agent_turn<'a>(turn: &'a AgentTurn<'a>, quirks: &Quirks) -> Message<'a> {
+fn encode_openai_chat_agent_turn<'a>(turn: &'a AgentTurn<'a>, quirks: &Quirks) -> Message<'a> {
     if let Some(Value::Object(native)) = turn.native.and_then(<[Value]>::first) {
         return Message::Native(Replayed { native, reasoning: quirks.replay_reasoning });
     }
     let text = gander_domain::message::plain_text(turn.parts);
-    let tool_calls = tool_uses(turn.parts)
+    let tool_calls = history_tool_uses(turn.parts)
         .zip(&turn.ids)
         .map(|((_, name, arguments), id)| ToolCall {
             id,
@@ -185,25 +186,31 @@ impl Serialize for Replayed<'_> {
 }
 
 /// A tool's answer is text on this wire: its pictures follow as if a person had sent them.
-fn encode_tool_results<'a>(returned: &'a [ToolReturn<'a>]) -> impl Iterator<Item = Message<'a>> {
+fn encode_openai_chat_tool_results<'a>(returned: &'a [ToolReturn<'a>]) -> impl Iterator<Item = Message<'a>> {
     let texts = returned.iter().map(|ToolReturn { id, pieces, .. }| {
-        let text = join_text(pieces);
+        let text = join_history_text(pieces);
         let text = if text.is_empty() { "see the image below".into() } else { text };
         Message::Ours { role: "tool", content: Content::Text(text), tool_calls: Vec::new(), tool_call_id: Some(id) }
     });
-    let images: Vec<_> = returned.iter().flat_map(|returned| &returned.pieces).filter_map(image_part).collect();
+    let images: Vec<_> =
+        returned.iter().flat_map(|returned| &returned.pieces).filter_map(openai_chat_image_part).collect();
     let images = (!images.is_empty()).then(|| Message::with_content("user", Content::Parts(images)));
     texts.chain(images)
 }
 
-fn encode_pieces<'a>(pieces: &'a [ContentPiece<'a>]) -> Content<'a> {
+fn encode_openai_chat_pieces<'a>(pieces: &'a [ContentPiece<'a>]) -> Content<'a> {
     if pieces.iter().all(|piece| matches!(piece, ContentPiece::Text(_))) {
-        return Content::Text(join_text(pieces));
+        return Content::Text(join_history_text(pieces));
     }
-    Content::Parts(pieces.iter().filter_map(|piece| image_part(piece).or_else(|| text_part(piece))).collect())
+    Content::Parts(
+        pieces
+            .iter()
+            .filter_map(|piece| openai_chat_image_part(piece).or_else(|| openai_chat_text_part(piece)))
+            .collect(),
+    )
 }
 
-fn image_part<'a>(piece: &ContentPiece<'a>) -> Option<ContentPart<'a>> {
+fn openai_chat_image_part<'a>(piece: &ContentPiece<'a>) -> Option<ContentPart<'a>> {
     match piece {
         ContentPiece::Image { mime, data } => {
             Some(ContentPart::ImageUrl { image_url: ImageUrl { url: format!("data:{mime};base64,{data}") } })
@@ -212,14 +219,14 @@ fn image_part<'a>(piece: &ContentPiece<'a>) -> Option<ContentPart<'a>> {
     }
 }
 
-fn text_part<'a>(piece: &'a ContentPiece<'a>) -> Option<ContentPart<'a>> {
+fn openai_chat_text_part<'a>(piece: &'a ContentPiece<'a>) -> Option<ContentPart<'a>> {
     match piece {
         ContentPiece::Text(text) => Some(ContentPart::Text { text }),
         ContentPiece::Image { .. } => None,
     }
 }
 
-fn effort_word<'a>(request: &Request, profile: &'a Profile, style: EffortStyle) -> Option<&'a str> {
+fn openai_chat_effort_word<'a>(request: &Request, profile: &'a Profile, style: EffortStyle) -> Option<&'a str> {
     if !profile.info.thinking || profile.quirks.effort != style {
         return None;
     }
@@ -231,14 +238,14 @@ fn effort_word<'a>(request: &Request, profile: &'a Profile, style: EffortStyle) 
     }
 }
 
-fn native_ids(items: &[Value]) -> Vec<String> {
+fn openai_chat_native_ids(items: &[Value]) -> Vec<String> {
     let calls = items.first().and_then(|message| message.get("tool_calls")).and_then(Value::as_array);
     let ids = calls.into_iter().flatten().map(|call| call.get("id").and_then(Value::as_str));
     ids.map(|id| id.unwrap_or_default().to_owned()).collect()
 }
 
 /// The random end of the id: Mistral's API takes exactly nine letters and digits.
-fn short_id(call: ToolCallId) -> String {
+fn openai_chat_short_id(call: ToolCallId) -> String {
     let mut id = call.uuid().simple().to_string();
     id.split_off(id.len() - 9)
 }

@@ -133,13 +133,16 @@ impl ResponsesDecoder {
                 out.push(ModelEvent::ToolArguments { index: index as u32, text: "{}".into() });
             }
             if reason.is_none() {
-                codec::parse_arguments(&self.info, &call.name, &call.arguments)?;
+                codec::parse_codec_arguments(&self.info, &call.name, &call.arguments)?;
             }
         }
         let items = std::mem::take(&mut self.items);
         let is_worth_it = reason.is_none() && items.iter().any(|item| item["type"] != "message");
-        let native = is_worth_it.then(|| codec::native_payload(WIRE, &self.info, items));
-        let usage = response.and_then(|response| response.usage).map(|usage| to_tokens(&usage)).unwrap_or_default();
+        let native = is_worth_it.then(|| codec::codec_native_payload(WIRE, &self.info, items));
+        let usage = response
+            .and_then(|response| response.usage)
+            .map(|usage| openai_responses_tokens(&usage))
+            .unwrap_or_default();
         out.push(ModelEvent::Done(Finish { stop, usage, native }));
         Ok(())
     }
@@ -151,7 +154,7 @@ impl Codec for ResponsesDecoder {
             return Ok(());
         }
         let event: Event<'_> =
-            serde_json::from_slice(data).map_err(|error| codec::bad_event_error(&self.info, &error, data))?;
+            serde_json::from_slice(data).map_err(|error| codec::codec_bad_event_error(&self.info, &error, data))?;
         let slot = event.output_index.unwrap_or(0);
         match event.r#type.as_ref() {
             "response.output_text.delta" => self.append_delta(DeltaKind::Text, event.delta, out),
@@ -174,11 +177,11 @@ impl Codec for ResponsesDecoder {
             "response.completed" | "response.incomplete" => return self.finish_response(event.response, out),
             "response.failed" => {
                 let error = event.response.and_then(|response| response.error).unwrap_or_default();
-                return Err(failure::error_in_stream(&self.info.provider, &error));
+                return Err(failure::failure_in_stream(&self.info.provider, &error));
             }
             "error" => {
                 let whole = serde_json::from_slice(data).unwrap_or_default();
-                return Err(failure::error_in_stream(&self.info.provider, &event.error.unwrap_or(whole)));
+                return Err(failure::failure_in_stream(&self.info.provider, &event.error.unwrap_or(whole)));
             }
             _ => {}
         }
@@ -186,11 +189,11 @@ impl Codec for ResponsesDecoder {
     }
 
     fn finish_stream(&mut self, _out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        Err(codec::cut_off_error(&self.info))
+        Err(codec::codec_cut_off_error(&self.info))
     }
 }
 
-fn to_tokens(usage: &UsageBody) -> Tokens {
+fn openai_responses_tokens(usage: &UsageBody) -> Tokens {
     let input = usage.input_tokens_details.as_ref();
     let thinking = usage.output_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
     Tokens {

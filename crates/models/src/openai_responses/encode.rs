@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::WIRE;
 use crate::Request;
-use crate::encoded_history::write_items;
-use crate::history::{AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, join_text, provider_call_id};
+use crate::encoded_history::write_encoded_items;
+use crate::history::{AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, join_history_text, provider_call_id};
 use crate::profile::{EffortStyle, Profile};
 
 /// The body of the HTTP request without its conversation, whose list is the end of it.
-pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
+pub fn encode_openai_responses_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
     let info = &profile.info;
     let body = Body {
         model: &info.model,
@@ -23,7 +23,7 @@ pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
         stream: true,
         store: false,
         include: if info.thinking { &["reasoning.encrypted_content"] } else { &[] },
-        reasoning: reasoning_setting(request, profile),
+        reasoning: openai_responses_reasoning_setting(request, profile),
         temperature: request.temperature,
         max_output_tokens: request.max_output,
         input: [],
@@ -32,20 +32,25 @@ pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
 }
 
 /// The items of a piece of the conversation.
-pub fn encode_conversation(messages: &[Arc<Message>], profile: &Profile, list: &mut Vec<u8>) {
-    let turns = HistoryReader { wire: WIRE, info: &profile.info, native_ids, make_id: provider_call_id }
-        .group_into_turns(messages);
+pub fn encode_openai_responses_conversation(messages: &[Arc<Message>], profile: &Profile, list: &mut Vec<u8>) {
+    let turns = HistoryReader {
+        wire: WIRE,
+        info: &profile.info,
+        native_ids: openai_responses_native_ids,
+        make_id: provider_call_id,
+    }
+    .group_into_turns(messages);
     let mut input = Vec::with_capacity(turns.len());
     for turn in &turns {
         match turn {
             Turn::User(pieces) => {
-                input.push(Item::Ours(Ours::Message { role: "user", content: encode_pieces(pieces) }))
+                input.push(Item::Ours(Ours::Message { role: "user", content: encode_openai_responses_pieces(pieces) }))
             }
-            Turn::Agent(turn) => encode_agent_turn(turn, &mut input),
-            Turn::Tool(returned) => input.extend(returned.iter().map(encode_tool_output)),
+            Turn::Agent(turn) => encode_openai_responses_agent_turn(turn, &mut input),
+            Turn::Tool(returned) => input.extend(returned.iter().map(encode_openai_responses_tool_output)),
         }
     }
-    write_items(list, input);
+    write_encoded_items(list, input);
 }
 
 #[derive(Serialize)]
@@ -122,9 +127,9 @@ impl<'a> From<&'a ToolSpec> for Tool<'a> {
     }
 }
 
-fn encode_agent_turn<'a>(turn: &'a AgentTurn<'a>, input: &mut Vec<Item<'a>>) {
+fn encode_openai_responses_agent_turn<'a>(turn: &'a AgentTurn<'a>, input: &mut Vec<Item<'a>>) {
     if let Some(items) = turn.native {
-        return input.extend(items.iter().filter(|item| is_replayable(item)).map(Item::Native));
+        return input.extend(items.iter().filter(|item| is_replayable_openai_item(item)).map(Item::Native));
     }
     let mut ids = turn.ids.iter();
     for part in turn.parts {
@@ -150,18 +155,22 @@ fn encode_agent_turn<'a>(turn: &'a AgentTurn<'a>, input: &mut Vec<Item<'a>>) {
 }
 
 /// Reasoning without its encrypted form is only a reference to something that was never stored.
-fn is_replayable(item: &Value) -> bool {
+fn is_replayable_openai_item(item: &Value) -> bool {
     item["type"] != "reasoning" || item["encrypted_content"].is_string()
 }
 
-fn encode_tool_output<'a>(returned: &'a ToolReturn<'a>) -> Item<'a> {
+fn encode_openai_responses_tool_output<'a>(returned: &'a ToolReturn<'a>) -> Item<'a> {
     let ToolReturn { id, pieces, .. } = returned;
     let has_image = pieces.iter().any(|piece| matches!(piece, ContentPiece::Image { .. }));
-    let output = if has_image { Output::Parts(encode_pieces(pieces)) } else { Output::Text(join_text(pieces)) };
+    let output = if has_image {
+        Output::Parts(encode_openai_responses_pieces(pieces))
+    } else {
+        Output::Text(join_history_text(pieces))
+    };
     Item::Ours(Ours::FunctionCallOutput { call_id: id, output })
 }
 
-fn encode_pieces<'a>(pieces: &'a [ContentPiece<'a>]) -> Vec<Content<'a>> {
+fn encode_openai_responses_pieces<'a>(pieces: &'a [ContentPiece<'a>]) -> Vec<Content<'a>> {
     let content = pieces.iter().map(|piece| match piece {
         ContentPiece::Text(text) => Content::InputText { text },
         ContentPiece::Image { mime, data } => Content::InputImage { image_url: format!("data:{mime};base64,{data}") },
@@ -169,7 +178,7 @@ fn encode_pieces<'a>(pieces: &'a [ContentPiece<'a>]) -> Vec<Content<'a>> {
     content.collect()
 }
 
-fn reasoning_setting<'a>(request: &Request, profile: &'a Profile) -> Option<Reasoning<'a>> {
+fn openai_responses_reasoning_setting<'a>(request: &Request, profile: &'a Profile) -> Option<Reasoning<'a>> {
     let effort = match request.effort.filter(|_| profile.quirks.effort == EffortStyle::Word) {
         None => None,
         Some(Effort::Off) => profile.quirks.effort_off.as_deref(),
@@ -181,7 +190,7 @@ fn reasoning_setting<'a>(request: &Request, profile: &'a Profile) -> Option<Reas
     (profile.info.thinking && (effort.is_some() || summary.is_some())).then_some(Reasoning { effort, summary })
 }
 
-fn native_ids(items: &[Value]) -> Vec<String> {
+fn openai_responses_native_ids(items: &[Value]) -> Vec<String> {
     let calls = items.iter().filter(|item| item["type"] == "function_call");
     calls.map(|call| call["call_id"].as_str().unwrap_or_default().to_owned()).collect()
 }

@@ -93,8 +93,8 @@ impl Apps {
         description: Option<&str>,
         html: String,
     ) -> Result<u64, AppError> {
-        check_name(name)?;
-        check_page(&html)?;
+        check_app_name(name)?;
+        check_app_page(&html)?;
         let mut metadata = Map::new();
         metadata.extend(description.map(|text| ("description".to_owned(), Value::from(text))));
         let new = NewVersion {
@@ -144,7 +144,7 @@ fn app_summary(name: &str, version: &SavedVersion) -> AppSummary {
     AppSummary { name: name.to_owned(), description, version: version.number, at: version.saved_at() }
 }
 
-fn check_name(name: &str) -> Result<(), AppError> {
+fn check_app_name(name: &str) -> Result<(), AppError> {
     let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, ' ' | '.' | '_' | '-');
     let edges = name.starts_with(['.', ' ']) || name.ends_with(' ');
     match name.is_empty() || name.chars().count() > MAX_NAME_CHARS || !name.chars().all(plain) || edges {
@@ -153,7 +153,7 @@ fn check_name(name: &str) -> Result<(), AppError> {
     }
 }
 
-fn check_page(html: &str) -> Result<(), AppError> {
+fn check_app_page(html: &str) -> Result<(), AppError> {
     let start = html.trim_start();
     if html.len() > MAX_PAGE_BYTES {
         return Err(AppError::BadPage(format!("it is larger than {MAX_PAGE_BYTES} bytes: {}", html.len())));

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{AppError, Apps};
-use crate::tool_arguments::{parse_arguments, text_result, tool_preview, tool_spec};
+use crate::tool_arguments::{parse_tool_arguments, tool_call_preview, tool_spec_with_arguments, tool_text_result};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,20 +68,20 @@ fn app_tool_spec(kind: AppToolKind) -> ToolSpec {
     let edits = json!({"type": "array", "items": {"type": "object", "properties": {"old": text(), "new": text()},
 "required": ["old", "new"], "additionalProperties": false}});
     match kind {
-        AppToolKind::Create => tool_spec(
+        AppToolKind::Create => tool_spec_with_arguments(
             kind.name(),
             "Makes an app: one HTML page with its styles and scripts inside, which loads nothing from elsewhere.",
             &json!({"name": text(), "description": text(), "html": text()}),
             &["name", "html"],
         ),
-        AppToolKind::Update => tool_spec(
+        AppToolKind::Update => tool_spec_with_arguments(
             kind.name(),
             "Makes a new version of an app: its whole page as html, or edits that each replace a text occurring once.",
             &json!({"name": text(), "html": text(), "edits": edits}),
             &["name"],
         ),
-        AppToolKind::List => tool_spec(kind.name(), "Lists the apps there are.", &json!({}), &[]),
-        AppToolKind::Read => tool_spec(
+        AppToolKind::List => tool_spec_with_arguments(kind.name(), "Lists the apps there are.", &json!({}), &[]),
+        AppToolKind::Read => tool_spec_with_arguments(
             kind.name(),
             "Gives an app's page, in its latest version or an older one.",
             &json!({"name": text(), "version": {"type": "integer", "minimum": 0}}),
@@ -113,10 +113,10 @@ impl AppToolKind {
 
     fn parse_call(self, arguments: &Value) -> Result<AppCall, ToolError> {
         match self {
-            Self::Create => parse_arguments(arguments).map(AppCall::Create),
-            Self::Update => parse_arguments(arguments).map(AppCall::Update),
-            Self::List => parse_arguments(arguments).map(|List {}| AppCall::List),
-            Self::Read => parse_arguments(arguments).map(AppCall::Read),
+            Self::Create => parse_tool_arguments(arguments).map(AppCall::Create),
+            Self::Update => parse_tool_arguments(arguments).map(AppCall::Update),
+            Self::List => parse_tool_arguments(arguments).map(|List {}| AppCall::List),
+            Self::Read => parse_tool_arguments(arguments).map(AppCall::Read),
         }
     }
 }
@@ -156,16 +156,16 @@ impl Tool for AppTool {
     }
 
     fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        Ok(tool_preview(call_title(&self.kind.parse_call(arguments)?)))
+        Ok(tool_call_preview(app_call_title(&self.kind.parse_call(arguments)?)))
     }
 
     async fn run(&self, call: &ToolCall, _context: &ToolContext) -> Result<ToolResult, ToolError> {
-        text_result(self.execute_call(self.kind.parse_call(&call.arguments)?).await)
+        tool_text_result(self.execute_call(self.kind.parse_call(&call.arguments)?).await)
     }
 }
 
 /// A call in one line for people, and what kind of thing it does.
-fn call_title(call: &AppCall) -> (String, ToolKind) {
+fn app_call_title(call: &AppCall) -> (String, ToolKind) {
     match call {
         AppCall::Create(create) => (format!("Make the app {}", sanitize::visible_line(&create.name)), ToolKind::Edit),
         AppCall::Update(update) => (format!("Change the app {}", sanitize::visible_line(&update.name)), ToolKind::Edit),
@@ -187,7 +187,7 @@ impl AppTool {
             }
             AppCall::Update(Update { name, html, edits }) => {
                 let (old, page) = apps.read(principal, &name, None).await?;
-                let page = html.map_or_else(|| apply_edits(page, &edits), Ok)?;
+                let page = html.map_or_else(|| apply_app_edits(page, &edits), Ok)?;
                 let version = apps.save(principal, &name, old.description.as_deref(), page).await?;
                 Ok(format!("the app {name} is now in version {version}"))
             }
@@ -205,7 +205,7 @@ impl AppTool {
     }
 }
 
-fn apply_edits(mut page: String, edits: &[Edit]) -> Result<String, AppError> {
+fn apply_app_edits(mut page: String, edits: &[Edit]) -> Result<String, AppError> {
     if edits.is_empty() {
         return Err(AppError::BadPage("give html or edits".to_owned()));
     }

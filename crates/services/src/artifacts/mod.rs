@@ -92,8 +92,8 @@ impl Artifacts {
 
     /// Puts a new version away. It would survive a power cut when this returns.
     pub async fn save(&self, scope: &ArtifactScope, new: NewVersion) -> Result<SavedVersion, ArtifactError> {
-        check_new_version(&new)?;
-        let content = new_content_scope();
+        check_new_artifact_version(&new)?;
+        let content = new_artifact_content_scope();
         let NewVersion { name, mime, metadata, content: body } = new;
         self.store_content(&content, &body).await?;
         let log = self.index_log(scope);
@@ -211,12 +211,12 @@ impl SavedVersion {
     }
 }
 
-fn new_content_scope() -> String {
+fn new_artifact_content_scope() -> String {
     format!("artifacts/content/{}", Uuid::now_v7())
 }
 
-fn check_new_version(new: &NewVersion) -> Result<(), ArtifactError> {
-    if let Some(flaw) = name::name_flaw(&new.name) {
+fn check_new_artifact_version(new: &NewVersion) -> Result<(), ArtifactError> {
+    if let Some(flaw) = name::artifact_name_flaw(&new.name) {
         let shown = new.name[..new.name.floor_char_boundary(name::MAX_NAME_BYTES)].to_owned();
         return Err(ArtifactError::BadName(shown, flaw));
     }

@@ -16,7 +16,7 @@ const SLASH_LOOKALIKES: [char; 9] =
 const DEVICE_NAMES: [&str; 4] = ["con", "prn", "aux", "nul"];
 
 /// Why nothing can be called this; none if it can.
-pub(super) fn name_flaw(name: &str) -> Option<&'static str> {
+pub(super) fn artifact_name_flaw(name: &str) -> Option<&'static str> {
     let own = name.strip_prefix(USER_PREFIX).unwrap_or(name);
     if own.is_empty() || name.len() > MAX_NAME_BYTES {
         return Some("it has 1 to 255 bytes");
@@ -30,21 +30,21 @@ pub(super) fn name_flaw(name: &str) -> Option<&'static str> {
     if !ComposingNormalizerBorrowed::new_nfc().is_normalized(name) {
         return Some("its letters are composed (Unicode NFC)");
     }
-    own.split('/').find_map(step_flaw)
+    own.split('/').find_map(artifact_name_step_flaw)
 }
 
-fn step_flaw(step: &str) -> Option<&'static str> {
+fn artifact_name_step_flaw(step: &str) -> Option<&'static str> {
     let stem = step.split('.').next().unwrap_or_default().trim_end().to_lowercase();
     match step {
         "" => Some("it has no empty folder, neither at its start nor at its end"),
         "." | ".." => Some("it leads nowhere else: no . and no .."),
         _ if step.ends_with(['.', ' ']) => Some("no dot and no blank ends it or a folder of it"),
-        _ if is_device_name(&stem) => Some("Windows takes it for a device"),
+        _ if is_device_file_name(&stem) => Some("Windows takes it for a device"),
         _ => None,
     }
 }
 
-fn is_device_name(stem: &str) -> bool {
+fn is_device_file_name(stem: &str) -> bool {
     let port = |name: &str| {
         let mut rest = stem.strip_prefix(name).unwrap_or_default().chars();
         let numbered = matches!(rest.next(), Some('1'..='9' | '¹' | '²' | '³'));
@@ -63,7 +63,7 @@ mod tests {
         let names =
             ["note.txt", "dir/pic.png", "user:shared.txt", "user:a/b", ".env", "a b", "caf\u{e9}", "..a", "a..b"];
         for name in names.into_iter().chain(["console", "com", "com10", "lpt0", "a:b", "nulls/x", long.as_str()]) {
-            assert_eq!(name_flaw(name), None, "{name}");
+            assert_eq!(artifact_name_flaw(name), None, "{name}");
         }
     }
 
@@ -75,7 +75,7 @@ mod tests {
         let devices = ["CON", "con.txt", "a/Nul", "aux.tar.gz", "COM1", "lpt9.log", "com\u{b9}", "user:PRN", "con .x"];
         let ends = ["a.", "a ", "a./b", "user:a."];
         for name in elsewhere.into_iter().chain(hidden).chain(devices).chain(ends) {
-            assert!(name_flaw(name).is_some(), "{name:?}");
+            assert!(artifact_name_flaw(name).is_some(), "{name:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A part of a long text, in whole lines: a secret that were cut in two would not be known as one.
 
 /// So many bytes at most of a text, without its first lines, and where it goes on; none if it has no such line.
-pub(super) fn text_page(text: &str, offset: usize, bytes: usize) -> Option<String> {
+pub(super) fn artifact_text_page(text: &str, offset: usize, bytes: usize) -> Option<String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     if offset > 0 && offset >= lines.len() {
         return None;
@@ -21,12 +21,12 @@ pub(super) fn text_page(text: &str, offset: usize, bytes: usize) -> Option<Strin
         shown.truncate(shown.rfind(char::is_whitespace).unwrap_or(shown.len()));
     }
     if offset > 0 || cut || end < lines.len() {
-        shown.push_str(&continuation_note(offset, end, lines.len(), cut));
+        shown.push_str(&page_continuation_note(offset, end, lines.len(), cut));
     }
     Some(shown)
 }
 
-fn continuation_note(offset: usize, end: usize, all: usize, cut: bool) -> String {
+fn page_continuation_note(offset: usize, end: usize, all: usize, cut: bool) -> String {
     let cut = if cut { ", the end of this long line is left out" } else { "" };
     let more = if end < all { format!("; read on with offset {end}") } else { String::new() };
     format!("\n[lines {} to {end} of {all}{cut}{more}]", offset + 1)
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str, offset: usize) -> Option<String> {
-        text_page(text, offset, 8)
+        artifact_text_page(text, offset, 8)
     }
 
     #[test]

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::page::text_page;
+use super::page::artifact_text_page;
 use super::{ArtifactContent, ArtifactError, ArtifactScope, Artifacts, NamedArtifact, NewVersion};
-use crate::tool_arguments::{parse_arguments, text_result, tool_preview, tool_spec};
+use crate::tool_arguments::{parse_tool_arguments, tool_call_preview, tool_spec_with_arguments, tool_text_result};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,14 +72,16 @@ fn artifact_tool_spec(kind: ArtifactToolKind) -> ToolSpec {
     let text = || json!({"type": "string"});
     let from_0 = || json!({"type": "integer", "minimum": 0});
     match kind {
-        ArtifactToolKind::Save => tool_spec(
+        ArtifactToolKind::Save => tool_spec_with_arguments(
             kind.name(),
             "Saves a text as a named artifact for the user: a report, a table, a page. Saving the same name again makes a new version.",
             &json!({"name": text(), "text": text(), "media_type": text()}),
             &["name", "text"],
         ),
-        ArtifactToolKind::List => tool_spec(kind.name(), "Lists the artifacts of this session.", &json!({}), &[]),
-        ArtifactToolKind::Read => tool_spec(
+        ArtifactToolKind::List => {
+            tool_spec_with_arguments(kind.name(), "Lists the artifacts of this session.", &json!({}), &[])
+        }
+        ArtifactToolKind::Read => tool_spec_with_arguments(
             kind.name(),
             "Reads an artifact that is a text, in its latest version or an older one. A long one comes in parts: offset \
 is the number of lines to skip.",
@@ -110,9 +112,9 @@ impl ArtifactToolKind {
 
     fn parse_call(self, arguments: &Value) -> Result<ArtifactCall, ToolError> {
         match self {
-            Self::Save => parse_arguments(arguments).map(ArtifactCall::Save),
-            Self::List => parse_arguments(arguments).map(|List {}| ArtifactCall::List),
-            Self::Read => parse_arguments(arguments).map(ArtifactCall::Read),
+            Self::Save => parse_tool_arguments(arguments).map(ArtifactCall::Save),
+            Self::List => parse_tool_arguments(arguments).map(|List {}| ArtifactCall::List),
+            Self::Read => parse_tool_arguments(arguments).map(ArtifactCall::Read),
         }
     }
 }
@@ -154,11 +156,11 @@ impl Tool for ArtifactTool {
     }
 
     fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        Ok(tool_preview(call_title(&self.kind.parse_call(arguments)?)))
+        Ok(tool_call_preview(artifact_call_title(&self.kind.parse_call(arguments)?)))
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        text_result(match self.kind.parse_call(&call.arguments)? {
+        tool_text_result(match self.kind.parse_call(&call.arguments)? {
             ArtifactCall::Save(save) => self.save(save, &context.signals).await,
             ArtifactCall::List => self.list().await,
             ArtifactCall::Read(read) => self.load(read).await,
@@ -167,7 +169,7 @@ impl Tool for ArtifactTool {
 }
 
 /// A call in one line for people, and what kind of thing it does.
-fn call_title(call: &ArtifactCall) -> (String, ToolKind) {
+fn artifact_call_title(call: &ArtifactCall) -> (String, ToolKind) {
     match call {
         ArtifactCall::Save(save) => (format!("Save artifact {}", sanitize::visible_line(&save.name)), ToolKind::Edit),
         ArtifactCall::List => ("List artifacts".to_owned(), ToolKind::Read),
@@ -203,7 +205,7 @@ impl ArtifactTool {
         let found = self.artifacts.load(&self.artifact_scope(), &read.name, read.version).await?;
         match found {
             Some((_, ArtifactContent::Text { text })) => {
-                text_page(&text, read.offset, self.page).ok_or(Unable::Past(read.offset))
+                artifact_text_page(&text, read.offset, self.page).ok_or(Unable::Past(read.offset))
             }
             Some((_, ArtifactContent::Bytes { .. })) => Err(Unable::NoText(read.name)),
             None => Err(Unable::Missing(read.name)),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use gander_mcp::{Confinement, Reach, Spec, Transport};
 use gander_models::Keys;
-use gander_tools::{BuiltIn, absence_reason};
+use gander_tools::{BuiltIn, extension_absence_reason};
 use serde::{Deserialize, Serialize};
 
 use crate::units::DurationSetting;
@@ -94,7 +94,7 @@ impl ExtensionEntry {
                 Err("an extension's name has 1 to 128 bytes on one line".to_owned())
             }
             (Some(_), None) => Ok(self),
-            (None, Some(url)) if is_address(url) => Ok(self),
+            (None, Some(url)) if is_extension_address(url) => Ok(self),
             (None, Some(url)) => Err(format!("a url begins with http:// or https://: {url}")),
             (Some(_), Some(_)) | (None, None) => Err(format!("an extension has either a command or a url: {name}")),
         }
@@ -104,7 +104,7 @@ impl ExtensionEntry {
         match (BuiltIn::from_name(name), &self.command, &self.url) {
             (Some(_), None, None) => Ok(self),
             (Some(_), _, _) => Err(format!("a built-in extension has neither a command nor a url: {name}")),
-            (None, _, _) => Err(absence_reason(name)),
+            (None, _, _) => Err(extension_absence_reason(name)),
         }
     }
 
@@ -168,7 +168,7 @@ impl ExtensionEntry {
 
     /// Takes out what nobody else may read.
     pub(super) fn without_secrets(mut self) -> (Self, Secrets) {
-        let url = self.url.clone().filter(|url| carries_secrets(url));
+        let url = self.url.clone().filter(|url| url_carries_secrets(url));
         if url.is_some() {
             self.url = Some(String::new());
         }
@@ -204,11 +204,11 @@ impl fmt::Debug for ExtensionEntry {
     }
 }
 
-fn is_address(url: &str) -> bool {
+fn is_extension_address(url: &str) -> bool {
     reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
-fn carries_secrets(url: &str) -> bool {
+fn url_carries_secrets(url: &str) -> bool {
     reqwest::Url::parse(url).is_ok_and(|url| url.query().is_some() || !url.username().is_empty())
 }
 

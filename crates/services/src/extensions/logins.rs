@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gander_domain::Principal;
-use gander_mcp::{Keyring, Login, OAuthTokenStore, Spec, delete_tokens};
+use gander_mcp::{Keyring, Login, OAuthTokenStore, Spec, delete_login_tokens};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -48,7 +48,7 @@ impl Extensions {
 
     /// Forgets the tokens for this server.
     pub fn log_out(&self, who: &Principal, spec: &Spec) -> Result<(), ExtensionError> {
-        delete_tokens(spec, &self.keyring_of(who)).map_err(ExtensionError::Refused)
+        delete_login_tokens(spec, &self.keyring_of(who)).map_err(ExtensionError::Refused)
     }
 
     pub(super) fn keyring_of(&self, who: &Principal) -> Keyring {

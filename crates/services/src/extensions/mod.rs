@@ -8,7 +8,7 @@ mod networks;
 mod pins;
 mod project;
 mod registry;
-mod trial;
+mod server_lifetime;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use std::time::Duration;
 use gander_domain::{Part, Principal, SessionId, SessionView};
 use gander_mcp::{Keyring, Pool, PromptSpec, Reach, ServerState, ServerStatus, Servers, Spec};
 use gander_tools::sandbox::{Network, Sandbox};
-use gander_tools::{BuiltIn, BuiltIns, Environment, Guard, Limits, Redactor, absence_reason};
+use gander_tools::{BuiltIn, BuiltIns, Environment, Guard, Limits, Redactor, extension_absence_reason};
 use serde_json::{Value, json};
 
 pub use entry::{ExtensionEntry, ExtensionKind};
@@ -27,7 +27,7 @@ pub use logins::VaultTokenStore;
 pub use networks::NetworkStore;
 pub use pins::PinStore;
 pub use registry::{ExtensionRegistry, ExtensionScope};
-pub use trial::TrialNetwork;
+pub use server_lifetime::TrialNetwork;
 
 use crate::trust::Trust;
 use gander_models::Keys;
@@ -151,7 +151,7 @@ impl Extensions {
     /// A client opens a session and brings these along. They start in the background, and so do the owner's.
     pub fn attach_session(&self, view: &SessionView, specs: Vec<Spec>) {
         let mut sessions = self.lock_sessions();
-        let mut client_specs = client_specs_in(&sessions, view.session);
+        let mut client_specs = client_extension_specs_in(&sessions, view.session);
         client_specs.retain(|old| specs.iter().all(|new| new.name != old.name));
         client_specs.extend(specs);
         self.update_session(&mut sessions, view, client_specs).start_all();
@@ -160,7 +160,7 @@ impl Extensions {
     /// The servers of a session, for a run of it.
     pub fn servers_of(&self, view: &SessionView) -> Arc<Servers> {
         let mut sessions = self.lock_sessions();
-        let client_specs = client_specs_in(&sessions, view.session);
+        let client_specs = client_extension_specs_in(&sessions, view.session);
         self.update_session(&mut sessions, view, client_specs)
     }
 
@@ -237,7 +237,7 @@ impl Extensions {
             return self.turn_on_built_in(range, built_in).await;
         }
         if entry == ExtensionEntry::default() {
-            return Err(ExtensionError::Refused(absence_reason(name)));
+            return Err(ExtensionError::Refused(extension_absence_reason(name)));
         }
         let entry = entry.validated(name).map_err(ExtensionError::Refused)?;
         let guarded = rights == Rights::Addresses;
@@ -362,8 +362,10 @@ impl Extensions {
             };
             return self.known_with_switch().iter().map(known).collect();
         };
-        self.servers_if_known(session)
-            .map_or_else(|| json!([]), |servers| servers.server_statuses().into_iter().map(status_json).collect())
+        self.servers_if_known(session).map_or_else(
+            || json!([]),
+            |servers| servers.server_statuses().into_iter().map(extension_status_json).collect(),
+        )
     }
 
     fn servers_if_known(&self, session: SessionId) -> Option<Arc<Servers>> {
@@ -380,7 +382,7 @@ impl Extensions {
         let SessionServers { servers, built_ins } =
             self.resolve_servers(view.session, &view.owner, Path::new(&view.workspace), &client_specs);
         if !sessions.contains_key(&view.session) {
-            evict_unused(sessions);
+            evict_unused_extensions(sessions);
         }
         let place = sessions.entry(view.session).or_insert_with(|| self.new_session(view));
         place.client_specs = client_specs;
@@ -397,7 +399,7 @@ impl Extensions {
         workspace: &Path,
         client_specs: &[Spec],
     ) -> SessionServers {
-        let project = project::project_entries(&self.config.trust, workspace);
+        let project = project::project_extension_entries(&self.config.trust, workspace);
         let spec =
             |(name, entry): &(String, ExtensionEntry)| entry.to_mcp_spec(name, &Keys::default(), Reach::Anywhere);
         let theirs: Vec<Spec> = project.iter().filter_map(spec).collect();
@@ -410,7 +412,7 @@ impl Extensions {
     }
 
     fn client_specs(&self, session: SessionId) -> Vec<Spec> {
-        client_specs_in(&self.lock_sessions(), session)
+        client_extension_specs_in(&self.lock_sessions(), session)
     }
 
     /// `env_keys` names keys of the server's owner: an entry of anybody else gets none of them, whatever it names.
@@ -449,12 +451,12 @@ fn merge_specs<const N: usize>(sources: [Vec<Spec>; N]) -> Vec<Spec> {
     all
 }
 
-fn client_specs_in(sessions: &HashMap<SessionId, SessionExtensions>, session: SessionId) -> Vec<Spec> {
+fn client_extension_specs_in(sessions: &HashMap<SessionId, SessionExtensions>, session: SessionId) -> Vec<Spec> {
     sessions.get(&session).map(|place| place.client_specs.clone()).unwrap_or_default()
 }
 
 /// What a client brings along is known here alone: places without that go first.
-fn evict_unused(sessions: &mut HashMap<SessionId, SessionExtensions>) {
+fn evict_unused_extensions(sessions: &mut HashMap<SessionId, SessionExtensions>) {
     if sessions.len() < MAX_SESSIONS || !sessions.len().is_multiple_of(EVICTION_INTERVAL) {
         return;
     }
@@ -472,7 +474,7 @@ impl SessionExtensions {
 }
 
 /// How a server is, for our own command line.
-pub fn status_json(standing: ServerStatus) -> Value {
+pub fn extension_status_json(standing: ServerStatus) -> Value {
     let ServerStatus { name, place, state: condition, tools, changed } = standing;
     let (state, reason) = match condition {
         ServerState::Asleep => ("asleep", None),

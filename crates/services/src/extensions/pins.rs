@@ -35,7 +35,7 @@ struct Pinned {
     tool: String,
     definition: String,
     /// Absent in logs of a time when there was one list: it was the owner's.
-    #[serde(default = "Principal::owner", skip_serializing_if = "is_owner")]
+    #[serde(default = "Principal::owner", skip_serializing_if = "is_pin_owner")]
     by: Principal,
 }
 
@@ -96,6 +96,6 @@ impl ToolPinStore for PrincipalPins {
     }
 }
 
-fn is_owner(principal: &Principal) -> bool {
+fn is_pin_owner(principal: &Principal) -> bool {
     *principal == Principal::owner()
 }

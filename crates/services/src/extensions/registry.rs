@@ -83,7 +83,7 @@ impl ExtensionRegistry {
         let known = self.lock_state();
         let ours = known.added.iter().filter(|((of, _), _)| *of == range);
         let whole = |name: &str, added: &AddedExtension| {
-            let secrets: Secrets = self.vault.get(&vault_key(range, name)).unwrap_or_default();
+            let secrets: Secrets = self.vault.get(&extension_vault_key(range, name)).unwrap_or_default();
             AddedExtension { entry: added.entry.clone().with_secrets(secrets), ..added.clone() }
         };
         ours.map(|((_, name), added)| (name.clone(), whole(name, added))).collect()
@@ -106,8 +106,8 @@ impl ExtensionRegistry {
         let AddedExtension { entry, guarded } = added;
         let (entry, secrets) = entry.without_secrets();
         let written = match secrets.is_empty() {
-            true => self.vault.remove(&vault_key(range, name)),
-            false => self.vault.put(&vault_key(range, name), &secrets),
+            true => self.vault.remove(&extension_vault_key(range, name)),
+            false => self.vault.put(&extension_vault_key(range, name), &secrets),
         };
         written.map_err(|error| StoreError::Invalid(format!("secrets could not be kept: {error}")))?;
         self.write_fact(ExtensionFact::Added { range, name: name.to_owned(), added: AddedExtension { entry, guarded } })
@@ -126,7 +126,7 @@ impl ExtensionRegistry {
 
     /// Takes one away, or switches off here what others name.
     pub(super) async fn remove(&self, range: ExtensionScope, name: &str) -> Result<(), StoreError> {
-        let forgotten = self.vault.remove(&vault_key(range, name));
+        let forgotten = self.vault.remove(&extension_vault_key(range, name));
         forgotten.map_err(|error| StoreError::Invalid(format!("secrets could not be forgotten: {error}")))?;
         self.write_fact(ExtensionFact::Removed { range, name: name.to_owned() }).await
     }
@@ -142,7 +142,7 @@ impl ExtensionRegistry {
             return Ok(());
         }
         for name in &named {
-            let forgotten = self.vault.remove(&vault_key(range, name));
+            let forgotten = self.vault.remove(&extension_vault_key(range, name));
             forgotten.map_err(|error| StoreError::Invalid(format!("secrets could not be forgotten: {error}")))?;
         }
         self.write_fact(ExtensionFact::RangeForgotten { range }).await?;
@@ -201,7 +201,7 @@ impl FactState for RegistryState {
 }
 
 /// What secrets are kept under.
-fn vault_key(range: ExtensionScope, name: &str) -> String {
+fn extension_vault_key(range: ExtensionScope, name: &str) -> String {
     match range {
         ExtensionScope::Everywhere => format!("extension/everywhere/{name}"),
         ExtensionScope::Session(session) => format!("extension/{session}/{name}"),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Memories, Memory, MemoryError, MemoryScope, memories_text};
-use crate::tool_arguments::{parse_arguments, text_result, tool_preview, tool_spec};
+use crate::tool_arguments::{parse_tool_arguments, tool_call_preview, tool_spec_with_arguments, tool_text_result};
 
 /// Every category.
 pub(super) const ALL: &str = "*";
@@ -57,25 +57,25 @@ fn memory_tool_spec(kind: MemoryToolKind) -> ToolSpec {
     let text = || json!({"type": "string"});
     let global = json!({"type": "boolean", "description": "true: in every session, false: in this project"});
     match kind {
-        MemoryToolKind::Remember => tool_spec(
+        MemoryToolKind::Remember => tool_spec_with_arguments(
             kind.name(),
             "Remembers something beyond this session. Use it when the person asks you to, or says what should always hold.",
             &json!({"category": text(), "data": text(), "tags": {"type": "array", "items": text()}, "is_global": global}),
             &["category", "data", "is_global"],
         ),
-        MemoryToolKind::Retrieve => tool_spec(
+        MemoryToolKind::Retrieve => tool_spec_with_arguments(
             kind.name(),
             "Gives what is remembered of a category; * for all of them.",
             &json!({"category": text(), "is_global": global}),
             &["category", "is_global"],
         ),
-        MemoryToolKind::Forget => tool_spec(
+        MemoryToolKind::Forget => tool_spec_with_arguments(
             kind.name(),
             "Forgets everything of a category; * for all of them.",
             &json!({"category": text(), "is_global": global}),
             &["category", "is_global"],
         ),
-        MemoryToolKind::ForgetOne => tool_spec(
+        MemoryToolKind::ForgetOne => tool_spec_with_arguments(
             kind.name(),
             "Forgets one memory of a category, by its text.",
             &json!({"category": text(), "memory_content": text(), "is_global": global}),
@@ -108,10 +108,10 @@ impl MemoryToolKind {
 
     fn parse_call(self, arguments: &Value) -> Result<MemoryCall, ToolError> {
         match self {
-            Self::Remember => parse_arguments(arguments).map(MemoryCall::Remember),
-            Self::Retrieve => parse_arguments(arguments).map(MemoryCall::Retrieve),
-            Self::Forget => parse_arguments(arguments).map(MemoryCall::Forget),
-            Self::ForgetOne => parse_arguments(arguments).map(MemoryCall::ForgetOne),
+            Self::Remember => parse_tool_arguments(arguments).map(MemoryCall::Remember),
+            Self::Retrieve => parse_tool_arguments(arguments).map(MemoryCall::Retrieve),
+            Self::Forget => parse_tool_arguments(arguments).map(MemoryCall::Forget),
+            Self::ForgetOne => parse_tool_arguments(arguments).map(MemoryCall::ForgetOne),
         }
     }
 }
@@ -151,11 +151,11 @@ impl Tool for MemoryTool {
     }
 
     fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        Ok(tool_preview(call_title(&self.kind.parse_call(arguments)?)))
+        Ok(tool_call_preview(call_title(&self.kind.parse_call(arguments)?)))
     }
 
     async fn run(&self, call: &ToolCall, _context: &ToolContext) -> Result<ToolResult, ToolError> {
-        text_result(self.execute_call(self.kind.parse_call(&call.arguments)?).await)
+        tool_text_result(self.execute_call(self.kind.parse_call(&call.arguments)?).await)
     }
 }
 

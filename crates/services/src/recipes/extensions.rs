@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gander_agent::recipe::{Extension, Recipe};
+use gander_agent::recipe::{Recipe, RecipeExtension};
 use gander_mcp::{Reach, Spec, Transport};
 use gander_tools::BuiltIn;
 use serde_json::Value;
@@ -27,8 +27,8 @@ pub fn resolve_recipe_extensions(extensions: &Extensions, recipe: &Recipe, reach
     let mut resolved = RecipeExtensions::default();
     for extension in recipe.extensions.iter().filter(|extension| !extensions.is_configured(&extension.name)) {
         match (extension.kind.as_str(), BuiltIn::from_name(&extension.name)) {
-            ("stdio", _) => resolved.programs.push(program_spec(extension)),
-            ("streamable_http", _) => resolved.addresses.push(address_spec(extension, reach.clone())),
+            ("stdio", _) => resolved.programs.push(recipe_program_spec(extension)),
+            ("streamable_http", _) => resolved.addresses.push(recipe_address_spec(extension, reach.clone())),
             (_, Some(built_in)) => resolved.built_ins.push(built_in),
             (_, None) => resolved.absent.push(extension.name.clone()),
         }
@@ -37,26 +37,26 @@ pub fn resolve_recipe_extensions(extensions: &Extensions, recipe: &Recipe, reach
 }
 
 /// Its environment holds what the recipe says and none of the owner's keys.
-fn program_spec(extension: &Extension) -> Spec {
+fn recipe_program_spec(extension: &RecipeExtension) -> Spec {
     let transport = Transport::Stdio {
         command: PathBuf::from(extension.cmd.clone().unwrap_or_default()),
         args: extension.args.clone(),
-        env: string_pairs(extension.more.get("envs")),
+        env: recipe_extension_pairs(extension.more.get("envs")),
     };
     Spec::new(extension.name.clone(), transport)
 }
 
-fn address_spec(extension: &Extension, reach: Reach) -> Spec {
+fn recipe_address_spec(extension: &RecipeExtension, reach: Reach) -> Spec {
     let transport = Transport::Http {
         url: extension.uri.clone().unwrap_or_default(),
-        headers: string_pairs(extension.more.get("headers")),
+        headers: recipe_extension_pairs(extension.more.get("headers")),
         reach,
         client_id: None,
     };
     Spec::new(extension.name.clone(), transport)
 }
 
-fn string_pairs(fields: Option<&Value>) -> Vec<(String, String)> {
+fn recipe_extension_pairs(fields: Option<&Value>) -> Vec<(String, String)> {
     let fields = fields.and_then(Value::as_object).into_iter().flatten();
     fields.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }

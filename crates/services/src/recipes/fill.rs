@@ -10,7 +10,7 @@ use gander_tools::FileAccess;
 const MAX_FILE_BYTES: u64 = 256 << 10;
 
 /// Fills a recipe in for a session in this workspace.
-pub fn fill_in_workspace(
+pub fn fill_recipe_in_workspace(
     files: &FileAccess,
     recipe: &Recipe,
     values: &Values,

@@ -19,9 +19,9 @@ use tokio::sync::Semaphore;
 use crate::user_store::{Collection, UserStore};
 
 pub use extensions::{RecipeExtensions, resolve_recipe_extensions};
-pub use fill::fill_in_workspace;
+pub use fill::fill_recipe_in_workspace;
 pub use slash::SlashRecipe;
-pub(crate) use slash::{expand_slash, load_slash_recipes};
+pub(crate) use slash::{expand_slash_recipe, load_slash_recipes};
 
 /// Logs of what sessions follow begin like this.
 const SCOPE: &str = "recipe/";
@@ -106,7 +106,7 @@ impl Recipes {
         let (files, recipe, values) = (self.files.clone(), recipe.clone(), values.clone());
         let (workspace, folder) = (workspace.to_owned(), folder.map(str::to_owned));
         let filling = tokio::task::spawn_blocking(move || {
-            let filled = fill_in_workspace(&files, &recipe, &values, &workspace, folder.as_deref());
+            let filled = fill_recipe_in_workspace(&files, &recipe, &values, &workspace, folder.as_deref());
             // The permit stays with the work, also when nobody waits for it any more.
             drop(permit);
             filled
@@ -126,12 +126,12 @@ impl Recipes {
 
     /// True if the session follows one.
     pub fn has_recipe(&self, session: SessionId) -> bool {
-        lock_mutex(&self.following).contains(&session)
+        lock_recipes(&self.following).contains(&session)
     }
 
     /// The recipe that a session follows.
     pub async fn recipe_of_session(&self, session: SessionId) -> Result<Option<SessionRecipe>, StoreError> {
-        if !lock_mutex(&self.following).contains(&session) {
+        if !lock_recipes(&self.following).contains(&session) {
             return Ok(None);
         }
         let LastRecipe(followed) = self.session_log(session).read_folded().await?.state;
@@ -141,13 +141,13 @@ impl Recipes {
     /// From now on the session follows this one.
     pub async fn set_session_recipe(&self, session: SessionId, followed: &SessionRecipe) -> Result<(), StoreError> {
         self.session_log(session).append_fact(followed).await?;
-        lock_mutex(&self.following).insert(session);
+        lock_recipes(&self.following).insert(session);
         Ok(())
     }
 
     /// Removes the recipe of a session that was deleted.
     pub async fn forget_session(&self, session: SessionId) {
-        if lock_mutex(&self.following).remove(&session)
+        if lock_recipes(&self.following).remove(&session)
             && let Err(error) = self.store.delete_scope(self.session_log(session).scope()).await
         {
             tracing::warn!(%error, %session, "the recipe of a deleted session is left behind");
@@ -160,7 +160,7 @@ impl Recipes {
 
     /// What somebody calls by a slash.
     pub async fn slash_recipes(&self, principal: &Principal) -> Result<Arc<[SlashRecipe]>, StoreError> {
-        if let Some(known) = lock_mutex(&self.slashes).get(principal) {
+        if let Some(known) = lock_recipes(&self.slashes).get(principal) {
             return Ok(Arc::clone(known));
         }
         let user_store = UserStore::open(&self.store, principal);
@@ -170,17 +170,17 @@ impl Recipes {
             .iter()
             .filter_map(|(id, name)| SlashRecipe::new(name.as_str()?, &recipes.get(id)?["recipe"]))
             .collect();
-        lock_mutex(&self.slashes).insert(principal.clone(), Arc::clone(&slashes));
+        lock_recipes(&self.slashes).insert(principal.clone(), Arc::clone(&slashes));
         Ok(slashes)
     }
 
     /// Somebody saved or removed a recipe or its name.
     pub fn forget_slashes(&self, principal: &Principal) {
-        lock_mutex(&self.slashes).remove(principal);
+        lock_recipes(&self.slashes).remove(principal);
     }
 }
 
 /// A panic while the lock was held leaves nothing half done here.
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_recipes<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

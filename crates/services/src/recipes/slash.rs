@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use gander_agent::recipe::{Recipe, Values, from_value};
+use gander_agent::recipe::{Recipe, Values, recipe_from_value};
 use gander_domain::{Part, Principal, ServiceError, SlashCommand, SlashCommandKind};
 use serde_json::Value;
 
 use super::Recipes;
-use crate::errors::{recipe_flaw, service_error_from_store};
+use crate::errors::{service_error_from_recipe, service_error_from_store};
 
 /// A recipe with a name of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct SlashRecipe {
 impl SlashRecipe {
     /// None if the recipe cannot be used any more.
     pub(super) fn new(name: &str, recipe: &Value) -> Option<Self> {
-        let recipe = Arc::new(from_value(recipe.clone()).ok()?);
+        let recipe = Arc::new(recipe_from_value(recipe.clone()).ok()?);
         Some(Self { name: name.to_owned(), recipe })
     }
 
@@ -43,7 +43,7 @@ pub(crate) async fn load_slash_recipes(
 }
 
 /// What a person's prompt becomes: the name of a recipe becomes what that recipe says.
-pub(crate) async fn expand_slash(
+pub(crate) async fn expand_slash_recipe(
     recipes: &Recipes,
     principal: &Principal,
     workspace: &str,
@@ -56,7 +56,7 @@ pub(crate) async fn expand_slash(
     let Some(slash) = slashes.iter().find(|slash| slash.name == name) else { return Ok(parts) };
     let filled =
         recipes.fill_recipe(&slash.recipe, &parse_slash_values(&slash.recipe, rest.trim()), workspace, None).await;
-    parts[0] = Part::text(filled.map_err(|flaw| recipe_flaw(&flaw))?.all_text());
+    parts[0] = Part::text(filled.map_err(|flaw| service_error_from_recipe(&flaw))?.all_text());
     Ok(parts)
 }
 

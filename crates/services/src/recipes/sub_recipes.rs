@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gander_agent::recipe::{SubRecipe, parse};
+use gander_agent::recipe::{SubRecipe, parse_recipe};
 use gander_agent::recipe_run::SubRecipeSource;
 use gander_tools::FileAccess;
 
@@ -33,7 +33,7 @@ fn load_sub_recipe(
     let path = if path.len() < wanted.path.len() { path.trim_start_matches('/') } else { path };
     let room = files.open(Path::new(folder), &[]).map_err(|error| error.to_string())?;
     let (located, text) = room.read_redacted(path, MAX_FILE_BYTES).map_err(|error| error.to_string())?;
-    let recipe = parse(&text).map_err(|flaw| flaw.to_string())?;
+    let recipe = parse_recipe(&text).map_err(|flaw| flaw.to_string())?;
     let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let values = wanted.values.iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect();
     let description = wanted.description.clone().unwrap_or_else(|| recipe.description.clone());

@@ -20,7 +20,7 @@ pub enum ScheduleTimeError {
 }
 
 /// The first time after this one.
-pub(crate) fn next_occurrence(pattern: &str, zone: &str, from: Timestamp) -> Result<Timestamp, ScheduleTimeError> {
+pub(crate) fn next_cron_occurrence(pattern: &str, zone: &str, from: Timestamp) -> Result<Timestamp, ScheduleTimeError> {
     let zone = TimeZone::get(zone).map_err(|_| ScheduleTimeError::Zone(zone.to_owned()))?;
     let from = jiff::Timestamp::from_microsecond(from.as_micros()).unwrap_or(jiff::Timestamp::MIN).to_zoned(zone);
     let next = parse_cron(pattern)?
@@ -58,7 +58,7 @@ mod tests {
 
     fn next(pattern: &str, zone: &str, from: &str) -> String {
         let from: jiff::Timestamp = from.parse().unwrap();
-        let at = next_occurrence(pattern, zone, Timestamp::from_micros(from.as_microsecond())).unwrap();
+        let at = next_cron_occurrence(pattern, zone, Timestamp::from_micros(from.as_microsecond())).unwrap();
         jiff::Timestamp::from_microsecond(at.as_micros()).unwrap().to_string()
     }
 
@@ -82,10 +82,10 @@ mod tests {
         let now = Timestamp::from_micros(1_800_000_000_000_000);
         let long = "*".repeat(300);
         for pattern in ["", "* * * *", "61 * * * *", "* * * * * * *", "every day", "0 0 31 2 *", long.as_str()] {
-            assert!(next_occurrence(pattern, "UTC", now).is_err(), "{pattern}");
+            assert!(next_cron_occurrence(pattern, "UTC", now).is_err(), "{pattern}");
         }
         assert_eq!(
-            next_occurrence("* * * * *", "Mars/Olympus", now),
+            next_cron_occurrence("* * * * *", "Mars/Olympus", now),
             Err(ScheduleTimeError::Zone("Mars/Olympus".to_owned()))
         );
         assert_eq!(canonical_time_zone("Europe/Berlin").unwrap(), "Europe/Berlin");

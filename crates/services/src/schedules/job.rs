@@ -89,7 +89,7 @@ impl ScheduleState {
         if self.job.paused {
             return None;
         }
-        cron::next_occurrence(&self.job.cron, &self.job.zone, self.counted_from).ok()
+        cron::next_cron_occurrence(&self.job.cron, &self.job.zone, self.counted_from).ok()
     }
 
     /// The session of its last run.

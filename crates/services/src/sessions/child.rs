@@ -21,7 +21,7 @@ pub struct ChildSession {
 /// Starts a session below another. The client of the parent's run lends its resources to the child as well.
 ///
 /// The back-end that calls this is part of what the hub runs, so it brings the hub along.
-pub async fn start_child(
+pub async fn start_child_session(
     hub: &Hub,
     caller: &Caller,
     parent: &SessionView,

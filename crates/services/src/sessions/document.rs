@@ -13,7 +13,7 @@ use gander_store::{DeltaForm, StoreError, read_all};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::import::{ignored_notice, push_event};
+use super::import::{ignored_import_notice, push_imported_event};
 use super::{NewSession, SessionError, SessionFolder, Sessions};
 
 /// What a document says it is.
@@ -79,11 +79,11 @@ impl Sessions {
                 "unknown format: {format} {version}, this server reads {FORMAT} {VERSION}"
             )));
         }
-        let ignored = adopt_log(&mut entries, &target)?;
-        let closing = close_open_runs(&entries, &target.owner)?;
+        let ignored = adopt_document_log(&mut entries, &target)?;
+        let closing = close_open_document_runs(&entries, &target.owner)?;
         entries.extend(closing);
-        if let Some(event) = ignored_notice(&ignored) {
-            push_event(&mut entries, clock::current_time(), event);
+        if let Some(event) = ignored_import_notice(&ignored) {
+            push_imported_event(&mut entries, clock::current_time(), event);
         }
         self.store_imported(session, entries).await?;
         Ok(ImportedDocument { session, workspace: target.workspace, ignored })
@@ -91,7 +91,7 @@ impl Sessions {
 }
 
 /// The log is numbered from one and begins with the session, which is a new one of the importer's. Gives what of the document is ignored.
-fn adopt_log(entries: &mut [Entry], target: &ImportTarget) -> Result<Vec<String>, SessionError> {
+fn adopt_document_log(entries: &mut [Entry], target: &ImportTarget) -> Result<Vec<String>, SessionError> {
     let gap = entries.iter().zip(1..).find(|(entry, number)| entry.seq != Seq(*number));
     if let Some((entry, number)) = gap {
         return Err(refused_document(format!(
@@ -106,7 +106,7 @@ fn adopt_log(entries: &mut [Entry], target: &ImportTarget) -> Result<Vec<String>
     };
     let mut ignored = Vec::new();
     if claimed > target.policy {
-        ignored.push(format!("policy {}", policy_name(claimed)));
+        ignored.push(format!("policy {}", document_policy_name(claimed)));
     }
     if *workspace != target.workspace {
         ignored.push(format!("workspace {}", sanitize::visible_line(workspace)));
@@ -126,15 +126,15 @@ fn adopt_log(entries: &mut [Entry], target: &ImportTarget) -> Result<Vec<String>
     Ok(ignored)
 }
 
-fn policy_name(policy: Policy) -> String {
+fn document_policy_name(policy: Policy) -> String {
     serde_json::to_value(policy).ok().and_then(|name| Some(name.as_str()?.to_owned())).unwrap_or_default()
 }
 
-fn close_open_runs(entries: &[Entry], by: &Principal) -> Result<Vec<Entry>, SessionError> {
+fn close_open_document_runs(entries: &[Entry], by: &Principal) -> Result<Vec<Entry>, SessionError> {
     let view = SessionView::replay(entries).ok_or_else(|| refused_document("the log is not readable".to_owned()))?;
     let mut session = Session::restore(view);
     let origin = RunOrigin { by: by.clone(), door: "import".to_owned() };
-    while let Some(run) = open_run(&session) {
+    while let Some(run) = open_document_run(&session) {
         let cancel = Command::Cancel { run: Some(run), origin: origin.clone() };
         let mut now = MachineContext { at: clock::current_time(), ids: &mut SystemIds };
         session.handle_command(&mut now, cancel).map_err(|error| refused_document(error.to_string()))?;
@@ -150,7 +150,7 @@ fn close_open_runs(entries: &[Entry], by: &Principal) -> Result<Vec<Entry>, Sess
 }
 
 /// What waits goes first, so that nothing starts when the active one ends.
-fn open_run(session: &Session) -> Option<RunId> {
+fn open_document_run(session: &Session) -> Option<RunId> {
     let view = session.view();
     view.queue.first().map(|queued| queued.id).or_else(|| view.run.as_ref().map(|run| run.id))
 }

@@ -5,7 +5,7 @@ use gander_domain::{ServiceError, SessionId};
 use gander_runtime::hub::HubError;
 use gander_store::StoreError;
 
-use crate::errors::{hub_refusal, service_error_from_store};
+use crate::errors::{service_error_from_store, service_refusal_from_hub};
 use crate::workspaces::BadWorkspace;
 
 /// Why a session is not created or not found. Protocols that speak [`ServiceError`] convert it, the others word each
@@ -70,7 +70,7 @@ impl From<SessionError> for ServiceError {
             SessionError::Folder(error) => Self::BadWorkspace(error.to_string()),
             SessionError::AliasTaken(session) => service_error_from_store(&StoreError::AliasTaken(session)),
             SessionError::Document(why) => Self::BadParams(why),
-            SessionError::Hub(error) => hub_refusal(&error),
+            SessionError::Hub(error) => service_refusal_from_hub(&error),
         }
     }
 }

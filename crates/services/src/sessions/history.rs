@@ -75,8 +75,8 @@ impl Sessions {
             (BackwardReader::new(messages), end.filter(|end| end.seq <= head).unwrap_or(HistoryEnd::after(head)));
         while end.seq > Seq::ZERO {
             let start = Seq(end.seq.0.saturating_sub(CHUNK.into()));
-            let mut chunk = read_range(&**store, session, start, end.seq).await?;
-            keep_messages(chunk.last_mut(), end.messages);
+            let mut chunk = read_history_range(&**store, session, start, end.seq).await?;
+            keep_history_messages(chunk.last_mut(), end.messages);
             match reader.take_chunk(chunk) {
                 ReadOn::No { earlier } => return Ok(reader.into_page(earlier)),
                 ReadOn::Before => end = HistoryEnd::after(start),
@@ -88,7 +88,7 @@ impl Sessions {
 }
 
 /// Only so many messages of the last entry count.
-fn keep_messages(last: Option<&mut Entry>, messages: Option<usize>) {
+fn keep_history_messages(last: Option<&mut Entry>, messages: Option<usize>) {
     if let (Some(Entry { event: Event::HistoryReset { replacement, .. }, .. }), Some(messages)) = (last, messages) {
         replacement.truncate(messages);
     }
@@ -117,17 +117,18 @@ impl BackwardReader {
 
     fn take_chunk(&mut self, chunk: Vec<Entry>) -> ReadOn {
         for entry in chunk.into_iter().rev() {
-            let (seq, is_boundary) = (entry.seq, is_boundary(&entry));
+            let (seq, is_history_boundary) = (entry.seq, is_history_boundary(&entry));
             if let Event::HistoryReset { reason, keep_to, .. } = &entry.event
                 && *reason != ResetReason::Compacted
             {
                 let keep_to = *keep_to;
                 return self.take_reset(entry, keep_to);
             }
-            self.messages += usize::from(matches!(&entry.event, Event::MessageDone { message } if counts(message)));
+            self.messages +=
+                usize::from(matches!(&entry.event, Event::MessageDone { message } if counts_in_history(message)));
             self.bytes += entry.event.approximate_bytes();
             self.reversed.push(entry);
-            if is_boundary && self.is_full() {
+            if is_history_boundary && self.is_full() {
                 return ReadOn::No { earlier: HistoryEnd::after(Seq(seq.0.saturating_sub(1))) };
             }
         }
@@ -143,7 +144,7 @@ impl BackwardReader {
             // The answers of tools stay with the calls before them.
             while first > 0 && (!self.is_full() || replacement.get(first).is_some_and(|one| one.role == Role::Tool)) {
                 first -= 1;
-                self.messages += usize::from(counts(&replacement[first]));
+                self.messages += usize::from(counts_in_history(&replacement[first]));
                 self.bytes += replacement[first].approximate_bytes();
             }
             replacement.drain(..first);
@@ -168,7 +169,7 @@ impl BackwardReader {
 }
 
 /// A place where a part may begin.
-fn is_boundary(entry: &Entry) -> bool {
+fn is_history_boundary(entry: &Entry) -> bool {
     match &entry.event {
         // A model is called when all tools have ended, and its message is the first that comes of it.
         Event::RunStarted { .. } | Event::MessageStarted { .. } => true,
@@ -200,12 +201,17 @@ fn is_boundary(entry: &Entry) -> bool {
 }
 
 /// What a tool said is no message of its own to people.
-fn counts(message: &Message) -> bool {
+fn counts_in_history(message: &Message) -> bool {
     message.role != Role::Tool
 }
 
 /// The entries after `start`, up to `end`: exactly, as a message may be open there.
-async fn read_range(store: &dyn Store, session: SessionId, start: Seq, end: Seq) -> Result<Vec<Entry>, StoreError> {
+async fn read_history_range(
+    store: &dyn Store,
+    session: SessionId,
+    start: Seq,
+    end: Seq,
+) -> Result<Vec<Entry>, StoreError> {
     let (mut entries, mut place) = (Vec::new(), start);
     while place < end {
         let limit = Limit { entries: CHUNK as usize, ..Limit::default() };

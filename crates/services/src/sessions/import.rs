@@ -43,8 +43,8 @@ impl Sessions {
         let events = std::iter::once(history)
             .chain(title.map(|title| Event::TitleSet { title }))
             .chain(usage.into_iter().map(|usage| Event::UsageAdded { usage }))
-            .chain(ignored_notice(&ignored));
-        events.for_each(|event| push_event(&mut entries, at, event));
+            .chain(ignored_import_notice(&ignored));
+        events.for_each(|event| push_imported_event(&mut entries, at, event));
         self.store_imported(session, entries).await?;
         self.view(caller, session).await
     }
@@ -61,13 +61,13 @@ impl Sessions {
 }
 
 /// Adds an event at the end of a log that begins with its session's creation.
-pub(super) fn push_event(entries: &mut Vec<Entry>, at: Timestamp, event: Event) {
+pub(super) fn push_imported_event(entries: &mut Vec<Entry>, at: Timestamp, event: Event) {
     let seq = entries.last().map_or(Seq::ZERO, |entry| entry.seq).next();
     entries.push(Entry { seq, at, run: None, event, meta: None });
 }
 
 /// Says in the session itself what of its file does not hold here.
-pub(super) fn ignored_notice(ignored: &[String]) -> Option<Event> {
+pub(super) fn ignored_import_notice(ignored: &[String]) -> Option<Event> {
     let title = format!("Imported; not taken from the file: {}", ignored.join(", "));
     let notice = Notice { severity: Severity::Info, title, detail: None };
     (!ignored.is_empty()).then_some(Event::Noticed { notice })

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use gander_domain::Settings;
 use gander_runtime::hub::Hub;
 
-pub use child::{ChildSession, is_subagent_session, start_child};
+pub use child::{ChildSession, is_subagent_session, start_child_session};
 pub use create::{FirstPrompt, NewSession, SessionFolder};
 pub use delete::{PruneMode, PrunedSession};
 pub use document::ImportedDocument;

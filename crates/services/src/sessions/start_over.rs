@@ -27,7 +27,7 @@ impl Sessions {
         }
         match tokio::time::timeout(STOP_TIMEOUT, self.clear_when_idle(caller, &view, origin)).await {
             Ok(cleared) => cleared?,
-            Err(_) => self.hub.execute_command(caller, session, clear_command(), Ack::Synced).await.map(drop)?,
+            Err(_) => self.hub.execute_command(caller, session, start_over_command(), Ack::Synced).await.map(drop)?,
         }
         self.stored_view(caller, session).await
     }
@@ -41,7 +41,7 @@ impl Sessions {
     ) -> Result<(), SessionError> {
         let mut follower = self.hub.follow_session(view.session, view.head, DeltaForm::Joined);
         loop {
-            match self.hub.execute_command(caller, view.session, clear_command(), Ack::Synced).await {
+            match self.hub.execute_command(caller, view.session, start_over_command(), Ack::Synced).await {
                 Ok(_) => return Ok(()),
                 Err(HubError::Refused(CommandError::RunActive(run))) => {
                     let cancel = Command::Cancel { run: Some(run), origin: origin.clone() };
@@ -57,6 +57,6 @@ impl Sessions {
     }
 }
 
-fn clear_command() -> Command {
+fn start_over_command() -> Command {
     Command::Reset { keep_to: Seq::ZERO, replacement: Vec::new(), reason: ResetReason::Cleared }
 }

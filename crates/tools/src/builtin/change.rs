@@ -25,7 +25,7 @@ const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 const LARGEST_SAVED: u64 = 16 << 20;
 
 /// The text of the file now, if there is one.
-pub(crate) async fn current_text(
+pub(crate) async fn text_before_change(
     located: &Located,
     context: &ToolContext,
     limit: u64,
@@ -43,7 +43,7 @@ pub(crate) async fn current_text(
 }
 
 /// The text on the disk now, if there is one.
-pub(crate) fn text_on_disk(located: &Located, workspace: &Workspace, limit: u64) -> Option<String> {
+pub(crate) fn text_on_disk_before_change(located: &Located, workspace: &Workspace, limit: u64) -> Option<String> {
     workspace.read_text(located, limit).ok()
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn change_objection(
 pub(crate) struct WriteLock(Arc<Mutex<()>>);
 
 /// Writes the new text, unless it needs somebody's yes by now.
-async fn write_file(
+async fn write_changed_file(
     located: &Located,
     (old, new): (Option<&str>, &str),
     context: &ToolContext,
@@ -74,7 +74,7 @@ async fn write_file(
         true => Some(lock.0.lock().await),
         false => None,
     };
-    if !asked && let Some(unforeseen) = recheck_objection(located, (old, new), context).await? {
+    if !asked && let Some(unforeseen) = recheck_change_objection(located, (old, new), context).await? {
         return Err(ToolError::failed(format!(
             "{unforeseen}. Nobody was asked, for the file was another when this was decided: make the call again"
         )));
@@ -87,7 +87,7 @@ async fn write_file(
 
 /// Why somebody must be asked after all. An editor may hold another text than the disk does: to leave as it was what
 /// counts in either of them is nobody's new doing.
-async fn recheck_objection(
+async fn recheck_change_objection(
     located: &Located,
     (old, new): (Option<&str>, &str),
     context: &ToolContext,
@@ -95,7 +95,7 @@ async fn recheck_objection(
     let (workspace, place) = (Arc::clone(&context.workspace), located.clone());
     let (old, new) = (old.map(str::to_owned), new.to_owned());
     let looked = tokio::task::spawn_blocking(move || {
-        let saved = || text_on_disk(&place, &workspace, LARGEST_SAVED);
+        let saved = || text_on_disk_before_change(&place, &workspace, LARGEST_SAVED);
         change_objection(&place, &workspace, old.as_deref(), &new)
             .filter(|_| change_objection(&place, &workspace, saved().as_deref(), &new).is_some())
     });
@@ -117,12 +117,12 @@ pub(crate) async fn apply_change(
         )));
     }
     let path = located.absolute_path();
-    write_file(located, (old.as_deref(), &new), context, lock).await?;
+    write_changed_file(located, (old.as_deref(), &new), context, lock).await?;
     let name = context.workspace.display_name(located);
     let deadline = Instant::now() + DIFF_TIMEOUT;
     let compared = blocking.run_blocking(move || {
         let summary = change_summary(&name, old.as_deref(), &new, deadline);
-        (summary, diff_excerpt(old, new))
+        (summary, change_diff_excerpt(old, new))
     });
     let (summary, (old, new)) = compared.await?;
     let diff = ToolContent::Diff { path: path.to_string_lossy().into_owned(), old, new };
@@ -131,8 +131,8 @@ pub(crate) async fn apply_change(
 }
 
 /// A change of a file as people see it.
-pub(crate) fn diff_content(located: &Located, old: Option<String>, new: String) -> ToolContent {
-    let (old, new) = diff_excerpt(old, new);
+pub(crate) fn change_diff_content(located: &Located, old: Option<String>, new: String) -> ToolContent {
+    let (old, new) = change_diff_excerpt(old, new);
     ToolContent::Diff { path: located.absolute_path().to_string_lossy().into_owned(), old, new }
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn diff_content(located: &Located, old: Option<String>, new: String) 
 fn change_summary(name: &str, old: Option<&str>, new: &str, deadline: Instant) -> String {
     let Some(old) = old else { return format!("created {name}: {} lines", new.lines().count()) };
     let (mut added, mut removed) = (0, 0);
-    let (old, new) = trim_common_lines(old, new);
+    let (old, new) = trim_unchanged_lines(old, new);
     for change in TextDiff::configure().deadline(deadline).diff_lines(old, new).iter_all_changes() {
         match change.tag() {
             ChangeTag::Insert => added += 1,
@@ -152,10 +152,10 @@ fn change_summary(name: &str, old: Option<&str>, new: &str, deadline: Instant) -
 }
 
 /// Both texts whole, or of long ones the part that differs.
-fn diff_excerpt(old: Option<String>, new: String) -> (Option<String>, String) {
+fn change_diff_excerpt(old: Option<String>, new: String) -> (Option<String>, String) {
     match old {
         Some(old) if old.len().max(new.len()) > WHOLE => {
-            let (before, after) = trim_common_lines(&old, &new);
+            let (before, after) = trim_unchanged_lines(&old, &new);
             let (before, after) = (before.to_owned(), after.to_owned());
             (Some(before), after)
         }
@@ -164,7 +164,7 @@ fn diff_excerpt(old: Option<String>, new: String) -> (Option<String>, String) {
 }
 
 /// Both texts without the lines they begin and end with in common, but for a few.
-fn trim_common_lines<'a>(old: &'a str, new: &'a str) -> (&'a str, &'a str) {
+fn trim_unchanged_lines<'a>(old: &'a str, new: &'a str) -> (&'a str, &'a str) {
     let olds: Vec<&str> = old.split_inclusive('\n').collect();
     let news: Vec<&str> = new.split_inclusive('\n').collect();
     let head = olds.iter().zip(&news).take_while(|(a, b)| a == b).count();

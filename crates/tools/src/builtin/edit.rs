@@ -79,7 +79,7 @@ impl Tool for Edit {
     }
 
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        let Arguments { path, old, new, .. } = arguments::parse(arguments)?;
+        let Arguments { path, old, new, .. } = arguments::parse_tool_arguments(arguments)?;
         match () {
             () if old.is_empty() => return Err(ToolError::failed("old is empty: use write to make a file")),
             () if old == new => return Err(ToolError::failed("old and new are the same")),
@@ -95,22 +95,22 @@ impl Tool for Edit {
     }
 
     fn proposal(&self, arguments: &Value, workspace: &Workspace) -> Vec<ToolContent> {
-        let Ok(arguments) = arguments::parse::<Arguments>(arguments) else { return Vec::new() };
+        let Ok(arguments) = arguments::parse_tool_arguments::<Arguments>(arguments) else { return Vec::new() };
         let Ok(located) = workspace.locate_path(&arguments.path) else { return Vec::new() };
-        let old = change::text_on_disk(&located, workspace, self.limits.file);
-        let new = old.as_deref().and_then(|old| exchange_once(old, &arguments).ok());
+        let old = change::text_on_disk_before_change(&located, workspace, self.limits.file);
+        let new = old.as_deref().and_then(|old| edit_once(old, &arguments).ok());
         vec![match new {
-            Some(new) => change::diff_content(&located, old, new),
+            Some(new) => change::change_diff_content(&located, old, new),
             // An editor may hold another text than the disk does: then the pieces are all that is known.
-            None => change::diff_content(&located, Some(arguments.old), arguments.new),
+            None => change::change_diff_content(&located, Some(arguments.old), arguments.new),
         }]
     }
 
     fn find_objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
-        let arguments: Arguments = arguments::parse(arguments).ok()?;
+        let arguments: Arguments = arguments::parse_tool_arguments(arguments).ok()?;
         let located = workspace.locate_path(&arguments.path).ok()?;
-        let old = change::text_on_disk(&located, workspace, self.limits.file);
-        let new = old.as_deref().and_then(|old| exchange_once(old, &arguments).ok());
+        let old = change::text_on_disk_before_change(&located, workspace, self.limits.file);
+        let new = old.as_deref().and_then(|old| edit_once(old, &arguments).ok());
         match new {
             Some(new) => change::change_objection(&located, workspace, old.as_deref(), &new),
             // An editor may hold another text than the disk does.
@@ -119,15 +119,15 @@ impl Tool for Edit {
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let arguments: Arguments = arguments::parse(&call.arguments)?;
+        let arguments: Arguments = arguments::parse_tool_arguments(&call.arguments)?;
         let located = locations::locate_again(call, &arguments.path, &context.workspace)?;
         tokio::select! {
             () = context.cancel.cancelled() => Err(ToolError::cancelled()),
             result = async {
-                let text = change::current_text(&located, context, self.limits.file).await?;
+                let text = change::text_before_change(&located, context, self.limits.file).await?;
                 let text = text.ok_or_else(|| ToolError::failed(format!("no such file: {}", arguments.path)))?;
                 let deadline = Instant::now() + HINT_TIMEOUT;
-                let (text, new) = self.blocking.run_blocking(move || (replace_text(&text, &arguments, deadline), text))
+                let (text, new) = self.blocking.run_blocking(move || (replace_edited_text(&text, &arguments, deadline), text))
                     .await
                     .and_then(|(new, text)| Ok((text, new?)))?;
                 change::apply_change(&located, Some(text), new, context, (&self.blocking, &self.lock)).await
@@ -136,11 +136,11 @@ impl Tool for Edit {
     }
 }
 
-fn replace_text(text: &str, arguments: &Arguments, deadline: Instant) -> Result<String, ToolError> {
-    exchange_once(text, arguments).map_err(|wrong| {
+fn replace_edited_text(text: &str, arguments: &Arguments, deadline: Instant) -> Result<String, ToolError> {
+    edit_once(text, arguments).map_err(|wrong| {
         ToolError::failed(match wrong {
-            Wrong::Missing => missing_text_hint(text, &arguments.old, deadline),
-            Wrong::Ambiguous { count, lines } => format!(
+            EditMiss::Missing => missing_edit_text_hint(text, &arguments.old, deadline),
+            EditMiss::Ambiguous { count, lines } => format!(
                 "old occurs {count} times (lines {lines}): take in more of its surroundings, or set replace_all"
             ),
         })
@@ -148,13 +148,13 @@ fn replace_text(text: &str, arguments: &Arguments, deadline: Instant) -> Result<
 }
 
 /// Why a piece is not replaced.
-enum Wrong {
+enum EditMiss {
     Missing,
     Ambiguous { count: usize, lines: String },
 }
 
 /// The text with its piece replaced.
-fn exchange_once(text: &str, arguments: &Arguments) -> Result<String, Wrong> {
+fn edit_once(text: &str, arguments: &Arguments) -> Result<String, EditMiss> {
     let Arguments { old, new, replace_all, .. } = arguments;
     // A file with CR LF is shown with LF: what was copied from there is meant with CR LF.
     let windows = text.contains("\r\n") && !old.contains('\r') && !text.contains(old.as_str());
@@ -163,31 +163,31 @@ fn exchange_once(text: &str, arguments: &Arguments) -> Result<String, Wrong> {
         false => (old.clone(), new.clone()),
     };
     match text.matches(&old).count() {
-        0 => Err(Wrong::Missing),
+        0 => Err(EditMiss::Missing),
         1 => Ok(text.replacen(&old, &new, 1)),
         _ if *replace_all => Ok(text.replace(&old, &new)),
         count => {
             let lines: Vec<String> =
-                text.match_indices(&old).take(10).map(|(at, _)| line_of(text, at).to_string()).collect();
-            Err(Wrong::Ambiguous { count, lines: lines.join(", ") })
+                text.match_indices(&old).take(10).map(|(at, _)| edited_line_of(text, at).to_string()).collect();
+            Err(EditMiss::Ambiguous { count, lines: lines.join(", ") })
         }
     }
 }
 
 /// Why the text is not there: the likeliest mistake.
-fn missing_text_hint(text: &str, old: &str, deadline: Instant) -> String {
-    let bare: Vec<&str> = old.lines().map(strip_line_number).collect();
+fn missing_edit_text_hint(text: &str, old: &str, deadline: Instant) -> String {
+    let bare: Vec<&str> = old.lines().map(strip_edited_line_number).collect();
     let bare = bare.join("\n");
     if bare != old && text.contains(bare.trim_end()) {
         return "old does not occur: leave out the line numbers that read shows".into();
     }
-    match nearest_match(text, old, deadline) {
+    match nearest_edit_match(text, old, deadline) {
         Some((line, found)) => format!("old does not occur; the most similar text is at line {line}:\n{found}"),
         None => "old does not occur, nor anything similar: read the file again".into(),
     }
 }
 
-fn strip_line_number(line: &str) -> &str {
+fn strip_edited_line_number(line: &str) -> &str {
     match line.trim_start().split_once('\t') {
         Some((number, rest)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => rest,
         _ => line,
@@ -195,7 +195,7 @@ fn strip_line_number(line: &str) -> &str {
 }
 
 /// The window of as many lines that resembles the text most, among those that are looked at before the deadline.
-fn nearest_match(text: &str, old: &str, deadline: Instant) -> Option<(usize, String)> {
+fn nearest_edit_match(text: &str, old: &str, deadline: Instant) -> Option<(usize, String)> {
     let lines: Vec<&str> = text.lines().take(SEARCHED).collect();
     let wanted: Vec<&str> = old.lines().collect();
     let first = wanted.iter().find(|line| !line.trim().is_empty())?;
@@ -213,7 +213,7 @@ fn nearest_match(text: &str, old: &str, deadline: Instant) -> Option<(usize, Str
     (score >= SIMILAR).then(|| (from + 1, lines[from..to].join("\n")))
 }
 
-fn line_of(text: &str, at: usize) -> usize {
+fn edited_line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
@@ -225,9 +225,9 @@ mod tests {
     fn a_hint_is_looked_for_up_to_a_deadline() {
         let text = "fn alpha() {}\nfn beta() {}\n";
         let later = Instant::now() + Duration::from_secs(3_600);
-        assert_eq!(nearest_match(text, "fn beto() {}", later), Some((2, "fn beta() {}".to_owned())));
-        assert_eq!(nearest_match(text, "fn beto() {}", Instant::now()), None);
+        assert_eq!(nearest_edit_match(text, "fn beto() {}", later), Some((2, "fn beta() {}".to_owned())));
+        assert_eq!(nearest_edit_match(text, "fn beto() {}", Instant::now()), None);
         let long = format!("{}\n", "xy".repeat(8 << 20));
-        assert_eq!(nearest_match(&long, &"xz".repeat(8 << 20), later), None, "such lines are not compared");
+        assert_eq!(nearest_edit_match(&long, &"xz".repeat(8 << 20), later), None, "such lines are not compared");
     }
 }

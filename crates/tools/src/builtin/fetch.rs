@@ -74,8 +74,8 @@ impl Tool for Fetch {
     }
 
     fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        let Arguments { url } = arguments::parse(arguments)?;
-        self.guard.check_literal_host(&parse_url(&url)?)?;
+        let Arguments { url } = arguments::parse_tool_arguments(arguments)?;
+        self.guard.check_literal_host(&parse_fetch_url(&url)?)?;
         Ok(ToolPreview {
             title: format!("Fetch {}", sanitize::visible_line(&url)),
             kind: ToolKind::Fetch,
@@ -85,8 +85,8 @@ impl Tool for Fetch {
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let Arguments { url } = arguments::parse(&call.arguments)?;
-        let url = parse_url(&url)?;
+        let Arguments { url } = arguments::parse_tool_arguments(&call.arguments)?;
+        let url = parse_fetch_url(&url)?;
         tokio::select! {
             () = context.cancel.cancelled() => Err(ToolError::cancelled()),
             shown = tokio::time::timeout(self.limits.fetch, self.fetch_result(url)) => match shown {
@@ -117,7 +117,7 @@ impl Fetch {
 
     /// One request to an address that was checked; redirects come back to be checked too.
     async fn send_request(&self, url: &Url) -> Result<Response, ToolError> {
-        let request = build_client(&self.guard, url)
+        let request = build_fetch_client(&self.guard, url)
             .await?
             .get(url.clone())
             .header(ACCEPT, "text/html,text/*;q=0.9,application/json;q=0.9,*/*;q=0.5");
@@ -146,7 +146,7 @@ impl Page {
         let raw = json!({"url": self.url.as_str(), "status": self.status.as_u16(), "content_type": self.mime});
         let part = match self.mime.as_str() {
             "image/png" | "image/jpeg" | "image/gif" | "image/webp" => self.image_part(limits)?,
-            mime if is_text(mime) => Part::text(self.page_text(limits)),
+            mime if is_fetched_text(mime) => Part::text(self.page_text(limits)),
             mime => return Err(ToolError::failed(format!("content is neither text nor a picture: {mime}"))),
         };
         Ok(ToolResult { end, content: vec![ToolContent::Part { part }], raw: Some(raw) })
@@ -179,8 +179,9 @@ pub async fn download_page(guard: &Guard, address: &str, most: usize) -> Result<
 }
 
 async fn fetch_bytes(guard: &Guard, address: &str, most: usize) -> Result<Vec<u8>, ToolError> {
-    let url = parse_url(address)?;
-    let mut response = build_client(guard, &url).await?.get(url).send().await.map_err(|error| fetch_error(&error))?;
+    let url = parse_fetch_url(address)?;
+    let mut response =
+        build_fetch_client(guard, &url).await?.get(url).send().await.map_err(|error| fetch_error(&error))?;
     if !response.status().is_success() {
         return Err(ToolError::failed(format!("answered with status {}: {address}", response.status())));
     }
@@ -195,7 +196,7 @@ async fn fetch_bytes(guard: &Guard, address: &str, most: usize) -> Result<Vec<u8
 }
 
 /// Dials only what was checked, and goes nowhere else.
-async fn build_client(guard: &Guard, url: &Url) -> Result<Client, ToolError> {
+async fn build_fetch_client(guard: &Guard, url: &Url) -> Result<Client, ToolError> {
     let addresses = guard.allowed_addresses(url).await?;
     Client::builder()
         .no_proxy()
@@ -212,11 +213,11 @@ impl From<Blocked> for ToolError {
     }
 }
 
-fn parse_url(url: &str) -> Result<Url, ToolError> {
+fn parse_fetch_url(url: &str) -> Result<Url, ToolError> {
     Url::parse(url.trim()).map_err(|error| ToolError::failed(format!("not an address: {error}")))
 }
 
-fn is_text(mime: &str) -> bool {
+fn is_fetched_text(mime: &str) -> bool {
     mime.starts_with("text/")
         || mime.ends_with("+json")
         || mime.ends_with("+xml")

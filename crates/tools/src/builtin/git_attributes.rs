@@ -38,11 +38,11 @@ pub(crate) fn attributes_objection(worktree: &Path, folder: &Path, common: &Path
     };
     let mut texts = Vec::new();
     for file in [folder, common].map(|folder| folder.join("info/attributes")) {
-        texts.extend(read_optional(&file).transpose());
+        texts.extend(read_optional_attributes(&file).transpose());
     }
     for directory in tracked_directories(&names) {
         let file = worktree.join(&directory).join(ATTRIBUTES);
-        let found = read_optional(&file).transpose();
+        let found = read_optional_attributes(&file).transpose();
         // Where the file is missing, or a link, git takes what its index holds.
         if found.is_none() && names.contains(&directory.join(ATTRIBUTES)) {
             return Some(format!("attributes of the git repository are not in its folder: {}", file.display()));
@@ -55,8 +55,9 @@ pub(crate) fn attributes_objection(worktree: &Path, folder: &Path, common: &Path
         Ok(endings) => endings,
         Err(line) => return Some(format!("attributes of the git repository may show secret files: {line}")),
     };
-    let shown =
-        names.iter().find(|name| is_secret(name) && file_extension(name).is_some_and(|found| endings.contains(&found)));
+    let shown = names
+        .iter()
+        .find(|name| is_secret(name) && attributed_file_extension(name).is_some_and(|found| endings.contains(&found)));
     shown.map(|name| format!("attributes of the git repository show a secret file: {}", name.display()))
 }
 
@@ -67,7 +68,7 @@ fn tracked_directories(names: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
 }
 
 /// The text of a file of attributes, if it is there and no link.
-fn read_optional(file: &Path) -> Result<Option<String>, Unreadable> {
+fn read_optional_attributes(file: &Path) -> Result<Option<String>, Unreadable> {
     match fs::symlink_metadata(file) {
         Ok(found) if found.is_symlink() => Ok(None),
         Ok(found) if found.len() > MAX_ATTRIBUTES => Err(Unreadable),
@@ -123,7 +124,7 @@ fn source_ending(pattern: &str) -> Option<String> {
     (!pattern.starts_with('"') && SOURCES.contains(&ending.as_str())).then_some(ending)
 }
 
-fn file_extension(name: &Path) -> Option<String> {
+fn attributed_file_extension(name: &Path) -> Option<String> {
     name.extension().map(|ending| ending.to_string_lossy().to_lowercase())
 }
 

@@ -25,20 +25,20 @@ pub(crate) fn indexed_names(folder: &Path, common: &Path) -> Result<BTreeSet<Pat
         Err(_) => return Ok(BTreeSet::new()),
     }
     let bytes = fs::read(&file).map_err(|_| Unreadable)?;
-    parse_index(&bytes, hash_length(common)).ok_or(Unreadable)
+    parse_git_index(&bytes, git_index_hash_length(common)).ok_or(Unreadable)
 }
 
 /// Bytes of the number of an object.
-fn hash_length(common: &Path) -> usize {
+fn git_index_hash_length(common: &Path) -> usize {
     let settings = fs::read(common.join("config")).unwrap_or_default();
     let settings = String::from_utf8_lossy(&settings).to_lowercase();
     if settings.contains("sha256") { 32 } else { 20 }
 }
 
 /// Versions 2 to 4, whole: one that is kept in two files says so at its end.
-fn parse_index(bytes: &[u8], number: usize) -> Option<BTreeSet<PathBuf>> {
-    let version = read_u32(bytes, 4)?;
-    let count = read_u32(bytes, 8)?;
+fn parse_git_index(bytes: &[u8], number: usize) -> Option<BTreeSet<PathBuf>> {
+    let version = read_index_u32(bytes, 4)?;
+    let count = read_index_u32(bytes, 8)?;
     if bytes.get(..4)? != b"DIRC" || !(2..=4).contains(&version) {
         return None;
     }
@@ -48,7 +48,7 @@ fn parse_index(bytes: &[u8], number: usize) -> Option<BTreeSet<PathBuf>> {
         let flags = *bytes.get(at + FACTS + number)?;
         at += FACTS + number + 2 + if flags & 0x40 == 0 { 0 } else { 2 };
         let dropped = match version {
-            4 => read_varint(bytes, &mut at)?,
+            4 => read_index_varint(bytes, &mut at)?,
             _ => name.len(),
         };
         name.truncate(name.len().checked_sub(dropped)?);
@@ -65,12 +65,12 @@ fn parse_index(bytes: &[u8], number: usize) -> Option<BTreeSet<PathBuf>> {
     (!split).then_some(names)
 }
 
-fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
+fn read_index_u32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
 /// As git writes how much of the name before it is dropped.
-fn read_varint(bytes: &[u8], at: &mut usize) -> Option<usize> {
+fn read_index_varint(bytes: &[u8], at: &mut usize) -> Option<usize> {
     let mut next = || {
         let byte = *bytes.get(*at)?;
         *at += 1;
@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn what_is_no_index_is_told_from_one() {
-        assert_eq!(parse_index(b"", 20), None);
-        assert_eq!(parse_index(b"DIRC\0\0\0\x02\0\0\0\x01", 20), None);
-        assert_eq!(parse_index(b"DIRC\0\0\0\x09\0\0\0\0", 20), None);
-        assert_eq!(parse_index(b"DIRC\0\0\0\x02\0\0\0\0", 20), Some(BTreeSet::new()));
+        assert_eq!(parse_git_index(b"", 20), None);
+        assert_eq!(parse_git_index(b"DIRC\0\0\0\x02\0\0\0\x01", 20), None);
+        assert_eq!(parse_git_index(b"DIRC\0\0\0\x09\0\0\0\0", 20), None);
+        assert_eq!(parse_git_index(b"DIRC\0\0\0\x02\0\0\0\0", 20), Some(BTreeSet::new()));
     }
 }

@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::list::glob_matcher;
+use super::list::list_glob_matcher;
 use super::locations;
-use crate::files::walk::{Found, Kind, Walk};
+use crate::files::walk::{Walk, WalkedEntry, WalkedKind};
 use crate::permission::is_secret;
 use crate::process::output::clip_to_bytes;
 use crate::{
@@ -88,9 +88,9 @@ impl Tool for Grep {
     }
 
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        let arguments: Arguments = arguments::parse(arguments)?;
-        build_regex(&arguments)?;
-        arguments.glob.as_deref().map(glob_matcher).transpose()?;
+        let arguments: Arguments = arguments::parse_tool_arguments(arguments)?;
+        build_grep_regex(&arguments)?;
+        arguments.glob.as_deref().map(list_glob_matcher).transpose()?;
         let located = workspace.locate_path(arguments.path())?;
         let (pattern, name) =
             (sanitize::visible_line(&arguments.pattern), sanitize::visible_line(&workspace.display_name(&located)));
@@ -103,11 +103,11 @@ impl Tool for Grep {
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let arguments: Arguments = arguments::parse(&call.arguments)?;
+        let arguments: Arguments = arguments::parse_tool_arguments(&call.arguments)?;
         let located = locations::locate_again(call, arguments.path(), &context.workspace)?;
         let search = Search {
-            regex: build_regex(&arguments)?,
-            glob: arguments.glob.as_deref().map(glob_matcher).transpose()?,
+            regex: build_grep_regex(&arguments)?,
+            glob: arguments.glob.as_deref().map(list_glob_matcher).transpose()?,
             around: arguments.context.min(WIDEST),
             most: arguments.limit.unwrap_or(self.limits.matches).clamp(1, MOST),
             limits: self.limits,
@@ -131,7 +131,7 @@ impl Arguments {
     }
 }
 
-fn build_regex(arguments: &Arguments) -> Result<Regex, ToolError> {
+fn build_grep_regex(arguments: &Arguments) -> Result<Regex, ToolError> {
     let built =
         RegexBuilder::new(&arguments.pattern).case_insensitive(arguments.ignore_case).size_limit(4 << 20).build();
     built.map_err(|error| ToolError::failed(format!("pattern is not valid: {error}")))
@@ -152,9 +152,9 @@ struct Search {
 impl Search {
     fn search_workspace(mut self, workspace: &Workspace, start: &Located) -> Result<ToolResult, ToolError> {
         let walk = Walk { workspace, depth: usize::MAX, hidden: false };
-        let walked = walk.visit(start, &mut |found: Found| {
+        let walked = walk.visit(start, &mut |found: WalkedEntry| {
             let below = found.located.relative.strip_prefix(&start.relative).unwrap_or(&found.located.relative);
-            if found.kind == Kind::File && self.matches_glob(below) && !is_secret(&found.located.relative) {
+            if found.kind == WalkedKind::File && self.matches_glob(below) && !is_secret(&found.located.relative) {
                 match workspace.read_text(&found.located, self.limits.file) {
                     Ok(text) => self.search_file(&workspace.display_name(&found.located), &text),
                     Err(PathError::TooLarge { .. }) => self.skipped += 1,

@@ -47,7 +47,7 @@ pub(crate) fn html_to_text(html: &str) -> String {
         rest = page.read_markup(&rest[at..]);
     }
     page.push_words(rest);
-    tidy_blank_lines(&page.text)
+    tidy_html_blank_lines(&page.text)
 }
 
 #[derive(Default)]
@@ -67,7 +67,7 @@ impl Page {
             self.text.push('<');
             return &rest[1..];
         }
-        let Some(end) = tag_end(rest) else { return "" };
+        let Some(end) = html_tag_end(rest) else { return "" };
         let (tag, after) = (&rest[1..end], &rest[end + 1..]);
         let closing = tag.starts_with('/');
         let name: String = tag
@@ -77,7 +77,7 @@ impl Page {
             .collect::<String>()
             .to_ascii_lowercase();
         if !closing && UNREAD.contains(&name.as_str()) && !tag.ends_with('/') {
-            let rest = skip_element(after, &name);
+            let rest = skip_html_element(after, &name);
             // Only what is skipped is looked through: a page may have any number of heads.
             if name == "head" {
                 self.push_title(&after[..after.len() - rest.len()]);
@@ -126,7 +126,7 @@ impl Page {
     }
 
     fn push_words(&mut self, raw: &str) {
-        let words = decode_entities(raw);
+        let words = decode_html_entities(raw);
         if self.preformatted > 0 {
             return self.text.push_str(&words);
         }
@@ -149,7 +149,7 @@ impl Page {
 }
 
 /// Where the tag ends: `>` in quotes does not end it.
-fn tag_end(tag: &str) -> Option<usize> {
+fn html_tag_end(tag: &str) -> Option<usize> {
     let mut quote = None;
     for (at, byte) in tag.bytes().enumerate() {
         match (quote, byte) {
@@ -163,7 +163,7 @@ fn tag_end(tag: &str) -> Option<usize> {
 }
 
 /// What comes after the end of an element that nobody reads.
-fn skip_element<'a>(rest: &'a str, name: &str) -> &'a str {
+fn skip_html_element<'a>(rest: &'a str, name: &str) -> &'a str {
     let mut at = 0;
     while let Some(found) = rest[at..].find("</") {
         let start = at + found + 2;
@@ -183,17 +183,17 @@ fn html_attribute(tag: &str, name: &str) -> Option<String> {
         quote @ ('"' | '\'') => value[1..].split(quote).next()?,
         _ => value.split(|c: char| c.is_whitespace() || c == '>').next()?,
     };
-    Some(decode_entities(value))
+    Some(decode_html_entities(value))
 }
 
-fn decode_entities(text: &str) -> String {
+fn decode_html_entities(text: &str) -> String {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('&') {
         decoded.push_str(&rest[..at]);
         rest = &rest[at..];
         let end = rest.bytes().take(12).position(|byte| byte == b';');
-        match end.and_then(|end| Some((named_entity(&rest[1..end])?, end))) {
+        match end.and_then(|end| Some((named_html_entity(&rest[1..end])?, end))) {
             Some((character, end)) => {
                 decoded.push(character);
                 rest = &rest[end + 1..];
@@ -208,7 +208,7 @@ fn decode_entities(text: &str) -> String {
     decoded
 }
 
-fn named_entity(name: &str) -> Option<char> {
+fn named_html_entity(name: &str) -> Option<char> {
     let number = name.strip_prefix('#').and_then(|number| match number.strip_prefix(['x', 'X']) {
         Some(hex) => u32::from_str_radix(hex, 16).ok(),
         None => number.parse().ok(),
@@ -233,7 +233,7 @@ fn named_entity(name: &str) -> Option<char> {
 }
 
 /// No blanks at the ends of lines, no more than one empty line.
-fn tidy_blank_lines(text: &str) -> String {
+fn tidy_html_blank_lines(text: &str) -> String {
     let mut tidy = String::with_capacity(text.len());
     let mut empty = 0;
     for line in text.lines().map(str::trim_end) {

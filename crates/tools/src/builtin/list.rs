@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::locations;
-use crate::files::walk::{Found, Kind, Walk};
+use crate::files::walk::{Walk, WalkedEntry, WalkedKind};
 use crate::{Group, Limits, Located, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments};
 use gander_domain::sanitize;
 
@@ -66,11 +66,13 @@ impl Tool for List {
     }
 
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        let arguments: Arguments = arguments::parse(arguments)?;
+        let arguments: Arguments = arguments::parse_tool_arguments(arguments)?;
         let located = workspace.locate_path(arguments.path())?;
         let name = sanitize::visible_line(&workspace.display_name(&located));
         let title = match &arguments.glob {
-            Some(glob) => glob_matcher(glob).map(|_| format!("List {} in {name}", sanitize::visible_line(glob)))?,
+            Some(glob) => {
+                list_glob_matcher(glob).map(|_| format!("List {} in {name}", sanitize::visible_line(glob)))?
+            }
             None => format!("List {name}"),
         };
         Ok(ToolPreview {
@@ -82,7 +84,7 @@ impl Tool for List {
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let arguments: Arguments = arguments::parse(&call.arguments)?;
+        let arguments: Arguments = arguments::parse_tool_arguments(&call.arguments)?;
         let located = locations::locate_again(call, arguments.path(), &context.workspace)?;
         let (workspace, limits, stop) = (context.workspace.clone(), self.limits, context.cancel.child_token());
         let work = tokio::task::spawn_blocking(move || list_files(&arguments, &located, &workspace, limits, &stop));
@@ -100,7 +102,7 @@ impl Arguments {
 }
 
 /// A glob whose `*` stays inside one folder.
-pub(crate) fn glob_matcher(glob: &str) -> Result<GlobMatcher, ToolError> {
+pub(crate) fn list_glob_matcher(glob: &str) -> Result<GlobMatcher, ToolError> {
     let built = GlobBuilder::new(glob).literal_separator(true).build();
     built.map(|glob| glob.compile_matcher()).map_err(|error| ToolError::failed(format!("glob is not valid: {error}")))
 }
@@ -112,16 +114,16 @@ fn list_files(
     limits: Limits,
     stop: &CancellationToken,
 ) -> Result<ToolResult, ToolError> {
-    let matcher = arguments.glob.as_deref().map(glob_matcher).transpose()?;
+    let matcher = arguments.glob.as_deref().map(list_glob_matcher).transpose()?;
     let depth = arguments.depth.unwrap_or(if matcher.is_some() { usize::MAX } else { 1 });
     let mut names = Vec::new();
     let mut more = false;
-    Walk { workspace, depth, hidden: arguments.hidden }.visit(located, &mut |found: Found| {
+    Walk { workspace, depth, hidden: arguments.hidden }.visit(located, &mut |found: WalkedEntry| {
         let below = found.located.relative.strip_prefix(&located.relative).unwrap_or(&found.located.relative);
-        let fits = matcher.as_ref().is_none_or(|matcher| found.kind != Kind::Folder && matcher.is_match(below));
+        let fits = matcher.as_ref().is_none_or(|matcher| found.kind != WalkedKind::Folder && matcher.is_match(below));
         more = fits && names.len() == limits.entries;
         if fits && !more {
-            names.push(entry_name(workspace, &found));
+            names.push(listed_entry_name(workspace, &found));
         }
         if more || stop.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
@@ -134,11 +136,11 @@ fn list_files(
     Ok(ToolResult::text(ToolEnd::Completed, text))
 }
 
-fn entry_name(workspace: &Workspace, found: &Found) -> String {
+fn listed_entry_name(workspace: &Workspace, found: &WalkedEntry) -> String {
     let name = workspace.display_name(&found.located);
     match found.kind {
-        Kind::Folder => format!("{name}/"),
-        Kind::Link => format!("{name}@"),
-        Kind::File => name,
+        WalkedKind::Folder => format!("{name}/"),
+        WalkedKind::Link => format!("{name}@"),
+        WalkedKind::File => name,
     }
 }

@@ -47,7 +47,7 @@ impl Tool for SetPlan {
                 "Sets the plan that people see, whole: every call replaces the list. Use it for work of several \
                           steps; keep one step in_progress and update it as you go."
                     .into(),
-            schema: steps_schema(
+            schema: plan_steps_schema(
                 0,
                 &json!({
                     "text": {"type": "string"},
@@ -80,14 +80,14 @@ impl Tool for SetPlan {
 }
 
 /// What a model may say as a list of at least so many steps, each with these properties.
-pub fn steps_schema(least: usize, properties: &Value, required: &[&str]) -> Value {
+pub fn plan_steps_schema(least: usize, properties: &Value, required: &[&str]) -> Value {
     let step = json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
     let items = json!({"type": "array", "minItems": least, "maxItems": MOST_STEPS, "items": step});
     json!({"type": "object", "properties": {"items": items}, "required": ["items"], "additionalProperties": false})
 }
 
 fn parse_plan(arguments: &Value) -> Result<Plan, ToolError> {
-    let Arguments { items } = arguments::parse(arguments)?;
+    let Arguments { items } = arguments::parse_tool_arguments(arguments)?;
     if items.len() > MOST_STEPS {
         return Err(ToolError::failed(format!("a plan has at most {MOST_STEPS} steps: {}", items.len())));
     }

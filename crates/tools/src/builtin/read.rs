@@ -78,7 +78,7 @@ impl Tool for Read {
     }
 
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        let Arguments { path, line, limit } = arguments::parse(arguments)?;
+        let Arguments { path, line, limit } = arguments::parse_tool_arguments(arguments)?;
         let located = workspace.locate_path(&path)?;
         let name = sanitize::visible_line(&workspace.display_name(&located));
         let title = match (line.unwrap_or(1).max(1), limit) {
@@ -91,7 +91,7 @@ impl Tool for Read {
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let arguments: Arguments = arguments::parse(&call.arguments)?;
+        let arguments: Arguments = arguments::parse_tool_arguments(&call.arguments)?;
         let located = locations::locate_again(call, &arguments.path, &context.workspace)?;
         tokio::select! {
             () = context.cancel.cancelled() => Err(ToolError::cancelled()),
@@ -112,7 +112,7 @@ impl Read {
         let bytes = bytes.map_err(|error| ToolError::failed(format!("file work broke off: {error}")))?;
         let lent = context.host.offers().read;
         match bytes {
-            Ok(bytes) => match detect_kind(&bytes) {
+            Ok(bytes) => match detect_read_kind(&bytes) {
                 FileKind::Image(mime) => self.image_result(mime, &bytes, located),
                 FileKind::Binary => Err(PathError::NotText(arguments.path.clone()).into()),
                 FileKind::Text if lent => {
@@ -153,7 +153,7 @@ impl Read {
         let wanted = arguments.limit.unwrap_or(self.limits.lines).max(1) as usize;
         let (mut shown, mut next) = (String::new(), from);
         for line in text.lines().skip(from - 1).take(wanted) {
-            let line = numbered_line(next, line);
+            let line = numbered_read_line(next, line);
             if shown.len() + line.len() > self.limits.result {
                 break;
             }
@@ -167,7 +167,7 @@ impl Read {
     }
 }
 
-fn numbered_line(number: usize, line: &str) -> String {
+fn numbered_read_line(number: usize, line: &str) -> String {
     let kept = clip_to_bytes(line, LONGEST_LINE);
     match line.len() - kept.len() {
         0 => format!("{number}\t{line}\n"),
@@ -175,7 +175,7 @@ fn numbered_line(number: usize, line: &str) -> String {
     }
 }
 
-fn detect_kind(bytes: &[u8]) -> FileKind {
+fn detect_read_kind(bytes: &[u8]) -> FileKind {
     let start = &bytes[..bytes.len().min(SNIFFED)];
     match start {
         [0x89, b'P', b'N', b'G', ..] => FileKind::Image("image/png"),

@@ -91,30 +91,31 @@ impl Tool for Shell {
     }
 
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        let arguments: Arguments = arguments::parse(arguments)?;
+        let arguments: Arguments = arguments::parse_tool_arguments(arguments)?;
         let command = self.build_command(&arguments, workspace)?;
         let title = sanitize::visible_line(&command.line);
         Ok(ToolPreview {
             title: if arguments.network { format!("{title} ⟨with the network⟩") } else { title },
             kind: ToolKind::Execute,
-            locations: outside_locations(&command.line, &command.cwd),
+            locations: shell_outside_locations(&command.line, &command.cwd),
             idempotent: false,
         })
     }
 
     fn proposal(&self, arguments: &Value, workspace: &Workspace) -> Vec<ToolContent> {
-        let command = arguments::parse(arguments).and_then(|arguments| self.build_command(&arguments, workspace));
+        let command =
+            arguments::parse_tool_arguments(arguments).and_then(|arguments| self.build_command(&arguments, workspace));
         let Ok(command) = command else { return Vec::new() };
         let (line, folder) = (sanitize::visible_text(&command.line), command.cwd.display());
         vec![ToolContent::Part { part: Part::text(format!("{line}\n\nin {folder}")) }]
     }
 
     fn find_objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
-        shell_reads::reads_objection(arguments, workspace)
+        shell_reads::shell_reads_objection(arguments, workspace)
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let arguments: Arguments = arguments::parse(&call.arguments)?;
+        let arguments: Arguments = arguments::parse_tool_arguments(&call.arguments)?;
         let command = self.build_command(&arguments, &context.workspace)?;
         let command = self.sandboxed_command(command, &arguments, context).await?;
         let live =
@@ -123,7 +124,7 @@ impl Tool for Shell {
         let closed =
             command.wrap.is_some() && end.terminal.is_none() && self.network_access(&arguments) == Network::Closed;
         let missed = closed && end.exit != Exit::Code(0) && network_failure::is_network_failure(&end.output);
-        let mut result = command_result(&command, end);
+        let mut result = shell_command_result(&command, end);
         if missed {
             result.content.push(ToolContent::Part { part: Part::text(network_failure::HINT) });
             if let Some(raw) = result.raw.as_mut().and_then(Value::as_object_mut) {
@@ -151,7 +152,7 @@ impl Shell {
         let asked = arguments.timeout_seconds.map_or(self.limits.command, Duration::from_secs);
         Ok(CommandLine {
             line: line.to_owned(),
-            cwd: working_directory(arguments.cwd.as_deref(), workspace)?,
+            cwd: shell_working_directory(arguments.cwd.as_deref(), workspace)?,
             environment: self.environment.clone(),
             timeout: asked.clamp(Duration::from_secs(1), self.limits.longest_command),
             output: self.limits.output,
@@ -174,14 +175,14 @@ impl Shell {
         let sandboxed = tokio::task::spawn_blocking(move || match reads {
             Some(reads) => {
                 let access = if asked { Network::Open } else { Network::Closed };
-                read_only_command(command, &reads, &sandbox, (&folders, access), &rule_folders)
+                read_only_shell_command(command, &reads, &sandbox, (&folders, access), &rule_folders)
             }
             None => {
                 let wrap = sandbox.policy_for(&folders, access).map(|policy| sandbox.wrap_command(&policy)).transpose();
-                Ok(CommandLine { wrap: wrap.map_err(sandbox_error)?, ..command })
+                Ok(CommandLine { wrap: wrap.map_err(shell_sandbox_error)?, ..command })
             }
         });
-        sandboxed.await.map_err(|error| sandbox_error(std::io::Error::other(error)))?
+        sandboxed.await.map_err(|error| shell_sandbox_error(std::io::Error::other(error)))?
     }
 
     fn network_access(&self, arguments: &Arguments) -> Network {
@@ -191,7 +192,7 @@ impl Shell {
 
 /// A line that only reads, in a policy in which nothing can be written, secret files below searched folders are hidden,
 /// and git starts nothing that a repository names.
-fn read_only_command(
+fn read_only_shell_command(
     command: CommandLine,
     reads: &LineReads,
     sandbox: &Sandbox,
@@ -199,7 +200,7 @@ fn read_only_command(
     rule_folders: &WorkspaceFolders,
 ) -> Result<CommandLine, ToolError> {
     let Some(policy) = sandbox.policy_for(folders, access) else { return Ok(command) };
-    let attributes = sandbox.file_for_commands(ATTRIBUTES, &secret_gitattributes()).map_err(sandbox_error)?;
+    let attributes = sandbox.file_for_commands(ATTRIBUTES, &secret_gitattributes()).map_err(shell_sandbox_error)?;
     let secrets = secret_files(&reads.searched, rule_folders).map_err(|error| ToolError::failed(error.to_string()))?;
     // git itself must be able to read its settings. A line that searches them beside it was asked about.
     let secrets = secrets.into_iter().filter(|path| reads.repositories.is_empty() || !is_git_settings(path));
@@ -207,23 +208,23 @@ fn read_only_command(
     Ok(CommandLine {
         line: reads.rewrite_safely(&command.line),
         environment: command.environment.for_reading(folders, &attributes),
-        wrap: Some(sandbox.wrap_command(&policy).map_err(sandbox_error)?),
+        wrap: Some(sandbox.wrap_command(&policy).map_err(shell_sandbox_error)?),
         ..command
     })
 }
 
-fn sandbox_error(error: std::io::Error) -> ToolError {
+fn shell_sandbox_error(error: std::io::Error) -> ToolError {
     ToolError::failed(format!("the sandbox cannot be put up: {error}"))
 }
 
-fn working_directory(given: Option<&str>, workspace: &Workspace) -> Result<PathBuf, ToolError> {
+fn shell_working_directory(given: Option<&str>, workspace: &Workspace) -> Result<PathBuf, ToolError> {
     let located = workspace.locate_path(given.unwrap_or("."))?;
     workspace.open_directory(&located)?;
     Ok(located.absolute_path().to_owned())
 }
 
 /// Where links among the words really lead: policies look at these too.
-fn outside_locations(line: &str, cwd: &Path) -> Vec<Location> {
+fn shell_outside_locations(line: &str, cwd: &Path) -> Vec<Location> {
     let links = named_paths(line, cwd).into_iter().filter_map(|path| {
         let real = path.canonicalize().ok()?;
         (real.as_path() != path.components().collect::<PathBuf>()).then_some(real)
@@ -231,7 +232,7 @@ fn outside_locations(line: &str, cwd: &Path) -> Vec<Location> {
     links.map(|path| Location::file(path.to_string_lossy())).collect()
 }
 
-fn command_result(command: &CommandLine, end: CommandEnd) -> ToolResult {
+fn shell_command_result(command: &CommandLine, end: CommandEnd) -> ToolResult {
     let (how, word, code) = match end.exit {
         Exit::Code(0) => (ToolEnd::Completed, String::new(), Some(0)),
         Exit::Code(code) => (ToolEnd::Failed, format!("[exit code {code}]"), Some(code)),

@@ -24,7 +24,7 @@ const MAX_FOLLOWED: usize = 4_096;
 const MAX_SETTINGS: u64 = 256 << 10;
 
 /// Why the line of this call must be asked about, although its letters only read.
-pub(crate) fn reads_objection(arguments: &Value, workspace: &Workspace) -> Option<String> {
+pub(crate) fn shell_reads_objection(arguments: &Value, workspace: &Workspace) -> Option<String> {
     let folders = workspace.rule_folders();
     let line = arguments.get("command")?.as_str()?;
     let cwd = folders.root.join(arguments.get("cwd").and_then(Value::as_str).unwrap_or_default());
@@ -47,7 +47,7 @@ impl Files<'_> {
             return self.secret_objection(&named.path);
         }
         let mut matches = Vec::new();
-        match expand_glob(&named.path, &mut matches) {
+        match expand_shell_glob(&named.path, &mut matches) {
             Ok(()) => matches.iter().find_map(|path| self.glob_objection(path)),
             Err(TooMany) => Some(format!("a pattern stands for more than {MAX_MATCHES} files")),
         }
@@ -120,9 +120,9 @@ impl Files<'_> {
         };
         let shown = || {
             let worktree = git.parent().filter(|_| used.shows_content)?;
-            git_attributes::attributes_objection(worktree, &folder, &common_folder(&folder))
+            git_attributes::attributes_objection(worktree, &folder, &shell_git_common_folder(&folder))
         };
-        settings_objection(&folder).or_else(shown)
+        shell_git_settings_objection(&folder).or_else(shown)
     }
 
     /// Where the repository is. One outside must know this folder as one of its worktrees, or anybody's could be read.
@@ -143,14 +143,14 @@ impl Files<'_> {
 }
 
 /// Settings that name programs which no variable of git switches off, or files elsewhere.
-fn settings_objection(folder: &Path) -> Option<String> {
-    let folders = [folder.to_owned(), common_folder(folder)];
+fn shell_git_settings_objection(folder: &Path) -> Option<String> {
+    let folders = [folder.to_owned(), shell_git_common_folder(folder)];
     let files = folders.into_iter().flat_map(|folder| [folder.join("config"), folder.join("config.worktree")]);
     for file in files {
         let Ok(found) = fs::metadata(&file) else { continue };
         let text = (found.len() <= MAX_SETTINGS).then(|| fs::read(&file).ok()).flatten();
         let Some(text) = text else { return Some("the settings of the git repository cannot be read".to_owned()) };
-        if let Some(name) = risky_setting(&String::from_utf8_lossy(&text)) {
+        if let Some(name) = risky_shell_git_setting(&String::from_utf8_lossy(&text)) {
             return Some(format!("the git repository may run programs: its settings hold {name}"));
         }
     }
@@ -158,13 +158,13 @@ fn settings_objection(folder: &Path) -> Option<String> {
 }
 
 /// What the work trees of a repository have in common.
-fn common_folder(folder: &Path) -> PathBuf {
+fn shell_git_common_folder(folder: &Path) -> PathBuf {
     let named = fs::read_to_string(folder.join("commondir")).ok();
     named.map_or_else(|| folder.to_owned(), |named| folder.join(named.trim()))
 }
 
 /// By letters: blanks do not count, and what merely looks like such a setting asks too.
-fn risky_setting(settings: &str) -> Option<&'static str> {
+fn risky_shell_git_setting(settings: &str) -> Option<&'static str> {
     let bare: String = settings.chars().filter(|c| *c == '\n' || !c.is_whitespace()).collect();
     let bare = format!("\n{}", bare.to_lowercase());
     let key = |name: &str| [format!("\n{name}="), format!("]{name}=")].iter().any(|key| bare.contains(key));
@@ -177,7 +177,7 @@ fn risky_setting(settings: &str) -> Option<&'static str> {
 struct TooMany;
 
 /// What a pattern stands for now.
-fn expand_glob(pattern: &Path, found: &mut Vec<PathBuf>) -> Result<(), TooMany> {
+fn expand_shell_glob(pattern: &Path, found: &mut Vec<PathBuf>) -> Result<(), TooMany> {
     let mut paths = vec![PathBuf::new()];
     for name in pattern.components() {
         let name = name.as_os_str();
@@ -190,7 +190,7 @@ fn expand_glob(pattern: &Path, found: &mut Vec<PathBuf>) -> Result<(), TooMany> 
         for entry in paths.iter().filter_map(|path| fs::read_dir(path).ok()).flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             // A name that begins with a dot is stood for by no pattern that does not.
-            if glob_fits(&text, &name) && text.starts_with('.') == name.starts_with('.') {
+            if shell_glob_fits(&text, &name) && text.starts_with('.') == name.starts_with('.') {
                 next.push(entry.path());
             }
             if next.len() > MAX_MATCHES {
@@ -204,7 +204,7 @@ fn expand_glob(pattern: &Path, found: &mut Vec<PathBuf>) -> Result<(), TooMany> 
 }
 
 /// True if the whole name fits: `*` stands for anything, `?` for one character.
-fn glob_fits(pattern: &str, name: &str) -> bool {
+fn shell_glob_fits(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let mut reached = vec![false; name.len() + 1];
     reached[0] = true;
@@ -229,7 +229,10 @@ mod tests {
     #[test]
     fn patterns_stand_for_names() {
         let cases = [("*.md", "a.md", true), ("*.md", "a.mdx", false), ("a?c*", "abcd", true), ("?", "", false)];
-        assert_eq!(cases.map(|(pattern, name, _)| glob_fits(pattern, name)), cases.map(|(_, _, fitting)| fitting));
+        assert_eq!(
+            cases.map(|(pattern, name, _)| shell_glob_fits(pattern, name)),
+            cases.map(|(_, _, fitting)| fitting)
+        );
     }
 
     #[test]
@@ -246,7 +249,7 @@ mod tests {
             "[attr]\n\ttree = HEAD",
         ];
         let usual = ["[core]\n\tbare = false\n\tsshCommand = ssh -i x\n[extensions]\n\tworktreeConfig = true", ""];
-        assert!(risky.iter().all(|text| risky_setting(text).is_some()));
-        assert!(usual.iter().all(|text| risky_setting(text).is_none()));
+        assert!(risky.iter().all(|text| risky_shell_git_setting(text).is_some()));
+        assert!(usual.iter().all(|text| risky_shell_git_setting(text).is_none()));
     }
 }

@@ -58,7 +58,7 @@ impl Tool for Write {
     }
 
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        let Arguments { path, .. } = arguments::parse(arguments)?;
+        let Arguments { path, .. } = arguments::parse_tool_arguments(arguments)?;
         let located = workspace.locate_path(&path)?;
         Ok(ToolPreview {
             title: format!("Write {}", sanitize::visible_line(&workspace.display_name(&located))),
@@ -69,26 +69,26 @@ impl Tool for Write {
     }
 
     fn proposal(&self, arguments: &Value, workspace: &Workspace) -> Vec<ToolContent> {
-        let Ok(Arguments { path, content }) = arguments::parse(arguments) else { return Vec::new() };
+        let Ok(Arguments { path, content }) = arguments::parse_tool_arguments(arguments) else { return Vec::new() };
         let Ok(located) = workspace.locate_path(&path) else { return Vec::new() };
-        let old = change::text_on_disk(&located, workspace, self.limits.file);
-        vec![change::diff_content(&located, old, content)]
+        let old = change::text_on_disk_before_change(&located, workspace, self.limits.file);
+        vec![change::change_diff_content(&located, old, content)]
     }
 
     fn find_objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
-        let Arguments { path, content } = arguments::parse(arguments).ok()?;
+        let Arguments { path, content } = arguments::parse_tool_arguments(arguments).ok()?;
         let located = workspace.locate_path(&path).ok()?;
-        let old = change::text_on_disk(&located, workspace, self.limits.file);
+        let old = change::text_on_disk_before_change(&located, workspace, self.limits.file);
         change::change_objection(&located, workspace, old.as_deref(), &content)
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let Arguments { path, content } = arguments::parse(&call.arguments)?;
+        let Arguments { path, content } = arguments::parse_tool_arguments(&call.arguments)?;
         let located = locations::locate_again(call, &path, &context.workspace)?;
         tokio::select! {
             () = context.cancel.cancelled() => Err(ToolError::cancelled()),
             result = async {
-                let old = change::current_text(&located, context, self.limits.file).await?;
+                let old = change::text_before_change(&located, context, self.limits.file).await?;
                 change::apply_change(&located, old, content, context, (&self.blocking, &self.lock)).await
             } => result,
         }

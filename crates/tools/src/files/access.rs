@@ -76,7 +76,10 @@ impl FileAccess {
         let Some(file) = &self.settings_file else { return false };
         // It may be made, or moved behind a link, after this was.
         let real = file.canonicalize();
-        path == real.as_deref().unwrap_or(file) || (real.is_ok() && id_of(path).is_some() && id_of(path) == id_of(file))
+        path == real.as_deref().unwrap_or(file)
+            || (real.is_ok()
+                && accessed_folder_id(path).is_some()
+                && accessed_folder_id(path) == accessed_folder_id(file))
     }
 
     /// True if the hidden folder lies in this one.
@@ -98,7 +101,7 @@ impl FileAccess {
     pub(crate) fn hidden_folder(&self) -> Option<HiddenFolder> {
         let Hidden { folder, except } = &**self.hidden.as_ref()?;
         let path = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-        Some(HiddenFolder { id: id_of(&path), path, except: except.clone() })
+        Some(HiddenFolder { id: accessed_folder_id(&path), path, except: except.clone() })
     }
 }
 
@@ -111,7 +114,8 @@ impl fmt::Debug for FileAccess {
 impl HiddenFolder {
     /// True if a path without symbolic links leads to it or into it.
     pub(crate) fn contains_path(&self, path: &Path) -> bool {
-        let same = |folder: &&Path| *folder == self.path || (self.id.is_some() && id_of(folder) == self.id);
+        let same =
+            |folder: &&Path| *folder == self.path || (self.id.is_some() && accessed_folder_id(folder) == self.id);
         let Some(top) = path.ancestors().find(same) else { return false };
         let below = path.strip_prefix(top).unwrap_or(Path::new(""));
         let depth = |path: &Path| path.components().count();
@@ -125,7 +129,7 @@ impl HiddenFolder {
     }
 }
 
-fn id_of(folder: &Path) -> Option<FolderId> {
+fn accessed_folder_id(folder: &Path) -> Option<FolderId> {
     rustix::fs::stat(folder).ok().map(|stat| (stat.st_dev, stat.st_ino))
 }
 

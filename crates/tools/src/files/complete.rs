@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::walk::{Found, Kind, Walk};
+use super::walk::{Walk, WalkedEntry, WalkedKind};
 use crate::Workspace;
 
 /// So many files are looked at: whoever types more gets there.
@@ -16,9 +16,9 @@ pub fn complete_paths(workspace: &Workspace, query: &str, limit: usize) -> Vec<S
     let (mut found, mut visited): (Vec<(u8, usize, String)>, usize) = (Vec::new(), 0);
     let Ok(root) = workspace.locate_path(".") else { return Vec::new() };
     let depth = if wanted.is_empty() { 1 } else { usize::MAX };
-    let mut visitor = |Found { located, kind }: Found| {
+    let mut visitor = |WalkedEntry { located, kind }: WalkedEntry| {
         visited += 1;
-        let end = if kind == Kind::Folder { "/" } else { "" };
+        let end = if kind == WalkedKind::Folder { "/" } else { "" };
         let path = format!("{}{end}", located.relative_path().display());
         if let Some(rank) = rank_path(&path, &wanted) {
             found.push((rank, path.len(), path));

@@ -27,13 +27,13 @@ impl Workspace {
     pub(crate) fn open_file(&self, located: &Located, limit: u64) -> Result<File, PathError> {
         let path = located.absolute_path();
         let parent = self.open_parent(located)?;
-        let name = file_name(located)?;
+        let name = opened_file_name(located)?;
         check_regular_file(
             path,
-            &rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|e| path_error(path, e))?,
+            &rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|e| opener_path_error(path, e))?,
         )?;
-        let file = rustix::fs::openat(&parent, name, READ, Mode::empty()).map_err(|e| path_error(path, e))?;
-        let stat = rustix::fs::fstat(&file).map_err(|e| path_error(path, e))?;
+        let file = rustix::fs::openat(&parent, name, READ, Mode::empty()).map_err(|e| opener_path_error(path, e))?;
+        let stat = rustix::fs::fstat(&file).map_err(|e| opener_path_error(path, e))?;
         check_regular_file(path, &stat)?;
         match u64::try_from(stat.st_size).is_ok_and(|size| size <= limit) {
             true => Ok(file.into()),
@@ -83,15 +83,15 @@ impl Workspace {
     /// Replaces or makes a regular file at once: readers see the old text or the new one. Its mode stays.
     pub(crate) fn write_file(&self, located: &Located, bytes: &[u8]) -> Result<(), PathError> {
         let path = located.absolute_path();
-        let name = file_name(located)?;
+        let name = opened_file_name(located)?;
         let parent = self.make_parent(located)?;
         let old = match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => check_regular_file(path, &stat).map(|()| Some(stat))?,
             Err(Errno::NOENT) => None,
-            Err(error) => return Err(path_error(path, error)),
+            Err(error) => return Err(opener_path_error(path, error)),
         };
         let temporary = format!(".gander-{}.tmp", Uuid::now_v7());
-        let placed = write_temporary(&parent, &temporary, old.as_ref(), bytes)
+        let placed = write_opener_temporary(&parent, &temporary, old.as_ref(), bytes)
             .and_then(|()| Ok(rustix::fs::renameat(&parent, &temporary, &parent, name)?));
         placed.map_err(|error| {
             if let Err(error) = rustix::fs::unlinkat(&parent, &temporary, AtFlags::empty()) {
@@ -112,7 +112,8 @@ impl Workspace {
     }
 
     fn open_child_folder(&self, parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, PathError> {
-        let folder = rustix::fs::openat(parent, name, WALK, Mode::empty()).map_err(|error| path_error(path, error))?;
+        let folder =
+            rustix::fs::openat(parent, name, WALK, Mode::empty()).map_err(|error| opener_path_error(path, error))?;
         match self.is_hidden_handle(&folder) {
             true => Err(PathError::Outside(path.to_string_lossy().into_owned())),
             false => Ok(folder),
@@ -126,14 +127,14 @@ impl Workspace {
         relative.iter().try_fold(top, |parent, name| {
             match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => return Err(path_error(path, error)),
+                Err(error) => return Err(opener_path_error(path, error)),
             }
             self.open_child_folder(&parent, name, path)
         })
     }
 }
 
-fn write_temporary(parent: &OwnedFd, name: &str, old: Option<&Stat>, bytes: &[u8]) -> std::io::Result<()> {
+fn write_opener_temporary(parent: &OwnedFd, name: &str, old: Option<&Stat>, bytes: &[u8]) -> std::io::Result<()> {
     let mode = if old.is_some() { 0o600 } else { 0o666 };
     let mut file = File::from(rustix::fs::openat(parent, name, NEW, Mode::from_raw_mode(mode))?);
     file.write_all(bytes)?;
@@ -143,7 +144,7 @@ fn write_temporary(parent: &OwnedFd, name: &str, old: Option<&Stat>, bytes: &[u8
     file.sync_data()
 }
 
-fn file_name(located: &Located) -> Result<&OsStr, PathError> {
+fn opened_file_name(located: &Located) -> Result<&OsStr, PathError> {
     let name = located.relative.file_name();
     name.ok_or_else(|| PathError::NotRegular(located.absolute_path().to_string_lossy().into_owned()))
 }
@@ -155,7 +156,7 @@ fn check_regular_file(path: &Path, stat: &Stat) -> Result<(), PathError> {
     }
 }
 
-fn path_error(path: &Path, error: Errno) -> PathError {
+fn opener_path_error(path: &Path, error: Errno) -> PathError {
     match error {
         // A link where none was: somebody swapped it since the path was looked up.
         Errno::LOOP => PathError::Outside(path.to_string_lossy().into_owned()),

@@ -17,14 +17,14 @@ const DEEPEST: usize = 64;
 const LONGEST_PATTERNS: u64 = 256 << 10;
 
 /// Something found on the way.
-pub(crate) struct Found {
+pub(crate) struct WalkedEntry {
     pub(crate) located: Located,
-    pub(crate) kind: Kind,
+    pub(crate) kind: WalkedKind,
 }
 
 /// What was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum WalkedKind {
     File,
     Folder,
     Link,
@@ -44,7 +44,7 @@ impl Walk<'_> {
     pub(crate) fn visit(
         &self,
         start: &Located,
-        visitor: &mut dyn FnMut(Found) -> ControlFlow<()>,
+        visitor: &mut dyn FnMut(WalkedEntry) -> ControlFlow<()>,
     ) -> Result<(), PathError> {
         let mut ignores = self.gitignores_above(start);
         // Stopping early is no failure.
@@ -56,7 +56,7 @@ impl Walk<'_> {
         folder: &Located,
         depth: usize,
         ignores: &mut Vec<Gitignore>,
-        visitor: &mut dyn FnMut(Found) -> ControlFlow<()>,
+        visitor: &mut dyn FnMut(WalkedEntry) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, PathError> {
         let entries = self.read_folder_entries(folder)?;
         ignores.push(self.read_gitignore(folder));
@@ -66,8 +66,8 @@ impl Walk<'_> {
             if self.is_left_out(&name, &located, kind, ignores) {
                 continue;
             }
-            flow = visitor(Found { located: located.clone(), kind });
-            if flow.is_continue() && kind == Kind::Folder && depth + 1 < self.depth.min(DEEPEST) {
+            flow = visitor(WalkedEntry { located: located.clone(), kind });
+            if flow.is_continue() && kind == WalkedKind::Folder && depth + 1 < self.depth.min(DEEPEST) {
                 // A folder that cannot be read, or is gone by now, does not end the walk.
                 flow = self.walk_folder(&located, depth + 1, ignores, visitor).unwrap_or(flow);
             }
@@ -79,14 +79,15 @@ impl Walk<'_> {
         Ok(flow)
     }
 
-    fn read_folder_entries(&self, folder: &Located) -> Result<Vec<(String, Kind)>, PathError> {
+    fn read_folder_entries(&self, folder: &Located) -> Result<Vec<(String, WalkedKind)>, PathError> {
         let failed = |error| PathError::from_io(folder.absolute_path(), error);
         let handle = self.workspace.open_directory(folder)?;
         let mut entries = Vec::new();
         for entry in Dir::read_from(&handle).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let Ok(name) = entry.file_name().to_str() else { continue };
-            let Some(kind) = entry_kind(entry.file_type()).or_else(|| entry_kind_by_stat(&handle, name)) else {
+            let Some(kind) = walked_entry_kind(entry.file_type()).or_else(|| walked_entry_kind_by_stat(&handle, name))
+            else {
                 continue;
             };
             if name != "." && name != ".." {
@@ -97,8 +98,8 @@ impl Walk<'_> {
         Ok(entries)
     }
 
-    fn is_left_out(&self, name: &str, located: &Located, kind: Kind, ignores: &[Gitignore]) -> bool {
-        let folder = kind == Kind::Folder;
+    fn is_left_out(&self, name: &str, located: &Located, kind: WalkedKind, ignores: &[Gitignore]) -> bool {
+        let folder = kind == WalkedKind::Folder;
         let verdict =
             ignores.iter().rev().map(|ignore| ignore.matched(located.absolute_path(), folder)).find(|m| !m.is_none());
         match verdict {
@@ -134,16 +135,19 @@ impl Walk<'_> {
     }
 }
 
-fn entry_kind(kind: FileType) -> Option<Kind> {
-    let known =
-        [(FileType::RegularFile, Kind::File), (FileType::Directory, Kind::Folder), (FileType::Symlink, Kind::Link)];
+fn walked_entry_kind(kind: FileType) -> Option<WalkedKind> {
+    let known = [
+        (FileType::RegularFile, WalkedKind::File),
+        (FileType::Directory, WalkedKind::Folder),
+        (FileType::Symlink, WalkedKind::Link),
+    ];
     known.into_iter().find_map(|(theirs, ours)| (theirs == kind).then_some(ours))
 }
 
 /// For file systems that do not tell the kind with the name.
-fn entry_kind_by_stat(folder: &OwnedFd, name: &str) -> Option<Kind> {
+fn walked_entry_kind_by_stat(folder: &OwnedFd, name: &str) -> Option<WalkedKind> {
     let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    entry_kind(FileType::from_raw_mode(stat.st_mode))
+    walked_entry_kind(FileType::from_raw_mode(stat.st_mode))
 }
 
 impl Located {

@@ -109,14 +109,16 @@ impl Workspace {
         if length > LONGEST {
             return Err(PathError::TooLong(length));
         }
-        let canonical = canonicalize_path(&self.root().join(given))?;
+        let canonical = canonicalize_workspace_path(&self.root().join(given))?;
         let inside = self.roots.iter().enumerate().find_map(|(index, root)| {
             let relative = canonical.strip_prefix(&root.path).ok()?;
             let located = Located { root: index, relative: relative.to_owned(), absolute: canonical.clone() };
             (!self.is_hidden(&located)).then_some(located)
         });
-        let is_open = |found: &Located| !is_special(&found.absolute) && !self.access.is_settings_file(&found.absolute);
-        inside.filter(is_open).ok_or_else(|| PathError::Outside(displayed_path(given)))
+        let is_open = |found: &Located| {
+            !is_special_workspace_path(&found.absolute) && !self.access.is_settings_file(&found.absolute)
+        };
+        inside.filter(is_open).ok_or_else(|| PathError::Outside(displayed_workspace_path(given)))
     }
 
     /// How a path is named to the model: relative to the first root where that is possible.
@@ -127,7 +129,7 @@ impl Workspace {
         };
         match path.as_os_str().is_empty() {
             true => ".".to_owned(),
-            false => displayed_path(path),
+            false => displayed_workspace_path(path),
         }
     }
 
@@ -184,7 +186,7 @@ impl Located {
 
 impl PathError {
     pub(crate) fn from_io(path: &Path, error: impl Into<io::Error>) -> Self {
-        let (path, error) = (displayed_path(path), error.into());
+        let (path, error) = (displayed_workspace_path(path), error.into());
         match error.kind() == io::ErrorKind::NotFound {
             true => Self::NotFound(path),
             false => Self::Io { path, error: error.kind().into() },
@@ -193,7 +195,7 @@ impl PathError {
 }
 
 /// The path without links; what does not exist yet is kept as it is named.
-fn canonicalize_path(path: &Path) -> Result<PathBuf, PathError> {
+fn canonicalize_workspace_path(path: &Path) -> Result<PathBuf, PathError> {
     let mut missing = Vec::new();
     let mut existing = path;
     loop {
@@ -204,7 +206,7 @@ fn canonicalize_path(path: &Path) -> Result<PathBuf, PathError> {
         }
         let last = existing.components().next_back();
         let (Some(Component::Normal(name)), Some(parent)) = (last, existing.parent()) else {
-            return Err(PathError::NotFound(displayed_path(path)));
+            return Err(PathError::NotFound(displayed_workspace_path(path)));
         };
         missing.push(name);
         existing = parent;
@@ -212,10 +214,10 @@ fn canonicalize_path(path: &Path) -> Result<PathBuf, PathError> {
 }
 
 /// The kernel's own files look regular and are not.
-fn is_special(path: &Path) -> bool {
+fn is_special_workspace_path(path: &Path) -> bool {
     ["/proc", "/sys", "/dev"].iter().any(|special| path.starts_with(special))
 }
 
-fn displayed_path(path: &Path) -> String {
+fn displayed_workspace_path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

@@ -10,7 +10,7 @@ use similar::{ChangeTag, TextDiff};
 use super::file_state::{Content, FileState};
 use super::open_folder::{ByteBudget, OpenFolder};
 use super::relevant_part::RelevantPart;
-use super::scan::{Entry, ScanResult};
+use super::scan::{ScanResult, ScannedEntry};
 use crate::permission::is_secret;
 
 /// Bytes of a text that is shown as a difference.
@@ -26,8 +26,8 @@ const CLOCK_SLACK_SECONDS: i64 = 1;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Change {
     pub(super) path: PathBuf,
-    pub(super) before: Option<Entry>,
-    pub(super) after: Option<Entry>,
+    pub(super) before: Option<ScannedEntry>,
+    pub(super) after: Option<ScannedEntry>,
 }
 
 /// What differs in what counts. A look that was cut short says nothing about what it did not reach.
@@ -36,7 +36,7 @@ pub(super) fn compare_scans(folder: &OpenFolder, before: &ScanResult, after: &Sc
     for (path, old) in &before.files {
         let now = after.files.get(path).cloned().or_else(|| {
             let state = folder.read_state(path, &mut ByteBudget(u64::MAX)).ok().flatten()?;
-            Some(Entry { relevant: old.relevant, state })
+            Some(ScannedEntry { relevant: old.relevant, state })
         });
         let same = match &now {
             Some(now) => old.relevant.is_same(path, &old.state, &now.state),
@@ -69,16 +69,16 @@ pub(super) fn moved_repositories(before: &ScanResult, after: &ScanResult) -> Vec
 /// Makes everything as it was. Returns what could not be.
 pub(super) fn undo_changes(folder: &OpenFolder, before: &ScanResult, changes: &[Change]) -> Vec<String> {
     let mut problems = Vec::new();
-    let can_be = |change: &&Change| !change.before.as_ref().is_some_and(|old| is_large(&old.state));
+    let can_be = |change: &&Change| !change.before.as_ref().is_some_and(|old| is_large_change(&old.state));
     // Files in folders before the folders' own names.
     for change in changes.iter().rev().filter(can_be).filter(|change| change.after.is_some()) {
         let done = folder.remove(&change.path, nearest_known_folder(before, &change.path));
-        problems.extend(done.err().map(|error| describe_problem(change, "could not be set aside", &error)));
+        problems.extend(done.err().map(|error| describe_change_problem(change, "could not be set aside", &error)));
     }
     for change in changes.iter().filter(can_be) {
         let Some(old) = &change.before else { continue };
         let done = folder.write_state(&change.path, &old.state);
-        problems.extend(done.err().map(|error| describe_problem(change, "could not be restored", &error)));
+        problems.extend(done.err().map(|error| describe_change_problem(change, "could not be restored", &error)));
     }
     let lost = changes.iter().filter(|change| !can_be(change));
     problems
@@ -99,7 +99,7 @@ pub(super) fn redo_changes(folder: &OpenFolder, changes: &[Change]) -> Vec<Strin
         Some((change, folder.write_state(&change.path, &new.state)))
     });
     let failed = removed.chain(placed).filter_map(|(change, done)| Some((change, done.err()?)));
-    failed.map(|(change, error)| describe_problem(change, "could not be put in place", &error)).collect()
+    failed.map(|(change, error)| describe_change_problem(change, "could not be put in place", &error)).collect()
 }
 
 impl Change {
@@ -118,7 +118,8 @@ impl Change {
 
     /// The difference, where it is text and holds no secrets by its name.
     pub(super) fn diff_content(&self, root: &Path) -> Option<ToolContent> {
-        let text = |entry: &Option<Entry>| entry.as_ref().and_then(|entry| entry.state.text().map(str::to_owned));
+        let text =
+            |entry: &Option<ScannedEntry>| entry.as_ref().and_then(|entry| entry.state.text().map(str::to_owned));
         let (old, new) = (text(&self.before), text(&self.after).unwrap_or_default());
         let short = new.len().max(old.as_ref().map_or(0, String::len)) <= MAX_DIFF_BYTES;
         let path = root.join(&self.path).to_string_lossy().into_owned();
@@ -128,7 +129,7 @@ impl Change {
     /// What is there now and was not, as far as it counts.
     fn added_text(&self) -> String {
         let Some(new) = &self.after else { return String::new() };
-        let part = |entry: &Entry| match &entry.state {
+        let part = |entry: &ScannedEntry| match &entry.state {
             FileState::Link { target } => Some(format!("-> {target}")),
             FileState::File { .. } => entry.state.text().map(|text| entry.relevant.extract_from_text(&self.path, text)),
             FileState::Other { .. } => None,
@@ -138,18 +139,18 @@ impl Change {
         if old == now {
             return "can be executed, or no longer".to_owned();
         }
-        let (old, now) = (clip_for_diff(&old), clip_for_diff(&now));
+        let (old, now) = (clip_for_change_diff(&old), clip_for_change_diff(&now));
         let diff = TextDiff::from_lines(old, now);
         let added = diff.iter_all_changes().filter(|change| change.tag() == ChangeTag::Insert);
         added.map(|change| change.value().trim().to_owned()).collect::<Vec<_>>().join(" ")
     }
 }
 
-fn clip_for_diff(text: &str) -> &str {
+fn clip_for_change_diff(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_DIFF_BYTES)]
 }
 
-fn is_large(state: &FileState) -> bool {
+fn is_large_change(state: &FileState) -> bool {
     matches!(state, FileState::File { content: Content::Large { .. }, .. })
 }
 
@@ -160,7 +161,7 @@ fn nearest_known_folder<'a>(before: &ScanResult, path: &'a Path) -> &'a Path {
     path.ancestors().skip(1).find(known).unwrap_or(Path::new(""))
 }
 
-fn describe_problem(change: &Change, what: &str, error: &io::Error) -> String {
+fn describe_change_problem(change: &Change, what: &str, error: &io::Error) -> String {
     format!("{}: {what}: {error}", change.path.display())
 }
 

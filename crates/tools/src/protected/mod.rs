@@ -89,7 +89,7 @@ impl ProtectedFiles {
 
     /// What commands of a server that was killed left in these folders, undone.
     pub async fn recover_interrupted(&self, folders: &[PathBuf]) -> io::Result<Option<SetAsideChanges>> {
-        self.compare_roots(without_permits(self.watched_roots(folders)), WatchedRoot::recover_interrupted).await
+        self.compare_roots(without_watch_permits(self.watched_roots(folders)), WatchedRoot::recover_interrupted).await
     }
 
     /// What changed in these folders since the last command that left programs running.
@@ -98,20 +98,20 @@ impl ProtectedFiles {
         folders: &[PathBuf],
         on_change: OnChange,
     ) -> io::Result<Option<SetAsideChanges>> {
-        let watched_roots = without_permits(self.watched_roots(folders));
+        let watched_roots = without_watch_permits(self.watched_roots(folders));
         self.compare_roots(watched_roots, move |watched_root| watched_root.compare_with_last_known(on_change)).await
     }
 
     /// True if an earlier server left a note of what was there while its programs ran, and nobody has compared yet.
     pub async fn has_old_note(&self, folders: &[PathBuf]) -> bool {
         let watched_roots = self.watched_roots(folders);
-        run_blocking(move || Ok(watched_roots.iter().any(|root| root.has_old_note()))).await.unwrap_or(true)
+        run_protected_blocking(move || Ok(watched_roots.iter().any(|root| root.has_old_note()))).await.unwrap_or(true)
     }
 
     /// The server ends in order: the next one asks about what its programs did up to now, not about what comes later.
     pub async fn note_server_end(&self) {
         let watched_roots: Vec<_> = self.lock_roots().values().cloned().collect();
-        let noted = run_blocking(move || {
+        let noted = run_protected_blocking(move || {
             watched_roots.iter().for_each(|root| root.note_server_end());
             Ok(())
         });
@@ -125,10 +125,10 @@ impl ProtectedFiles {
         let (watched_roots, afterwards) = (Vec::new(), Afterwards::Nothing);
         let mut watched = WatchedCommand { watched_roots, afterwards, protected: self.clone() };
         for watched_root in self.watched_roots(folders) {
-            let permit = acquire_permit(&watched_root).await?;
+            let permit = acquire_watch_permit(&watched_root).await?;
             // It is left again even if nobody waits until it is entered: the permit keeps that in order.
             watched.watched_roots.push(Arc::clone(&watched_root));
-            let entered = run_blocking(move || {
+            let entered = run_protected_blocking(move || {
                 let entered = watched_root.begin_command();
                 drop(permit);
                 entered
@@ -144,7 +144,7 @@ impl ProtectedFiles {
     /// Waits until nobody is asked about these folders.
     pub async fn wait_until_decided(&self, folders: &[PathBuf]) -> io::Result<()> {
         for watched_root in self.watched_roots(folders) {
-            drop(acquire_permit(&watched_root).await?);
+            drop(acquire_watch_permit(&watched_root).await?);
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ impl ProtectedFiles {
     pub async fn accept_change(&self, path: PathBuf) -> io::Result<()> {
         let watched_roots: Vec<_> =
             self.lock_roots().values().filter(|watched_root| path.starts_with(watched_root.root())).cloned().collect();
-        run_blocking(move || {
+        run_protected_blocking(move || {
             watched_roots.iter().for_each(|watched_root| watched_root.accept_change(&path));
             Ok(())
         })
@@ -175,7 +175,7 @@ impl ProtectedFiles {
         let folders = folders.into_iter().filter(|folder| folder.is_dir());
         let watched_root = |folder: PathBuf| {
             let baseline_file =
-                self.inner.store.as_ref().map(|store| store.join(format!("{}.json", folder_hash(&folder))));
+                self.inner.store.as_ref().map(|store| store.join(format!("{}.json", protected_folder_hash(&folder))));
             Arc::clone(known.entry(folder.clone()).or_insert_with(|| Arc::new(WatchedRoot::new(folder, baseline_file))))
         };
         folders.map(watched_root).collect()
@@ -190,10 +190,10 @@ impl ProtectedFiles {
         for (watched_root, held) in watched_roots {
             let permit = match held {
                 Some(permit) => permit,
-                None => acquire_permit(&watched_root).await?,
+                None => acquire_watch_permit(&watched_root).await?,
             };
             let (looked, store) = (Arc::clone(&watched_root), self.inner.store.clone());
-            let (outcome, quarantine) = run_blocking(move || {
+            let (outcome, quarantine) = run_protected_blocking(move || {
                 let outcome = look(&looked)?;
                 let quarantine =
                     store.filter(|_| !outcome.changes.is_empty()).and_then(|store| write_quarantine(&store, &outcome));
@@ -224,7 +224,7 @@ impl WatchedCommand {
     pub async fn finish_command(mut self, on_change: OnChange) -> io::Result<Option<SetAsideChanges>> {
         let (watched_roots, afterwards) = (std::mem::take(&mut self.watched_roots), self.afterwards);
         let end = move |watched_root: &WatchedRoot| watched_root.end_command(on_change, afterwards);
-        self.protected.compare_roots(without_permits(watched_roots), end).await
+        self.protected.compare_roots(without_watch_permits(watched_roots), end).await
     }
 }
 
@@ -239,7 +239,7 @@ impl Drop for WatchedCommand {
         // Before anybody else begins, unless somebody already has.
         let watched_roots: Vec<_> = watched_roots
             .into_iter()
-            .map(|watched_root| (Arc::clone(&watched_root), try_permit(&watched_root)))
+            .map(|watched_root| (Arc::clone(&watched_root), try_watch_permit(&watched_root)))
             .collect();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
@@ -308,7 +308,7 @@ impl SetAsideChanges {
     ) -> io::Result<Vec<String>> {
         let roots: Vec<(Arc<WatchedRoot>, Vec<Change>)> =
             self.roots.iter().map(|root| (Arc::clone(&root.watched_root), root.changes.clone())).collect();
-        run_blocking(move || Ok(roots.iter().flat_map(|(root, changes)| work(root, changes)).collect())).await
+        run_protected_blocking(move || Ok(roots.iter().flat_map(|(root, changes)| work(root, changes)).collect())).await
     }
 
     fn all_changes(&self) -> impl Iterator<Item = (&WatchedRoot, &Change)> {
@@ -344,7 +344,7 @@ pub(crate) fn read_only_paths(folder: &Path) -> ReadOnlyPaths {
 fn write_quarantine(store: &Path, outcome: &Comparison) -> Option<PathBuf> {
     let path = store.join(format!("aside-{}.json", uuid::Uuid::now_v7()));
     let bytes = serde_json::to_vec(&outcome.changes).ok()?;
-    match watched_root::write_private(&path, &bytes) {
+    match watched_root::write_private_baseline(&path, &bytes) {
         Ok(()) => Some(path),
         Err(error) => {
             tracing::warn!(%error, "what was set aside is kept in memory alone");
@@ -364,23 +364,27 @@ fn remove_old_quarantines(store: &Path) {
     }
 }
 
-fn without_permits(watched_roots: Vec<Arc<WatchedRoot>>) -> Vec<(Arc<WatchedRoot>, Option<OwnedSemaphorePermit>)> {
+fn without_watch_permits(
+    watched_roots: Vec<Arc<WatchedRoot>>,
+) -> Vec<(Arc<WatchedRoot>, Option<OwnedSemaphorePermit>)> {
     watched_roots.into_iter().map(|watched_root| (watched_root, None)).collect()
 }
 
-fn try_permit(watched_root: &Arc<WatchedRoot>) -> Option<OwnedSemaphorePermit> {
+fn try_watch_permit(watched_root: &Arc<WatchedRoot>) -> Option<OwnedSemaphorePermit> {
     Arc::clone(&watched_root.gate).try_acquire_owned().ok()
 }
 
-async fn acquire_permit(watched_root: &Arc<WatchedRoot>) -> io::Result<OwnedSemaphorePermit> {
+async fn acquire_watch_permit(watched_root: &Arc<WatchedRoot>) -> io::Result<OwnedSemaphorePermit> {
     Arc::clone(&watched_root.gate).acquire_owned().await.map_err(io::Error::other)
 }
 
-async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+async fn run_protected_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
-fn folder_hash(folder: &Path) -> String {
+fn protected_folder_hash(folder: &Path) -> String {
     let hash = Sha256::digest(folder.as_os_str().as_encoded_bytes());
     hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
 }

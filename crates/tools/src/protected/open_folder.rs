@@ -74,7 +74,7 @@ impl OpenFolder {
     /// What stands there; a folder counts as nothing, for it runs nothing by itself.
     pub(super) fn read_state(&self, relative: &Path, budget: &mut ByteBudget) -> io::Result<Option<FileState>> {
         let Some(name) = relative.file_name() else { return Ok(None) };
-        let parent = match self.open_below(parent_path(relative)) {
+        let parent = match self.open_below(parent_in_folder(relative)) {
             Ok(parent) => parent,
             Err(error) if is_missing_folder(&error) => return Ok(None),
             Err(error) => return Err(error),
@@ -86,7 +86,7 @@ impl OpenFolder {
         };
         match file_type_of(&stat) {
             FileType::Directory => Ok(None),
-            FileType::RegularFile => read_file_state(&parent, name, &stat, budget).map(Some),
+            FileType::RegularFile => read_file_state_in_folder(&parent, name, &stat, budget).map(Some),
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(&parent, name, Vec::new())?;
                 Ok(Some(FileState::Link { target: target.to_string_lossy().into_owned() }))
@@ -102,29 +102,29 @@ impl OpenFolder {
     /// True if something of this name is there.
     pub(super) fn contains(&self, relative: &Path) -> bool {
         let Some(name) = relative.file_name() else { return false };
-        let parent = self.open_below(parent_path(relative));
+        let parent = self.open_below(parent_in_folder(relative));
         parent.is_ok_and(|parent| rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
     }
 
     /// Seconds since 1970 at which something was last done to what stands there.
     pub(super) fn change_time(&self, relative: &Path) -> io::Result<i64> {
         let name = relative.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let stat = rustix::fs::statat(self.open_below(parent_path(relative))?, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let stat = rustix::fs::statat(self.open_below(parent_in_folder(relative))?, name, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(stat.st_ctime)
     }
 
     /// Removes a file or a link, and folders that are empty without it, up to `keep`.
     pub(super) fn remove(&self, relative: &Path, keep: &Path) -> io::Result<()> {
         let name = relative.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        rustix::fs::unlinkat(self.open_below(parent_path(relative))?, name, AtFlags::empty())?;
-        let mut emptied = parent_path(relative);
+        rustix::fs::unlinkat(self.open_below(parent_in_folder(relative))?, name, AtFlags::empty())?;
+        let mut emptied = parent_in_folder(relative);
         while emptied != keep && emptied.starts_with(keep) {
             let Some(name) = emptied.file_name() else { break };
-            let above = self.open_below(parent_path(emptied))?;
+            let above = self.open_below(parent_in_folder(emptied))?;
             if rustix::fs::unlinkat(&above, name, AtFlags::REMOVEDIR).is_err() {
                 break; // it holds something else
             }
-            emptied = parent_path(emptied);
+            emptied = parent_in_folder(emptied);
         }
         Ok(())
     }
@@ -132,11 +132,11 @@ impl OpenFolder {
     /// Puts this there at once; what is in its way is moved aside under another name.
     pub(super) fn write_state(&self, relative: &Path, state: &FileState) -> io::Result<()> {
         let name = relative.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let parent = self.create_below(parent_path(relative))?;
+        let parent = self.create_below(parent_in_folder(relative))?;
         let temporary = format!(".gander-{}.tmp", Uuid::now_v7());
         match state {
             FileState::File { mode, content: Content::Whole(Bytes(bytes)) } => {
-                write_new_file(&parent, &temporary, *mode, bytes)?
+                write_file_in_folder(&parent, &temporary, *mode, bytes)?
             }
             FileState::Link { target } => rustix::fs::symlinkat(target, &parent, &temporary)?,
             FileState::File { content: Content::Large { .. }, .. } | FileState::Other { .. } => {
@@ -145,7 +145,7 @@ impl OpenFolder {
         }
         match rustix::fs::renameat(&parent, &temporary, &parent, name) {
             Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
-                move_aside(&parent, name)?;
+                move_aside_in_folder(&parent, name)?;
                 Ok(rustix::fs::renameat(&parent, &temporary, &parent, name)?)
             }
             done => Ok(done?),
@@ -158,9 +158,9 @@ impl OpenFolder {
         let (Some(from_name), Some(to_name)) = (from_name, to_name) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        let (from, to) = (self.open_below(parent_path(from))?, self.create_below(parent_path(to))?);
+        let (from, to) = (self.open_below(parent_in_folder(from))?, self.create_below(parent_in_folder(to))?);
         if rustix::fs::statat(&to, to_name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
-            move_aside(&to, to_name)?;
+            move_aside_in_folder(&to, to_name)?;
         }
         Ok(rustix::fs::renameat(&from, from_name, &to, to_name)?)
     }
@@ -176,7 +176,7 @@ impl OpenFolder {
             match rustix::fs::openat(&parent, name, WALK, Mode::empty()) {
                 Ok(folder) => return Ok(folder),
                 Err(Errno::NOENT) => {}
-                Err(Errno::NOTDIR | Errno::LOOP) => move_aside(&parent, name)?,
+                Err(Errno::NOTDIR | Errno::LOOP) => move_aside_in_folder(&parent, name)?,
                 Err(error) => return Err(error.into()),
             }
             rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777))?;
@@ -185,7 +185,12 @@ impl OpenFolder {
     }
 }
 
-fn read_file_state(parent: &OwnedFd, name: &OsStr, stat: &Stat, budget: &mut ByteBudget) -> io::Result<FileState> {
+fn read_file_state_in_folder(
+    parent: &OwnedFd,
+    name: &OsStr,
+    stat: &Stat,
+    budget: &mut ByteBudget,
+) -> io::Result<FileState> {
     let (mode, size) = (stat.st_mode & 0o7777, u64::try_from(stat.st_size).unwrap_or(u64::MAX));
     let stamp = (stat.st_mtime, stat.st_ctime, stat.st_ino);
     if size > MAX_FILE_BYTES.min(budget.0) {
@@ -200,14 +205,14 @@ fn read_file_state(parent: &OwnedFd, name: &OsStr, stat: &Stat, budget: &mut Byt
     Ok(FileState::File { mode, content: Content::Whole(Bytes(bytes)) })
 }
 
-fn write_new_file(parent: &OwnedFd, name: &str, mode: u32, bytes: &[u8]) -> io::Result<()> {
+fn write_file_in_folder(parent: &OwnedFd, name: &str, mode: u32, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::from(rustix::fs::openat(parent, name, NEW, Mode::from_raw_mode(0o600))?);
     file.write_all(bytes)?;
     rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
     file.sync_data()
 }
 
-fn move_aside(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
+fn move_aside_in_folder(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     let mut aside = name.to_owned();
     aside.push(format!(".set-aside-{}", Uuid::now_v7().simple()));
     Ok(rustix::fs::renameat(parent, name, parent, aside)?)
@@ -217,7 +222,7 @@ fn file_type_of(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-fn parent_path(relative: &Path) -> &Path {
+fn parent_in_folder(relative: &Path) -> &Path {
     relative.parent().unwrap_or(Path::new(""))
 }
 

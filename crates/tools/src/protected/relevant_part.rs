@@ -94,27 +94,29 @@ impl RelevantPart {
     pub(super) fn extract_from_text(self, path: &Path, text: &str) -> String {
         match self {
             Self::Whole => text.to_owned(),
-            Self::Scripts => package_scripts(path.file_name().unwrap_or(OsStr::new("")), text),
+            Self::Scripts => relevant_package_scripts(path.file_name().unwrap_or(OsStr::new("")), text),
             Self::GitSettings => risky_git_settings(text),
-            Self::RebaseCommands => join_lines(text.lines().filter(|line| is_exec_line(line)).map(str::to_owned)),
+            Self::RebaseCommands => {
+                join_relevant_lines(text.lines().filter(|line| is_exec_line(line)).map(str::to_owned))
+            }
         }
     }
 }
 
-fn package_scripts(name: &OsStr, text: &str) -> String {
+fn relevant_package_scripts(name: &OsStr, text: &str) -> String {
     match normalize_name(name).ends_with(".toml") {
-        true => toml_scripts(text),
-        false => json_scripts(text),
+        true => relevant_toml_scripts(text),
+        false => relevant_json_scripts(text),
     }
     .unwrap_or_else(|| text.to_owned()) // nobody knows what another reader makes of it
 }
 
-fn json_scripts(text: &str) -> Option<String> {
+fn relevant_json_scripts(text: &str) -> Option<String> {
     let Fields(fields) = serde_json::from_str(text).ok()?;
     let named = JSON_SCRIPT_FIELDS
         .iter()
-        .filter_map(|name| Some((name, fields.get(*name).filter(|value| !is_empty_value(value))?)));
-    Some(join_lines(named.map(|(name, value)| format!("{name}: {}", canonical_json(value)))))
+        .filter_map(|name| Some((name, fields.get(*name).filter(|value| !is_empty_relevant_value(value))?)));
+    Some(join_relevant_lines(named.map(|(name, value)| format!("{name}: {}", canonical_json(value)))))
 }
 
 /// The fields of an object. One that is there twice is read by some as the first and by others as the last: such a text
@@ -145,17 +147,17 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-fn toml_scripts(text: &str) -> Option<String> {
+fn relevant_toml_scripts(text: &str) -> Option<String> {
     let table: toml::Table = text.parse().ok()?;
     let table = serde_json::to_value(table).ok()?;
     let named = TOML_SCRIPT_TABLES.iter().filter_map(|path| {
         let value = path.iter().try_fold(&table, |value, name| value.get(name))?;
         Some(format!("{}: {}", path.join("."), canonical_json(value)))
     });
-    Some(join_lines(named))
+    Some(join_relevant_lines(named))
 }
 
-fn is_empty_value(value: &Value) -> bool {
+fn is_empty_relevant_value(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
@@ -177,7 +179,7 @@ fn risky_git_settings(text: &str) -> String {
         let harmless = !line.ends_with('\\') && is_harmless_setting(&section, &key.to_lowercase(), value);
         (!harmless).then(|| format!("{section}.{key}={value}"))
     });
-    join_lines(counted)
+    join_relevant_lines(counted)
 }
 
 fn is_harmless_setting(section: &str, key: &str, value: &str) -> bool {
@@ -198,7 +200,7 @@ fn is_exec_line(line: &str) -> bool {
     matches!(line.split_whitespace().next(), Some("exec" | "x"))
 }
 
-fn join_lines(lines: impl Iterator<Item = String>) -> String {
+fn join_relevant_lines(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 

@@ -29,7 +29,7 @@ const MAX_BYTES: u64 = 32 << 20;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ScanResult {
     /// Files and links that count.
-    pub(super) files: BTreeMap<PathBuf, Entry>,
+    pub(super) files: BTreeMap<PathBuf, ScannedEntry>,
     /// Repositories of git, and which folders they are.
     pub(super) repositories: BTreeMap<PathBuf, Identity>,
     /// What can be made read-only as a whole, nothing of which lies in another.
@@ -40,7 +40,7 @@ pub(super) struct ScanResult {
 
 /// A file or link that counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct ScannedEntry {
     #[serde(rename = "counts")]
     pub(super) relevant: RelevantPart,
     pub(super) state: FileState,
@@ -141,7 +141,7 @@ struct Scan<'a> {
 impl Scan<'_> {
     fn scan_entries(&mut self, path: &Path, region: ScanRegion, entries: &[(OsString, FileType)]) -> io::Result<()> {
         self.names += entries.len();
-        let bare = matches!(region, ScanRegion::Plain | ScanRegion::Modules) && is_repository(entries);
+        let bare = matches!(region, ScanRegion::Plain | ScanRegion::Modules) && is_scanned_repository(entries);
         let region = if bare { ScanRegion::Git } else { region };
         if matches!(region, ScanRegion::Git) {
             self.found.repositories.insert(path.to_owned(), self.folder.file_identity(path)?);
@@ -242,7 +242,7 @@ impl Scan<'_> {
         if self.depth == ScanDepth::Contents
             && let Some(state) = self.folder.read_state(&path, &mut self.budget)?
         {
-            self.found.files.insert(path, Entry { relevant, state });
+            self.found.files.insert(path, ScannedEntry { relevant, state });
         }
         Ok(())
     }
@@ -251,7 +251,7 @@ impl Scan<'_> {
 /// What git itself looks for, so a repository without a folder of its own is found too.
 pub(super) const REPOSITORY_PARTS: [&str; 3] = ["HEAD", "objects", "refs"];
 
-fn is_repository(entries: &[(OsString, FileType)]) -> bool {
+fn is_scanned_repository(entries: &[(OsString, FileType)]) -> bool {
     REPOSITORY_PARTS.iter().all(|wanted| entries.iter().any(|(name, _)| name == wanted))
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::change::{self, Change};
 use super::open_folder::{ByteBudget, OpenFolder};
-use super::scan::{Entry, ScanDepth, ScanResult, scan_protected_paths};
+use super::scan::{ScanDepth, ScanResult, ScannedEntry, scan_protected_paths};
 
 /// Bytes of a note that is read back.
 const MAX_BASELINE_BYTES: u64 = 256 << 20;
@@ -252,7 +252,8 @@ impl WatchedRoot {
         let mut watch = self.lock_state();
         let state =
             OpenFolder::open(&self.root).and_then(|folder| folder.read_state(relative, &mut ByteBudget(u64::MAX)));
-        let entry = state.ok().flatten().map(|state| Entry { relevant: change::relevant_part_of(relative), state });
+        let entry =
+            state.ok().flatten().map(|state| ScannedEntry { relevant: change::relevant_part_of(relative), state });
         watch.all_baselines().for_each(|baseline| baseline.update_entry(relative, entry.clone()));
         self.save_state(&watch);
     }
@@ -285,7 +286,7 @@ impl WatchedRoot {
         let Some(baseline_file) = &self.baseline_file else { return };
         let written = serde_json::to_vec(baseline)
             .map_err(io::Error::other)
-            .and_then(|bytes| write_private(baseline_file, &bytes));
+            .and_then(|bytes| write_private_baseline(baseline_file, &bytes));
         if let Err(error) = written {
             tracing::warn!(%error, "what protected files held cannot be noted");
         }
@@ -319,7 +320,7 @@ impl WatchState {
 }
 
 impl Baseline {
-    fn update_entry(&mut self, path: &Path, entry: Option<Entry>) {
+    fn update_entry(&mut self, path: &Path, entry: Option<ScannedEntry>) {
         match entry {
             Some(entry) => self.found.files.insert(path.to_owned(), entry),
             None => self.found.files.remove(path),
@@ -347,7 +348,8 @@ fn compare_and_undo(baseline: &mut Baseline, on_change: OnChange) -> io::Result<
     let mut changes = change::compare_scans(&folder, &baseline.found, &after, baseline.since);
     let root = baseline.root.clone();
     if let Some(ended) = baseline.ended {
-        for own in changes.extract_if(.., |change| !is_older(&root.join(&change.path), ended + LAST_WRITES)) {
+        for own in changes.extract_if(.., |change| !is_older_than_watch(&root.join(&change.path), ended + LAST_WRITES))
+        {
             baseline.update_entry(&own.path, own.after);
         }
     }
@@ -363,7 +365,7 @@ fn compare_and_undo(baseline: &mut Baseline, on_change: OnChange) -> io::Result<
 }
 
 /// True if this was there by then as it is now. Nobody sets the time of a change but the system's clock.
-fn is_older(path: &Path, seconds: i64) -> bool {
+fn is_older_than_watch(path: &Path, seconds: i64) -> bool {
     path.symlink_metadata().is_ok_and(|there| std::os::unix::fs::MetadataExt::ctime(&there) <= seconds)
 }
 
@@ -373,7 +375,7 @@ fn seconds_since_1970() -> i64 {
 }
 
 /// Writes a file that nobody else reads.
-pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_private_baseline(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
     if let Some(parent) = path.parent() {

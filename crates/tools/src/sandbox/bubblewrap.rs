@@ -28,7 +28,7 @@ pub(super) fn bubblewrap_arguments(policy: &SandboxPolicy, helper: &Path) -> Vec
     }
     words.bind_path("--ro-bind", Path::new("/"));
     words.push_flag("--dev").push_flag("/dev").push_flag("--proc").push_flag("/proc");
-    for path in outermost_paths(&policy.hidden) {
+    for path in outermost_bubblewrap_paths(&policy.hidden) {
         words.hide_path(path);
     }
     for path in ["/tmp", "/var/tmp"].map(Path::new).into_iter().filter(|path| path.is_dir()) {
@@ -37,7 +37,13 @@ pub(super) fn bubblewrap_arguments(policy: &SandboxPolicy, helper: &Path) -> Vec
     let resolver = PathBuf::from("/etc/resolv.conf").canonicalize().ok();
     let resolver = resolver.filter(|_| policy.network == Network::Open);
     let helper = [helper.to_owned()];
-    for path in policy.readable.iter().chain(&helper).chain(&resolver).filter(|path| is_covered(path, &policy.hidden)) {
+    for path in policy
+        .readable
+        .iter()
+        .chain(&helper)
+        .chain(&resolver)
+        .filter(|path| is_covered_in_bubblewrap(path, &policy.hidden))
+    {
         words.bind_path("--ro-bind", path);
     }
     policy.writable.iter().filter(|path| path.exists()).for_each(|path| words.bind_path("--bind", path));
@@ -82,10 +88,10 @@ impl Words {
 }
 
 /// Those that lie in none of the others.
-fn outermost_paths(paths: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
+fn outermost_bubblewrap_paths(paths: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
     paths.iter().filter(|path| !paths.iter().any(|other| other != *path && path.starts_with(other)))
 }
 
-fn is_covered(path: &Path, hidden: &[PathBuf]) -> bool {
+fn is_covered_in_bubblewrap(path: &Path, hidden: &[PathBuf]) -> bool {
     path.exists() && hidden.iter().any(|hidden| path.starts_with(hidden))
 }

@@ -16,7 +16,7 @@ pub use super::supervisor::supervise_command;
 /// Becomes the command inside of the policy; returns only if that fails.
 pub fn enter_sandbox_and_exec(plan: &str, command: &[OsString]) -> io::Error {
     let [program, arguments @ ..] = command else { return io::Error::other("there is no command") };
-    match read_plan(plan).and_then(|plan| apply_plan(&plan)) {
+    match read_helper_plan(plan).and_then(|plan| apply_helper_plan(&plan)) {
         Ok(_) => {
             let error = Command::new(program).args(arguments).exec();
             io::Error::new(error.kind(), format!("{}: {error}", program.display()))
@@ -27,18 +27,18 @@ pub fn enter_sandbox_and_exec(plan: &str, command: &[OsString]) -> io::Error {
 
 /// Enters the policy and says what holds inside; the file is one that must not be seen there.
 pub fn probe_sandbox(plan: &str, hidden: &Path) -> io::Result<String> {
-    let (landlock, root) = apply_plan(&read_plan(plan)?)?;
+    let (landlock, root) = apply_helper_plan(&read_helper_plan(plan)?)?;
     let hides = std::fs::File::open(hidden).is_err();
     let closes = std::net::UdpSocket::bind("127.0.0.1:0").is_err();
     serde_json::to_string(&Found { landlock, root, hides, closes }).map_err(io::Error::other)
 }
 
-fn read_plan(plan: &str) -> io::Result<Plan> {
+fn read_helper_plan(plan: &str) -> io::Result<Plan> {
     serde_json::from_str(plan).map_err(io::Error::other)
 }
 
 /// Files and ports first, calls last: what puts up the policy makes calls itself.
-fn apply_plan(plan: &Plan) -> io::Result<(u32, Root)> {
+fn apply_helper_plan(plan: &Plan) -> io::Result<(u32, Root)> {
     let Plan { policy, around } = plan;
     rustix::thread::set_no_new_privs(true)?;
     let nothing = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
@@ -53,6 +53,6 @@ fn apply_plan(plan: &Plan) -> io::Result<(u32, Root)> {
     if landlock == 0 && *around == Around::Nothing {
         return Err(io::Error::other("this kernel has no Landlock"));
     }
-    syscalls::install_filters(policy.network, local)?;
+    syscalls::install_syscall_filters(policy.network, local)?;
     Ok((landlock, root))
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::limits::counts_by_namespace;
 use super::plan::{Around, Found, Root};
 use super::policy::SandboxPolicy;
-use super::{Network, SandboxPaths, bubblewrap, wrapper_arguments};
+use super::{Network, SandboxPaths, bubblewrap, sandbox_wrapper_arguments};
 
 /// How long a try may take: a busy machine is slow to start programs.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -93,7 +93,8 @@ impl fmt::Display for Layers {
 /// Puts up a policy around nothing much and looks out of it.
 fn try_layers(around: Around, helper: &Path, bounds: &SandboxPaths) -> Result<ActiveLayers, String> {
     let name = if around == Around::Bubblewrap { "bubblewrap" } else { "Landlock" };
-    let found = probe_from_inside(around, helper, bounds).map_err(|error| format!("{name} does not work: {error}"))?;
+    let found =
+        probe_layers_from_inside(around, helper, bounds).map_err(|error| format!("{name} does not work: {error}"))?;
     let whole = around == Around::Bubblewrap || found.landlock >= FIRST_WHOLE;
     match found.hides && found.closes && whole {
         true => Ok(ActiveLayers { around, landlock: found.landlock, root: found.root }),
@@ -101,7 +102,7 @@ fn try_layers(around: Around, helper: &Path, bounds: &SandboxPaths) -> Result<Ac
     }
 }
 
-fn probe_from_inside(around: Around, helper: &Path, bounds: &SandboxPaths) -> Result<Found, String> {
+fn probe_layers_from_inside(around: Around, helper: &Path, bounds: &SandboxPaths) -> Result<Found, String> {
     let text = |error: std::io::Error| error.to_string();
     let room = bounds.scratch.join(format!("probe-{}-{around:?}", std::process::id()));
     let (hidden, lent, temporary) = (room.join("hidden"), room.join("lent"), room.join("temporary"));
@@ -114,7 +115,7 @@ fn probe_from_inside(around: Around, helper: &Path, bounds: &SandboxPaths) -> Re
     policy.hidden.extend(bait.parent().map(Path::to_owned));
     policy.secret.extend(bait.parent().map(Path::to_owned));
     policy.temporary = temporary;
-    let words = wrapper_arguments(around, helper, &policy).ok_or("it is not installed")?;
+    let words = sandbox_wrapper_arguments(around, helper, &policy).ok_or("it is not installed")?;
     let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])
@@ -123,14 +124,14 @@ fn probe_from_inside(around: Around, helper: &Path, bounds: &SandboxPaths) -> Re
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let said = run_probe(command);
+    let said = run_layer_probe(command);
     if let Err(error) = std::fs::remove_dir_all(&room) {
         tracing::debug!(%error, "a probe's folder stays");
     }
     said
 }
 
-fn run_probe(mut command: Command) -> Result<Found, String> {
+fn run_layer_probe(mut command: Command) -> Result<Found, String> {
     let mut child = command.env_clear().current_dir("/").spawn().map_err(|error| error.to_string())?;
     let deadline = Instant::now() + PATIENCE;
     while child.try_wait().map_err(|error| error.to_string())?.is_none() {

@@ -131,7 +131,7 @@ impl Sandbox {
         }
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         // Others may read it at this moment: it appears as a whole.
-        let mut new = tempfile_in(folder, name)?;
+        let mut new = sandbox_tempfile_in(folder, name)?;
         io::Write::write_all(&mut new.0, content.as_bytes())?;
         std::fs::rename(&new.1, &path)?;
         Ok(path)
@@ -148,7 +148,7 @@ impl Sandbox {
             Around::Nothing => policy.temporary.clone(),
         };
         let mut words: Vec<OsString> = vec![inner.helper.clone().into(), HELPER.into(), SUPERVISE.into(), "--".into()];
-        words.extend(self::wrapper_arguments(standing.around, &inner.helper, policy).ok_or_else(none)?);
+        words.extend(self::sandbox_wrapper_arguments(standing.around, &inner.helper, policy).ok_or_else(none)?);
         words.push("--".into());
         Ok(Wrap { words, temporary, home: policy.program_home.clone(), network: policy.network })
     }
@@ -193,13 +193,13 @@ impl Wrap {
 }
 
 /// A new file beside the one of this name.
-fn tempfile_in(folder: &Path, name: &str) -> io::Result<(std::fs::File, PathBuf)> {
+fn sandbox_tempfile_in(folder: &Path, name: &str) -> io::Result<(std::fs::File, PathBuf)> {
     let path = folder.join(format!("{name}.{}", uuid::Uuid::now_v7()));
     Ok((std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?, path))
 }
 
 /// The helper with its plan, and what stands around it.
-fn wrapper_arguments(around: Around, helper: &Path, policy: &SandboxPolicy) -> Option<Vec<OsString>> {
+fn sandbox_wrapper_arguments(around: Around, helper: &Path, policy: &SandboxPolicy) -> Option<Vec<OsString>> {
     let plan = serde_json::to_string(&Plan { policy: policy.clone(), around }).ok()?;
     let mut words = match around {
         Around::Bubblewrap => {

@@ -43,7 +43,8 @@ impl SandboxPaths {
     pub fn for_home(home: Option<&Path>, scratch: PathBuf, own: &[PathBuf]) -> Self {
         let lists: Lists = toml::from_str(FOLDERS).expect("the list is part of the program: a test reads it");
         let home = home.and_then(|home| home.canonicalize().ok()).filter(|home| home.parent().is_some());
-        let paths = |names: &[String]| names.iter().filter_map(|name| existing_path(name, home.as_deref())).collect();
+        let paths =
+            |names: &[String]| names.iter().filter_map(|name| existing_sandbox_path(name, home.as_deref())).collect();
         let own: Vec<PathBuf> = own.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
         let with_own = |mut paths: Vec<PathBuf>| {
             paths.extend(own.iter().cloned());
@@ -63,7 +64,7 @@ impl SandboxPaths {
 }
 
 /// A path of the list as it is really called here; links in the system's folders are followed once and for all.
-fn existing_path(name: &str, home: Option<&Path>) -> Option<PathBuf> {
+fn existing_sandbox_path(name: &str, home: Option<&Path>) -> Option<PathBuf> {
     let path = match name.strip_prefix('~') {
         Some(rest) => home?.join(rest.trim_start_matches('/')),
         None => PathBuf::from(name),

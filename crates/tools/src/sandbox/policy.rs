@@ -72,7 +72,7 @@ impl SandboxPolicy {
             delicate: Vec::new(),
             repositories: Vec::new(),
             listed: Vec::new(),
-            temporary: bounds.scratch.join(private_name(&writable)),
+            temporary: bounds.scratch.join(private_policy_name(&writable)),
             program_home: None,
             home: bounds.home.clone(),
             network,
@@ -158,7 +158,7 @@ impl SandboxPolicy {
 }
 
 /// The same folders share what is temporary, others see nothing of it.
-fn private_name(folders: &[PathBuf]) -> String {
+fn private_policy_name(folders: &[PathBuf]) -> String {
     use sha2::{Digest as _, Sha256};
     let mut hash = Sha256::new();
     for folder in folders {

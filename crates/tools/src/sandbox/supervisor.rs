@@ -22,15 +22,15 @@ const ROUND: Duration = Duration::from_millis(2);
 
 /// Runs the command to its end, ends what it left behind, and ends as it did. Returns only if it cannot be started.
 pub fn supervise_command(command: &[OsString]) -> io::Error {
-    match fork_and_wait(command) {
-        Ok(Some(status)) => exit_like(status),
+    match fork_supervised_and_wait(command) {
+        Ok(Some(status)) => exit_like_supervised(status),
         Ok(None) => std::process::exit(137),
         Err(error) => error,
     }
 }
 
 /// How the command ended; `None` if nobody wants it any more.
-fn fork_and_wait(command: &[OsString]) -> io::Result<Option<WaitStatus>> {
+fn fork_supervised_and_wait(command: &[OsString]) -> io::Result<Option<WaitStatus>> {
     let [program, arguments @ ..] = command else { return Err(io::Error::other("there is no command")) };
     let signals = block_signals()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -38,12 +38,12 @@ fn fork_and_wait(command: &[OsString]) -> io::Result<Option<WaitStatus>> {
     rustix::process::set_parent_process_death_signal(Some(Signal::USR1))?;
     let child = Command::new(program).args(arguments).spawn();
     let child = child.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", program.display())))?;
-    let status = wait_for_exit(&child, &signals);
+    let status = wait_for_supervised_exit(&child, &signals);
     kill_descendants();
     Ok(status)
 }
 
-fn wait_for_exit(child: &Child, signals: &libc::sigset_t) -> Option<WaitStatus> {
+fn wait_for_supervised_exit(child: &Child, signals: &libc::sigset_t) -> Option<WaitStatus> {
     let child = Pid::from_child(child);
     loop {
         let mut heard = 0;
@@ -99,7 +99,7 @@ fn parent_of(process: i32) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-fn exit_like(status: WaitStatus) -> ! {
+fn exit_like_supervised(status: WaitStatus) -> ! {
     if let Some(signal) = status.terminating_signal() {
         // SAFETY: only numbers; the signal ends this very process, which has one thread.
         unsafe {

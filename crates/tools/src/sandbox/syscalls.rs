@@ -96,7 +96,7 @@ pub(super) enum Local {
 }
 
 /// From now on, for this process and all that it starts.
-pub(super) fn install_filters(network: Network, local: Local) -> io::Result<()> {
+pub(super) fn install_syscall_filters(network: Network, local: Local) -> io::Result<()> {
     let families = match network {
         Network::Open => vec![libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         Network::Closed => vec![],
@@ -105,22 +105,25 @@ pub(super) fn install_filters(network: Network, local: Local) -> io::Result<()> 
     // Families of the network have an answer of their own, which programs put in words that people know.
     let spoken = [libc::AF_INET, libc::AF_INET6];
     let known: Vec<libc::c_int> = families.iter().chain(&unix).chain(&spoken).copied().collect();
-    apply_program(&foreign_architecture_filter())?;
-    install_filter(libc::EPERM, refused_calls()?)?;
-    install_filter(libc::ENOSYS, BTreeMap::from([(libc::SYS_clone3, vec![])]))?;
-    install_filter(libc::EAFNOSUPPORT, socket_rules(&known)?)?;
+    apply_syscall_program(&foreign_architecture_filter())?;
+    install_syscall_filter(libc::EPERM, refused_syscalls()?)?;
+    install_syscall_filter(libc::ENOSYS, BTreeMap::from([(libc::SYS_clone3, vec![])]))?;
+    install_syscall_filter(libc::EAFNOSUPPORT, socket_syscall_rules(&known)?)?;
     if network == Network::Closed {
-        let rules = spoken.iter().map(|family| seccomp_rule(&[(0, SeccompCmpOp::Eq, to_argument(*family))]));
-        install_filter(libc::ENETUNREACH, BTreeMap::from([(libc::SYS_socket, rules.collect::<io::Result<_>>()?)]))?;
+        let rules = spoken.iter().map(|family| seccomp_rule(&[(0, SeccompCmpOp::Eq, to_syscall_argument(*family))]));
+        install_syscall_filter(
+            libc::ENETUNREACH,
+            BTreeMap::from([(libc::SYS_socket, rules.collect::<io::Result<_>>()?)]),
+        )?;
     }
     Ok(())
 }
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn refused_calls() -> io::Result<Rules> {
+fn refused_syscalls() -> io::Result<Rules> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, vec![])).collect();
-    let namespaces = NAMESPACES.iter().map(|flag| to_argument(*flag));
+    let namespaces = NAMESPACES.iter().map(|flag| to_syscall_argument(*flag));
     let clone = namespaces.map(|flag| seccomp_rule(&[(0, SeccompCmpOp::MaskedEq(flag), flag)]));
     rules.insert(libc::SYS_clone, clone.collect::<io::Result<_>>()?);
     let typing = TYPING.iter().map(|request| seccomp_rule(&[(1, SeccompCmpOp::Eq, *request)]));
@@ -129,9 +132,9 @@ fn refused_calls() -> io::Result<Rules> {
 }
 
 /// Every family but these; and pairs that could be given another address later.
-fn socket_rules(known: &[libc::c_int]) -> io::Result<Rules> {
-    let others: Vec<_> = known.iter().map(|family| (0, SeccompCmpOp::Ne, to_argument(*family))).collect();
-    let datagram = [(1, SeccompCmpOp::MaskedEq(0xf), to_argument(libc::SOCK_DGRAM))];
+fn socket_syscall_rules(known: &[libc::c_int]) -> io::Result<Rules> {
+    let others: Vec<_> = known.iter().map(|family| (0, SeccompCmpOp::Ne, to_syscall_argument(*family))).collect();
+    let datagram = [(1, SeccompCmpOp::MaskedEq(0xf), to_syscall_argument(libc::SOCK_DGRAM))];
     let pairs = match known.contains(&libc::AF_UNIX) {
         true => vec![],
         false => vec![(libc::SYS_socketpair, vec![seccomp_rule(&datagram)?])],
@@ -147,19 +150,19 @@ fn seccomp_rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> io::Result<SeccompRul
     SeccompRule::new(conditions).map_err(io::Error::other)
 }
 
-fn to_argument(value: libc::c_int) -> u64 {
+fn to_syscall_argument(value: libc::c_int) -> u64 {
     u64::from(value.cast_unsigned())
 }
 
 /// These calls fail with this error.
-fn install_filter(error: libc::c_int, rules: Rules) -> io::Result<()> {
+fn install_syscall_filter(error: libc::c_int, rules: Rules) -> io::Result<()> {
     let answer = SeccompAction::Errno(error.cast_unsigned());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, answer, target_architecture()?);
     let program: BpfProgram = filter.and_then(TryInto::try_into).map_err(io::Error::other)?;
-    apply_program(&program)
+    apply_syscall_program(&program)
 }
 
-fn apply_program(program: &[sock_filter]) -> io::Result<()> {
+fn apply_syscall_program(program: &[sock_filter]) -> io::Result<()> {
     apply_filter(program).map_err(io::Error::other)
 }
 

@@ -3,7 +3,7 @@
 use gander_domain::AgentManifest;
 use serde_json::{Map, Value, json};
 
-use super::{Dialect, EXTENSION};
+use super::{A2aDialect, EXTENSION};
 
 /// Where and how an agent is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub enum CardAccess {
 
 /// The card that clients of 1.0 and of 0.3 both understand.
 pub fn agent_card(manifest: &AgentManifest, details: &CardDetails) -> Value {
-    let mut card = common_fields(manifest, details);
-    card["supportedInterfaces"] = supported_interfaces(details);
+    let mut card = common_card_fields(manifest, details);
+    card["supportedInterfaces"] = card_interfaces(details);
     card["capabilities"]["extendedAgentCard"] = json!(true);
     if details.access == CardAccess::Token {
         card["securitySchemes"] = json!({ "token": {
@@ -42,28 +42,30 @@ pub fn agent_card(manifest: &AgentManifest, details: &CardDetails) -> Value {
         }});
         card["securityRequirements"] = json!([{ "schemes": { "token": { "list": [] } } }]);
     }
-    merge_fields(&mut card, v03_fields(details));
+    merge_card_fields(&mut card, v03_card_fields(details));
     card
 }
 
 /// The card in the form of one version only.
-pub fn agent_card_in_dialect(dialect: Dialect, manifest: &AgentManifest, details: &CardDetails) -> Value {
+pub fn agent_card_in_dialect(dialect: A2aDialect, manifest: &AgentManifest, details: &CardDetails) -> Value {
     let mut card = match dialect {
-        Dialect::V1 => {
+        A2aDialect::V1 => {
             let mut card = agent_card(manifest, details);
-            v03_fields(details).keys().for_each(|name| drop(card.as_object_mut().and_then(|card| card.remove(name))));
+            v03_card_fields(details)
+                .keys()
+                .for_each(|name| drop(card.as_object_mut().and_then(|card| card.remove(name))));
             if let Some(token) = card.pointer_mut("/securitySchemes/token").and_then(Value::as_object_mut) {
                 token.retain(|name, _| name == "httpAuthSecurityScheme");
             }
             return card;
         }
-        Dialect::V03 | Dialect::V03Rest => common_fields(manifest, details),
+        A2aDialect::V03 | A2aDialect::V03Rest => common_card_fields(manifest, details),
     };
     if details.access == CardAccess::Token {
         card["securitySchemes"] =
             json!({ "token": { "type": "http", "scheme": "Bearer", "description": TOKEN_DESCRIPTION } });
     }
-    merge_fields(&mut card, v03_fields(details));
+    merge_card_fields(&mut card, v03_card_fields(details));
     card
 }
 
@@ -91,20 +93,20 @@ pub fn canonical_card(card: &Value) -> String {
         object.remove("signatures");
     }
     let mut out = String::new();
-    write_sorted(&without_empty(card).unwrap_or_else(|| json!({})), &mut out);
+    write_canonical_json(&without_empty_fields(card).unwrap_or_else(|| json!({})), &mut out);
     out
 }
 
 /// Without what is empty: a reader that knows the fields takes that for absent.
-fn without_empty(value: Value) -> Option<Value> {
+fn without_empty_fields(value: Value) -> Option<Value> {
     match value {
         Value::Object(object) => {
             let object: Map<String, Value> =
-                object.into_iter().filter_map(|(name, value)| Some((name, without_empty(value)?))).collect();
+                object.into_iter().filter_map(|(name, value)| Some((name, without_empty_fields(value)?))).collect();
             (!object.is_empty()).then_some(Value::Object(object))
         }
         Value::Array(values) => {
-            let values: Vec<Value> = values.into_iter().filter_map(without_empty).collect();
+            let values: Vec<Value> = values.into_iter().filter_map(without_empty_fields).collect();
             (!values.is_empty()).then_some(Value::Array(values))
         }
         Value::String(text) => (!text.is_empty()).then_some(Value::String(text)),
@@ -115,7 +117,7 @@ fn without_empty(value: Value) -> Option<Value> {
 
 const TOKEN_DESCRIPTION: &str = "the token of this server";
 
-fn common_fields(manifest: &AgentManifest, details: &CardDetails) -> Value {
+fn common_card_fields(manifest: &AgentManifest, details: &CardDetails) -> Value {
     let skills: Vec<Value> = manifest
         .modes
         .iter()
@@ -142,7 +144,7 @@ fn common_fields(manifest: &AgentManifest, details: &CardDetails) -> Value {
     })
 }
 
-fn supported_interfaces(details: &CardDetails) -> Value {
+fn card_interfaces(details: &CardDetails) -> Value {
     let interface = |url: &str, binding: &str, version: &str| json!({ "url": url, "protocolBinding": binding, "protocolVersion": version });
     let mut interfaces = vec![interface(&details.url, "JSONRPC", "1.0"), interface(&details.url, "HTTP+JSON", "1.0")];
     interfaces.extend(details.grpc.as_deref().map(|address| interface(address, "GRPC", "1.0")));
@@ -150,7 +152,7 @@ fn supported_interfaces(details: &CardDetails) -> Value {
     interfaces.into()
 }
 
-fn v03_fields(details: &CardDetails) -> Map<String, Value> {
+fn v03_card_fields(details: &CardDetails) -> Map<String, Value> {
     let old = json!({
         "protocolVersion": "0.3.0",
         "url": details.url,
@@ -168,13 +170,13 @@ fn v03_fields(details: &CardDetails) -> Map<String, Value> {
     if let Value::Object(old) = old { old } else { Map::new() }
 }
 
-fn merge_fields(card: &mut Value, more: Map<String, Value>) {
+fn merge_card_fields(card: &mut Value, more: Map<String, Value>) {
     if let Some(card) = card.as_object_mut() {
         card.extend(more);
     }
 }
 
-fn write_sorted(value: &Value, out: &mut String) {
+fn write_canonical_json(value: &Value, out: &mut String) {
     match value {
         Value::Object(object) => {
             let mut names: Vec<&String> = object.keys().collect();
@@ -186,7 +188,7 @@ fn write_sorted(value: &Value, out: &mut String) {
                 }
                 out.push_str(&Value::String(name.clone()).to_string());
                 out.push(':');
-                write_sorted(&object[name], out);
+                write_canonical_json(&object[name], out);
             }
             out.push('}');
         }
@@ -196,7 +198,7 @@ fn write_sorted(value: &Value, out: &mut String) {
                 if index > 0 {
                     out.push(',');
                 }
-                write_sorted(value, out);
+                write_canonical_json(value, out);
             }
             out.push(']');
         }

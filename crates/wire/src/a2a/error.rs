@@ -3,14 +3,14 @@
 use gander_domain::sanitize;
 use serde_json::{Value, json};
 
-use super::Dialect;
+use super::A2aDialect;
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct A2aError {
     /// What sort of thing.
-    pub kind: ErrorKind,
+    pub kind: A2aErrorKind,
     /// One sentence for people.
     pub message: String,
     /// Which fields are wrong.
@@ -26,7 +26,7 @@ pub struct FieldViolation {
 
 /// What sort of thing went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorKind {
+pub enum A2aErrorKind {
     /// No such task for this caller.
     TaskNotFound,
     /// It is over.
@@ -80,7 +80,7 @@ pub struct ErrorCodes {
     pub reason: &'static str,
 }
 
-impl ErrorKind {
+impl A2aErrorKind {
     /// Its faces.
     pub const fn codes(self) -> ErrorCodes {
         const fn error_codes(code: i64, http: u16, grpc: u8, status: &'static str, reason: &'static str) -> ErrorCodes {
@@ -121,7 +121,7 @@ impl ErrorKind {
 
 impl A2aError {
     /// An error about no field.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: A2aErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: sanitize::visible_text(&message.into()), violations: Vec::new() }
     }
 
@@ -134,7 +134,7 @@ impl A2aError {
             [only] => format!("invalid parameters: {}: {}", only.field, only.description),
             _ => "invalid parameters".to_owned(),
         };
-        Self { kind: ErrorKind::InvalidParams, message, violations }
+        Self { kind: A2aErrorKind::InvalidParams, message, violations }
     }
 
     /// One field is wrong.
@@ -144,17 +144,17 @@ impl A2aError {
 
     /// No such task for this caller.
     pub fn no_such_task(id: &str) -> Self {
-        Self::new(ErrorKind::TaskNotFound, format!("task not found: {id}"))
+        Self::new(A2aErrorKind::TaskNotFound, format!("task not found: {id}"))
     }
 
     /// The `error` of a JSON-RPC response. 0.3 knows fewer codes.
-    pub fn json_rpc_error(&self, dialect: Dialect) -> Value {
+    pub fn json_rpc_error(&self, dialect: A2aDialect) -> Value {
         let codes = self.kind.codes();
         match dialect {
-            Dialect::V1 => json!({ "code": codes.code, "message": self.message, "data": self.error_details() }),
-            Dialect::V03 | Dialect::V03Rest => {
+            A2aDialect::V1 => json!({ "code": codes.code, "message": self.message, "data": self.error_details() }),
+            A2aDialect::V03 | A2aDialect::V03Rest => {
                 let known = !matches!(codes.code, -32099..=-32008);
-                let code = if known { codes.code } else { ErrorKind::Internal.codes().code };
+                let code = if known { codes.code } else { A2aErrorKind::Internal.codes().code };
                 json!({ "code": code, "message": self.message, "data": null })
             }
         }

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::error::{A2aError, ErrorKind};
+use super::error::{A2aError, A2aErrorKind};
 use super::object_reader::ObjectReader;
-use super::{Authentication, Content, Dialect, Message, Part, PushConfig, Role, TaskState};
+use super::{A2aDialect, A2aMessage, A2aPart, A2aPartContent, A2aRole, Authentication, PushConfig, TaskState};
 
 /// What can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum A2aMethod {
     /// Say something, hear the outcome.
     Send,
     /// Say something, hear everything.
@@ -35,7 +35,7 @@ pub enum Method {
 
 /// A request, understood.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Request {
+pub enum A2aRequest {
     /// Say something, hear the outcome.
     Send(Box<SendRequest>),
     /// Say something, hear everything.
@@ -63,7 +63,7 @@ pub enum Request {
 /// Something said.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendRequest {
-    pub message: Message,
+    pub message: A2aMessage,
     /// The answer need not wait for the outcome.
     pub at_once: bool,
     /// How much history the answer shows.
@@ -99,7 +99,7 @@ const MAX_ID: usize = 256;
 /// How many tasks a page holds unless asked otherwise, and at most.
 const PAGE_SIZES: (u32, u32) = (50, 100);
 
-impl Method {
+impl A2aMethod {
     /// Every method with its names in 1.0 and 0.3.
     pub const NAMES: [(Self, &'static str, Option<&'static str>); 11] = [
         (Self::Send, "SendMessage", Some("message/send")),
@@ -116,12 +116,12 @@ impl Method {
     ];
 
     /// The method of this name, and the version whose name it is.
-    pub fn from_name(name: &str) -> Option<(Self, Dialect)> {
+    pub fn from_name(name: &str) -> Option<(Self, A2aDialect)> {
         Self::NAMES.into_iter().find_map(|(method, v1, v03)| {
             if v1 == name {
-                return Some((method, Dialect::V1));
+                return Some((method, A2aDialect::V1));
             }
-            (v03 == Some(name)).then_some((method, Dialect::V03))
+            (v03 == Some(name)).then_some((method, A2aDialect::V03))
         })
     }
 
@@ -131,55 +131,55 @@ impl Method {
     }
 }
 
-impl Request {
+impl A2aRequest {
     /// Reads the parameters of a method.
-    pub fn from_params(method: Method, dialect: Dialect, params: Map<String, Value>) -> Result<Self, A2aError> {
+    pub fn from_params(method: A2aMethod, dialect: A2aDialect, params: Map<String, Value>) -> Result<Self, A2aError> {
         let mut reader = ObjectReader::new(params);
         let request = match method {
-            Method::Send => Self::Send(Box::new(read_send(&mut reader, dialect))),
-            Method::Stream => Self::Stream(Box::new(read_send(&mut reader, dialect))),
-            Method::Get => Self::Get { id: reader.required_text("id"), history: read_history_length(&mut reader) },
-            Method::List => Self::List(Box::new(read_list(&mut reader))),
-            Method::Cancel => Self::Cancel { id: reader.required_text("id") },
-            Method::Subscribe => Self::Subscribe { id: reader.required_text("id") },
-            Method::SetPush => Self::SetPush(read_set_push_config(&mut reader, dialect)),
-            Method::GetPush => {
+            A2aMethod::Send => Self::Send(Box::new(read_send_request(&mut reader, dialect))),
+            A2aMethod::Stream => Self::Stream(Box::new(read_send_request(&mut reader, dialect))),
+            A2aMethod::Get => Self::Get { id: reader.required_text("id"), history: read_history_length(&mut reader) },
+            A2aMethod::List => Self::List(Box::new(read_task_list_request(&mut reader))),
+            A2aMethod::Cancel => Self::Cancel { id: reader.required_text("id") },
+            A2aMethod::Subscribe => Self::Subscribe { id: reader.required_text("id") },
+            A2aMethod::SetPush => Self::SetPush(read_set_push_config(&mut reader, dialect)),
+            A2aMethod::GetPush => {
                 let (task, id) = read_push_config_ref(&mut reader, dialect);
-                if id.is_none() && dialect == Dialect::V1 {
+                if id.is_none() && dialect == A2aDialect::V1 {
                     reader.add_violation("id", "is required");
                 }
                 Self::GetPush { task, id }
             }
-            Method::ListPush => Self::ListPush { task: read_task_id(&mut reader, dialect) },
-            Method::DeletePush => {
+            A2aMethod::ListPush => Self::ListPush { task: read_task_id(&mut reader, dialect) },
+            A2aMethod::DeletePush => {
                 let (task, id) = read_push_config_ref(&mut reader, dialect);
                 if id.is_none() {
                     reader.add_violation("id", "is required");
                 }
                 Self::DeletePush { task, id: id.unwrap_or_default() }
             }
-            Method::ExtendedCard => Self::ExtendedCard,
+            A2aMethod::ExtendedCard => Self::ExtendedCard,
         };
         reader.finish(request)
     }
 }
 
-fn read_send(reader: &mut ObjectReader, dialect: Dialect) -> SendRequest {
-    let name = if dialect == Dialect::V03Rest { "request" } else { "message" };
+fn read_send_request(reader: &mut ObjectReader, dialect: A2aDialect) -> SendRequest {
+    let name = if dialect == A2aDialect::V03Rest { "request" } else { "message" };
     let (name, object) = match (reader.read_object(name), dialect) {
-        (None, Dialect::V03Rest) => ("message", reader.read_object("message")),
-        (object, Dialect::V1 | Dialect::V03 | Dialect::V03Rest) => (name, object),
+        (None, A2aDialect::V03Rest) => ("message", reader.read_object("message")),
+        (object, A2aDialect::V1 | A2aDialect::V03 | A2aDialect::V03Rest) => (name, object),
     };
     let mut inner = ObjectReader::at_path(object.unwrap_or_default(), name.to_owned());
-    let message = read_message(&mut inner, dialect);
+    let message = read_a2a_message(&mut inner, dialect);
     reader.absorb_violations(inner);
     let mut settings =
         ObjectReader::at_path(reader.read_object("configuration").unwrap_or_default(), "configuration".to_owned());
     let at_once = match dialect {
-        Dialect::V1 => settings.read_boolean("returnImmediately") == Some(true),
-        Dialect::V03 => settings.read_boolean("blocking") == Some(false),
+        A2aDialect::V1 => settings.read_boolean("returnImmediately") == Some(true),
+        A2aDialect::V03 => settings.read_boolean("blocking") == Some(false),
         // In the JSON of a protobuf message nothing means false.
-        Dialect::V03Rest => settings.read_boolean("blocking") != Some(true),
+        A2aDialect::V03Rest => settings.read_boolean("blocking") != Some(true),
     };
     let push =
         settings.read_object("taskPushNotificationConfig").or_else(|| settings.read_object("pushNotificationConfig"));
@@ -200,23 +200,23 @@ fn read_send(reader: &mut ObjectReader, dialect: Dialect) -> SendRequest {
     send
 }
 
-fn read_message(reader: &mut ObjectReader, dialect: Dialect) -> Message {
+fn read_a2a_message(reader: &mut ObjectReader, dialect: A2aDialect) -> A2aMessage {
     let message_id = reader.required_text("messageId");
     if message_id.len() > MAX_ID || message_id.chars().any(char::is_control) {
         reader.add_violation("messageId", format!("has at most {MAX_ID} bytes and no control characters"));
     }
     let role = reader.required_text("role");
     let role = match (role.as_str(), dialect) {
-        ("ROLE_USER", _) | ("user", Dialect::V03 | Dialect::V03Rest) => Role::User,
-        ("ROLE_AGENT", _) | ("agent", Dialect::V03 | Dialect::V03Rest) => Role::Agent,
-        ("", _) => Role::User, // told already
+        ("ROLE_USER", _) | ("user", A2aDialect::V03 | A2aDialect::V03Rest) => A2aRole::User,
+        ("ROLE_AGENT", _) | ("agent", A2aDialect::V03 | A2aDialect::V03Rest) => A2aRole::Agent,
+        ("", _) => A2aRole::User, // told already
         (_, _) => {
             reader.add_violation("role", format!("no such role: {role}"));
-            Role::User
+            A2aRole::User
         }
     };
     let mut listed = reader.read_array("parts");
-    if listed.is_empty() && dialect == Dialect::V03Rest {
+    if listed.is_empty() && dialect == A2aDialect::V03Rest {
         listed = reader.read_array("content");
     }
     if listed.is_empty() {
@@ -229,11 +229,11 @@ fn read_message(reader: &mut ObjectReader, dialect: Dialect) -> Message {
             return None;
         };
         let mut inner = ObjectReader::at_path(object, path);
-        let part = read_part(&mut inner, dialect);
+        let part = read_a2a_part(&mut inner, dialect);
         reader.absorb_violations(inner);
         part
     });
-    Message {
+    A2aMessage {
         parts: parts.collect(),
         message_id,
         role,
@@ -245,36 +245,36 @@ fn read_message(reader: &mut ObjectReader, dialect: Dialect) -> Message {
     }
 }
 
-fn read_part(reader: &mut ObjectReader, dialect: Dialect) -> Option<Part> {
+fn read_a2a_part(reader: &mut ObjectReader, dialect: A2aDialect) -> Option<A2aPart> {
     let (mut filename, mut media_type) = (reader.non_empty_text("filename"), reader.non_empty_text("mediaType"));
     let metadata = reader.read_object("metadata");
-    let mut found: Vec<Content> = Vec::new();
-    if dialect != Dialect::V1
+    let mut found: Vec<A2aPartContent> = Vec::new();
+    if dialect != A2aDialect::V1
         && let Some(file) = reader.read_object("file")
     {
         let mut inner = ObjectReader::at_path(file, reader.field_path("file"));
         filename = filename.or_else(|| inner.non_empty_text("name"));
         media_type = media_type.or_else(|| inner.non_empty_text("mimeType"));
-        found.extend(inner.read_text("bytes").or_else(|| inner.read_text("fileWithBytes")).map(Content::Raw));
-        found.extend(inner.read_text("uri").or_else(|| inner.read_text("fileWithUri")).map(Content::Url));
+        found.extend(inner.read_text("bytes").or_else(|| inner.read_text("fileWithBytes")).map(A2aPartContent::Raw));
+        found.extend(inner.read_text("uri").or_else(|| inner.read_text("fileWithUri")).map(A2aPartContent::Url));
         reader.absorb_violations(inner);
     }
-    found.extend(reader.read_text("text").map(Content::Text));
-    found.extend(reader.read_text("raw").map(Content::Raw));
-    found.extend(reader.read_text("url").map(Content::Url));
-    found.extend(reader.take_field("data").map(|data| Content::Data(unwrap_v03_data(data, dialect))));
+    found.extend(reader.read_text("text").map(A2aPartContent::Text));
+    found.extend(reader.read_text("raw").map(A2aPartContent::Raw));
+    found.extend(reader.read_text("url").map(A2aPartContent::Url));
+    found.extend(reader.take_field("data").map(|data| A2aPartContent::Data(unwrap_v03_data(data, dialect))));
     if found.len() != 1 {
         reader.add_violation("", "must have exactly one of text, raw, url and data");
         return None;
     }
     let content = found.pop()?;
-    Some(Part { content, metadata, filename, media_type })
+    Some(A2aPart { content, metadata, filename, media_type })
 }
 
 /// The protobuf of 0.3 has a message of one field around the data.
-fn unwrap_v03_data(data: Value, dialect: Dialect) -> Value {
+fn unwrap_v03_data(data: Value, dialect: A2aDialect) -> Value {
     match (dialect, data) {
-        (Dialect::V03Rest, Value::Object(mut object)) if object.len() == 1 && object.contains_key("data") => {
+        (A2aDialect::V03Rest, Value::Object(mut object)) if object.len() == 1 && object.contains_key("data") => {
             object.remove("data").unwrap_or_default()
         }
         (_, data) => data,
@@ -289,7 +289,7 @@ fn read_history_length(reader: &mut ObjectReader) -> Option<usize> {
     usize::try_from(length).ok()
 }
 
-fn read_list(reader: &mut ObjectReader) -> ListRequest {
+fn read_task_list_request(reader: &mut ObjectReader) -> ListRequest {
     let page_size = match reader.read_integer("pageSize") {
         None => PAGE_SIZES.0,
         Some(size) => u32::try_from(size).ok().filter(|size| (1..=PAGE_SIZES.1).contains(size)).unwrap_or_else(|| {
@@ -323,28 +323,28 @@ fn read_list(reader: &mut ObjectReader) -> ListRequest {
     }
 }
 
-fn read_task_id(reader: &mut ObjectReader, dialect: Dialect) -> String {
+fn read_task_id(reader: &mut ObjectReader, dialect: A2aDialect) -> String {
     match dialect {
-        Dialect::V1 => reader.required_text("taskId"),
-        Dialect::V03 => reader.required_text("id"),
-        Dialect::V03Rest => reader.non_empty_text("taskId").unwrap_or_else(|| {
+        A2aDialect::V1 => reader.required_text("taskId"),
+        A2aDialect::V03 => reader.required_text("id"),
+        A2aDialect::V03Rest => reader.non_empty_text("taskId").unwrap_or_else(|| {
             let parent = reader.required_text("parent");
             parent.strip_prefix("tasks/").unwrap_or(&parent).to_owned()
         }),
     }
 }
 
-fn read_push_config_ref(reader: &mut ObjectReader, dialect: Dialect) -> (String, Option<String>) {
+fn read_push_config_ref(reader: &mut ObjectReader, dialect: A2aDialect) -> (String, Option<String>) {
     let task = read_task_id(reader, dialect);
     let id = match dialect {
-        Dialect::V1 | Dialect::V03Rest => reader.non_empty_text("id"),
-        Dialect::V03 => reader.non_empty_text("pushNotificationConfigId"),
+        A2aDialect::V1 | A2aDialect::V03Rest => reader.non_empty_text("id"),
+        A2aDialect::V03 => reader.non_empty_text("pushNotificationConfigId"),
     };
     (task, id)
 }
 
-fn read_set_push_config(reader: &mut ObjectReader, dialect: Dialect) -> PushConfig {
-    if dialect == Dialect::V1 {
+fn read_set_push_config(reader: &mut ObjectReader, dialect: A2aDialect) -> PushConfig {
+    if dialect == A2aDialect::V1 {
         let task_id = reader.required_text("taskId");
         return PushConfig { task_id, ..read_push_config(reader) };
     }
@@ -390,6 +390,6 @@ fn read_push_config(reader: &mut ObjectReader) -> PushConfig {
 }
 
 /// The method does not exist in any version.
-pub fn method_not_found(name: &str) -> A2aError {
-    A2aError::new(ErrorKind::MethodNotFound, format!("method not found: {name}"))
+pub fn a2a_method_not_found(name: &str) -> A2aError {
+    A2aError::new(A2aErrorKind::MethodNotFound, format!("method not found: {name}"))
 }

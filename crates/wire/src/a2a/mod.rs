@@ -1,14 +1,14 @@
 //! A2A (Agent2Agent) 1.0, and beside it the names and shapes of 0.3.
 //!
-//! A task is a run and a context is a session. Every binding makes a request into a [`Request`]; [`A2aProjection`] makes the
-//! entries of one run into [`TaskUpdate`]s, and a [`Task`] is nothing but these updates applied in order: whoever comes late and asks for
+//! A task is a run and a context is a session. Every binding makes a request into a [`A2aRequest`]; [`A2aProjection`] makes the
+//! entries of one run into [`TaskUpdate`]s, and a [`A2aTask`] is nothing but these updates applied in order: whoever comes late and asks for
 //! the task has what a subscriber saw.
 
 pub mod card;
 pub mod content;
-pub mod encode;
 mod error;
 pub mod input;
+pub mod json;
 pub mod json_rpc;
 mod object_reader;
 mod output;
@@ -17,14 +17,14 @@ pub mod question;
 mod task_fold;
 mod types;
 mod update;
-pub mod v03;
+pub mod v03_json;
 
-pub use error::{A2aError, ErrorCodes, ErrorKind, FieldViolation};
-pub use input::{Method, Request};
+pub use error::{A2aError, A2aErrorKind, ErrorCodes, FieldViolation};
+pub use input::{A2aMethod, A2aRequest};
 pub use output::{A2aProjection, DetailLevel, TaskOpening, TaskSubject};
 pub use types::{
-    Artifact, ArtifactUpdate, Authentication, Content, Message, Part, PushConfig, Role, StatusUpdate, Task, TaskPage,
-    TaskState, TaskStatus,
+    A2aArtifact, A2aMessage, A2aPart, A2aPartContent, A2aRole, A2aTask, ArtifactUpdate, Authentication, PushConfig,
+    StatusUpdate, TaskPage, TaskState, TaskStatus,
 };
 pub use update::{TaskUpdate, TextChunk};
 
@@ -37,7 +37,7 @@ pub const PROTOCOL_NAME: &str = "a2a";
 /// Which version of the protocol a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Dialect {
+pub enum A2aDialect {
     /// 1.0, in every binding.
     V1,
     /// 0.3 over JSON-RPC, whose JSON has its own form.
@@ -46,7 +46,7 @@ pub enum Dialect {
     V03Rest,
 }
 
-impl Dialect {
+impl A2aDialect {
     /// The dialect of a version as clients name it; nothing means 0.3. Only major and minor count.
     pub fn from_version(version: &str) -> Option<Self> {
         let mut numbers = version.trim().split('.');

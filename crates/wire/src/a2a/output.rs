@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::update::{TaskUpdate, TextChunk};
 use super::{
-    Artifact, ArtifactUpdate, EXTENSION, Message, PROTOCOL_NAME, Part, Role, StatusUpdate, Task, TaskState, TaskStatus,
-    content, question,
+    A2aArtifact, A2aMessage, A2aPart, A2aRole, A2aTask, ArtifactUpdate, EXTENSION, PROTOCOL_NAME, StatusUpdate,
+    TaskState, TaskStatus, content, question,
 };
 use crate::saved_artifact::SavedArtifact;
 
@@ -53,7 +53,7 @@ pub struct A2aProjection {
     began: RunStage,
     open: Option<OpenMessage>,
     questions: Vec<Question>,
-    closing: Option<Message>,
+    closing: Option<A2aMessage>,
 }
 
 /// How far a run has begun.
@@ -220,7 +220,8 @@ impl A2aProjection {
     }
 
     fn thought_update(&self, entry: &Entry, text: String) -> TaskUpdate<'static> {
-        let part = Part { metadata: Some(extension_metadata(json!({ "kind": "thought" }))), ..Part::text(text) };
+        let part =
+            A2aPart { metadata: Some(a2a_extension_metadata(json!({ "kind": "thought" }))), ..A2aPart::text(text) };
         let message = self.agent_message(entry, vec![part], vec![EXTENSION.to_owned()]);
         self.status_update(entry.at, TaskState::Working, Some(message))
     }
@@ -252,7 +253,7 @@ impl A2aProjection {
             RunStage::Repeats => Vec::new(),
             RunStage::Not | RunStage::Queued | RunStage::Done => {
                 let said =
-                    self.user_message_as_sent(&id, content::visible_parts(&message.parts), entry.meta.as_deref());
+                    self.user_message_as_sent(&id, content::a2a_visible_parts(&message.parts), entry.meta.as_deref());
                 vec![TaskUpdate::Said(Box::new(said))]
             }
         }
@@ -276,7 +277,7 @@ impl A2aProjection {
                 | domain::Part::Unknown(_) => None,
             }));
         }
-        let mut parts = content::visible_parts(tail);
+        let mut parts = content::a2a_visible_parts(tail);
         match message_placement(message) {
             MessagePlacement::Reply if !open.shown => {
                 let mut reply = self.agent_message(entry, parts, Vec::new());
@@ -288,10 +289,10 @@ impl A2aProjection {
             }
             MessagePlacement::Artifact | MessagePlacement::Reply | MessagePlacement::Status => {
                 if parts.is_empty() && open.shown {
-                    parts.push(Part::text(""));
+                    parts.push(A2aPart::text(""));
                 }
                 if !parts.is_empty() {
-                    let artifact = Artifact { artifact_id: message.id.to_string(), name: None, parts };
+                    let artifact = A2aArtifact { artifact_id: message.id.to_string(), name: None, parts };
                     updates.push(self.artifact_update(artifact, open.shown));
                 }
             }
@@ -305,19 +306,19 @@ impl A2aProjection {
         let data = || json!({ "kind": "artifact_saved", "name": name, "version": version, "mediaType": mime });
         let mut updates = self.detail_update(entry, data);
         if let Some(part) = saved.as_part(self.subject.artifacts_url.as_deref()) {
-            let (artifact_id, parts) = (format!("saved:{name}"), content::visible_parts(&[part]));
-            updates.push(self.artifact_update(Artifact { artifact_id, name: Some(name.to_owned()), parts }, false));
+            let (artifact_id, parts) = (format!("saved:{name}"), content::a2a_visible_parts(&[part]));
+            updates.push(self.artifact_update(A2aArtifact { artifact_id, name: Some(name.to_owned()), parts }, false));
         }
         updates
     }
 
-    fn artifact_update(&self, artifact: Artifact, append: bool) -> TaskUpdate<'static> {
+    fn artifact_update(&self, artifact: A2aArtifact, append: bool) -> TaskUpdate<'static> {
         let (task_id, context_id) = (self.subject.task.to_string(), self.subject.context.clone());
         TaskUpdate::Artifact(Box::new(ArtifactUpdate { task_id, context_id, artifact, append, last_chunk: true }))
     }
 
     fn tool_called(&self, entry: &Entry, call: &domain::ToolCall) -> TaskUpdate<'static> {
-        let words = Part::text(if call.title == call.name || call.title.is_empty() {
+        let words = A2aPart::text(if call.title == call.name || call.title.is_empty() {
             call.name.clone()
         } else {
             format!("{}: {}", call.name, call.title)
@@ -328,7 +329,7 @@ impl A2aProjection {
                 self.status_update(entry.at, TaskState::Working, Some(message))
             }
             DetailLevel::Full => {
-                let data = Part::data(json!({ "kind": "tool_called", "call": call }));
+                let data = A2aPart::data(json!({ "kind": "tool_called", "call": call }));
                 let message = self.agent_message(entry, vec![words, data], vec![EXTENSION.to_owned()]);
                 self.status_update(entry.at, TaskState::Working, Some(message))
             }
@@ -339,7 +340,7 @@ impl A2aProjection {
         match self.detail {
             DetailLevel::Plain => Vec::new(),
             DetailLevel::Full => {
-                let message = self.agent_message(entry, vec![Part::data(data())], vec![EXTENSION.to_owned()]);
+                let message = self.agent_message(entry, vec![A2aPart::data(data())], vec![EXTENSION.to_owned()]);
                 vec![self.status_update(entry.at, TaskState::Working, Some(message))]
             }
         }
@@ -355,11 +356,11 @@ impl A2aProjection {
         ))
     }
 
-    fn question_message(&self, entry: &Entry, question: &Question) -> Message {
-        let mut parts = vec![Part::text(question::question_text(question))];
+    fn question_message(&self, entry: &Entry, question: &Question) -> A2aMessage {
+        let mut parts = vec![A2aPart::text(question::a2a_question_text(question))];
         let mut extensions = Vec::new();
         if self.detail == DetailLevel::Full {
-            parts.push(Part::data(question::question_data(question)));
+            parts.push(A2aPart::data(question::a2a_question_data(question)));
             extensions.push(EXTENSION.to_owned());
         }
         let mut message = self.agent_message(entry, parts, extensions);
@@ -373,8 +374,11 @@ impl A2aProjection {
         if answer.by.is_none() {
             return Vec::new(); // nobody answered: the run is about to end
         }
-        let said =
-            self.user_message_as_sent(&format!("{id}-answer"), question::answer_parts(answer), entry.meta.as_deref());
+        let said = self.user_message_as_sent(
+            &format!("{id}-answer"),
+            question::a2a_answer_parts(answer),
+            entry.meta.as_deref(),
+        );
         if self.questions.len() == held {
             return vec![TaskUpdate::Said(Box::new(said))]; // asked aside: the run went on anyway
         }
@@ -387,18 +391,18 @@ impl A2aProjection {
             Outcome::Completed { stop: StopReason::EndTurn } => (TaskState::Completed, None),
             Outcome::Completed { stop: StopReason::Refusal } => (TaskState::Rejected, None),
             Outcome::Completed { stop: stop @ (StopReason::MaxTokens | StopReason::StopSequence) } => {
-                (TaskState::Completed, Some(extension_metadata(json!({ "stopReason": stop }))))
+                (TaskState::Completed, Some(a2a_extension_metadata(json!({ "stopReason": stop }))))
             }
             Outcome::Completed { stop: stop @ StopReason::MaxTurns } => {
                 // A client that looks at nothing but the state must not take half of the work for all of it.
                 let limit = stop.limit_message().unwrap_or_default();
-                self.closing = Some(self.agent_message(entry, vec![Part::text(limit)], Vec::new()));
-                (TaskState::Failed, Some(extension_metadata(json!({ "stopReason": stop }))))
+                self.closing = Some(self.agent_message(entry, vec![A2aPart::text(limit)], Vec::new()));
+                (TaskState::Failed, Some(a2a_extension_metadata(json!({ "stopReason": stop }))))
             }
             Outcome::Cancelled => (TaskState::Canceled, None),
             Outcome::Failed { reason, message } => {
-                self.closing = Some(self.agent_message(entry, vec![Part::text(message.clone())], Vec::new()));
-                (TaskState::Failed, Some(extension_metadata(json!({ "reason": reason }))))
+                self.closing = Some(self.agent_message(entry, vec![A2aPart::text(message.clone())], Vec::new()));
+                (TaskState::Failed, Some(a2a_extension_metadata(json!({ "reason": reason }))))
             }
         };
         let message = self.closing.take();
@@ -413,31 +417,31 @@ impl A2aProjection {
     }
 
     fn task_begun(&self, at: Timestamp, id: &str, parts: &[domain::Part], meta: Option<&Value>) -> TaskUpdate<'static> {
-        TaskUpdate::Begin(Box::new(Task {
+        TaskUpdate::Begin(Box::new(A2aTask {
             id: self.subject.task.to_string(),
             context_id: self.subject.context.clone(),
-            status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: timestamp_text(at) },
+            status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: a2a_timestamp_text(at) },
             artifacts: Vec::new(),
-            history: vec![self.user_message_as_sent(id, content::visible_parts(parts), meta)],
+            history: vec![self.user_message_as_sent(id, content::a2a_visible_parts(parts), meta)],
             metadata: None,
         }))
     }
 
-    fn status_update(&self, at: Timestamp, state: TaskState, message: Option<Message>) -> TaskUpdate<'static> {
+    fn status_update(&self, at: Timestamp, state: TaskState, message: Option<A2aMessage>) -> TaskUpdate<'static> {
         TaskUpdate::Status(Box::new(StatusUpdate {
             task_id: self.subject.task.to_string(),
             context_id: self.subject.context.clone(),
-            status: TaskStatus { state, message, timestamp: timestamp_text(at) },
+            status: TaskStatus { state, message, timestamp: a2a_timestamp_text(at) },
             metadata: None,
         }))
     }
 
-    fn agent_message(&self, entry: &Entry, parts: Vec<Part>, extensions: Vec<String>) -> Message {
-        Message {
+    fn agent_message(&self, entry: &Entry, parts: Vec<A2aPart>, extensions: Vec<String>) -> A2aMessage {
+        A2aMessage {
             message_id: format!("{}-{}", self.subject.task, entry.seq),
             context_id: Some(self.subject.context.clone()),
             task_id: Some(self.subject.task.to_string()),
-            role: Role::Agent,
+            role: A2aRole::Agent,
             parts,
             metadata: None,
             extensions,
@@ -445,8 +449,8 @@ impl A2aProjection {
         }
     }
 
-    fn user_message_as_sent(&self, id: &str, parts: Vec<Part>, meta: Option<&Value>) -> Message {
-        content::user_message(id, parts, meta, &self.subject.task.to_string(), &self.subject.context)
+    fn user_message_as_sent(&self, id: &str, parts: Vec<A2aPart>, meta: Option<&Value>) -> A2aMessage {
+        content::a2a_user_message(id, parts, meta, &self.subject.task.to_string(), &self.subject.context)
     }
 }
 
@@ -466,11 +470,11 @@ fn message_placement(message: &domain::Message) -> MessagePlacement {
     }
 }
 
-fn extension_metadata(value: Value) -> Map<String, Value> {
+fn a2a_extension_metadata(value: Value) -> Map<String, Value> {
     Map::from_iter([(EXTENSION.to_owned(), value)])
 }
 
 /// Microseconds since 1970 as text.
-pub(super) fn timestamp_text(at: Timestamp) -> String {
+pub(super) fn a2a_timestamp_text(at: Timestamp) -> String {
     jiff::Timestamp::from_microsecond(at.as_micros()).unwrap_or_default().to_string()
 }

@@ -1,9 +1,9 @@
 //! A task is its updates, applied in order.
 
 use super::update::{TaskUpdate, TextChunk};
-use super::{Artifact, Content, Part, Task};
+use super::{A2aArtifact, A2aPart, A2aPartContent, A2aTask};
 
-impl Task {
+impl A2aTask {
     /// Takes in what was told. The first update of all makes the task.
     pub fn apply_update(task: &mut Option<Self>, update: TaskUpdate<'_>) {
         match (task.as_mut(), update) {
@@ -40,14 +40,14 @@ impl Task {
 
     fn append_chunk(&mut self, chunk: TextChunk<'_>) {
         let id = chunk.artifact.to_string();
-        let part = Part::text(chunk.text);
-        self.apply_artifact(Artifact { artifact_id: id, name: None, parts: vec![part] }, chunk.append);
+        let part = A2aPart::text(chunk.text);
+        self.apply_artifact(A2aArtifact { artifact_id: id, name: None, parts: vec![part] }, chunk.append);
     }
 
-    fn apply_artifact(&mut self, artifact: Artifact, append: bool) {
+    fn apply_artifact(&mut self, artifact: A2aArtifact, append: bool) {
         let known = self.artifacts.iter_mut().find(|known| known.artifact_id == artifact.artifact_id);
         match known {
-            Some(known) if append => artifact.parts.into_iter().for_each(|part| push_part(&mut known.parts, part)),
+            Some(known) if append => artifact.parts.into_iter().for_each(|part| push_task_part(&mut known.parts, part)),
             Some(known) => *known = artifact,
             None => self.artifacts.push(artifact),
         }
@@ -55,9 +55,9 @@ impl Task {
 }
 
 /// Adjacent words are one part.
-fn push_part(parts: &mut Vec<Part>, part: Part) {
+fn push_task_part(parts: &mut Vec<A2aPart>, part: A2aPart) {
     if let Some(last) = parts.last_mut().filter(|last| last.is_plain_text() && part.is_plain_text())
-        && let (Content::Text(last), Content::Text(text)) = (&mut last.content, &part.content)
+        && let (A2aPartContent::Text(last), A2aPartContent::Text(text)) = (&mut last.content, &part.content)
     {
         last.push_str(text);
         return;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// What a run looks like from outside.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Task {
+pub struct A2aTask {
     /// The run.
     pub id: String,
     /// The session.
@@ -15,10 +15,10 @@ pub struct Task {
     pub status: TaskStatus,
     /// What it made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub artifacts: Vec<Artifact>,
+    pub artifacts: Vec<A2aArtifact>,
     /// What was said.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub history: Vec<Message>,
+    pub history: Vec<A2aMessage>,
     /// More, by extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
@@ -31,7 +31,7 @@ pub struct TaskStatus {
     pub state: TaskState,
     /// In more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<Message>,
+    pub message: Option<A2aMessage>,
     /// Since when.
     pub timestamp: String,
 }
@@ -68,7 +68,7 @@ pub enum TaskState {
 /// Something said.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Message {
+pub struct A2aMessage {
     /// Chosen by whoever said it.
     pub message_id: String,
     /// In which context.
@@ -78,8 +78,8 @@ pub struct Message {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     /// Who speaks.
-    pub role: Role,
-    pub parts: Vec<Part>,
+    pub role: A2aRole,
+    pub parts: Vec<A2aPart>,
     /// More, by extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
@@ -93,7 +93,7 @@ pub struct Message {
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Role {
+pub enum A2aRole {
     /// The client.
     #[serde(rename = "ROLE_USER")]
     User,
@@ -105,10 +105,10 @@ pub enum Role {
 /// A piece of a message or an artifact.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Part {
+pub struct A2aPart {
     /// What it is.
     #[serde(flatten)]
-    pub content: Content,
+    pub content: A2aPartContent,
     /// More, by extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
@@ -123,7 +123,7 @@ pub struct Part {
 /// What a part is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Content {
+pub enum A2aPartContent {
     /// Words.
     Text(String),
     /// Bytes, as base64.
@@ -137,14 +137,14 @@ pub enum Content {
 /// Something a task made.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Artifact {
+pub struct A2aArtifact {
     /// Unique in its task.
     pub artifact_id: String,
     /// For people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What it consists of.
-    pub parts: Vec<Part>,
+    pub parts: Vec<A2aPart>,
 }
 
 /// A task is now here.
@@ -169,7 +169,7 @@ pub struct ArtifactUpdate {
     pub task_id: String,
     /// In which context.
     pub context_id: String,
-    pub artifact: Artifact,
+    pub artifact: A2aArtifact,
     /// Its parts come after those that are there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub append: bool,
@@ -214,7 +214,7 @@ pub struct Authentication {
 #[serde(rename_all = "camelCase")]
 pub struct TaskPage {
     /// They.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<A2aTask>,
     /// Where the next page begins; empty at the end.
     pub next_page_token: String,
     /// How many were asked for.
@@ -273,25 +273,25 @@ impl TaskState {
     }
 }
 
-impl Part {
+impl A2aPart {
     /// Words.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::new(Content::Text(text.into()))
+        Self::new(A2aPartContent::Text(text.into()))
     }
 
     /// JSON.
     pub fn data(data: Value) -> Self {
-        Self::new(Content::Data(data))
+        Self::new(A2aPartContent::Data(data))
     }
 
     /// A part with nothing but its content.
-    pub fn new(content: Content) -> Self {
+    pub fn new(content: A2aPartContent) -> Self {
         Self { content, metadata: None, filename: None, media_type: None }
     }
 
     /// True if it is words and nothing else.
     pub fn is_plain_text(&self) -> bool {
-        matches!(self.content, Content::Text(_))
+        matches!(self.content, A2aPartContent::Text(_))
             && self.metadata.is_none()
             && self.filename.is_none()
             && self.media_type.is_none()

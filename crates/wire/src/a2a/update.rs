@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use gander_domain::MessageId;
 
-use super::{ArtifactUpdate, Message, StatusUpdate, Task, TaskState};
+use super::{A2aMessage, A2aTask, ArtifactUpdate, StatusUpdate, TaskState};
 
 /// Something that a client is told about a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskUpdate<'a> {
     /// It is there.
-    Begin(Box<Task>),
+    Begin(Box<A2aTask>),
     /// Its text grew: the hot path.
     Chunk(TextChunk<'a>),
     /// It made something.
@@ -18,9 +18,9 @@ pub enum TaskUpdate<'a> {
     /// It is now here.
     Status(Box<StatusUpdate>),
     /// There is no task, this is the answer.
-    Reply(Box<Message>),
+    Reply(Box<A2aMessage>),
     /// A person said something. Shows in the history, and is told to nobody.
-    Said(Box<Message>),
+    Said(Box<A2aMessage>),
 }
 
 /// A piece of one artifact's text.

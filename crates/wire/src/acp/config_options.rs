@@ -1,11 +1,11 @@
 //! A session's settings as modes and config options, and back.
 
-use gander_domain::roster::is_same_name;
+use gander_domain::roster::is_same_roster_name;
 use gander_domain::{AgentMode, Effort, Policy, Routing, SessionCatalog, Settings, SettingsPatch};
 
 use serde_json::{Map, Value};
 
-use super::limit_options::{self, select_choice};
+use super::limit_options::{self, limit_select_choice};
 use super::schema::{SessionConfigOption, SessionConfigOptionCategory, SessionMode, SessionModeState};
 use crate::goose;
 use crate::jsonrpc::Error;
@@ -27,14 +27,14 @@ const ROUTING: &str = "routing";
 pub fn mode_state(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionModeState> {
     let mode = |way: &AgentMode| {
         let mode = SessionMode::new(way.name.clone(), way.mode.name.clone());
-        mode.description(way.mode.description.clone()).meta(category_meta(way))
+        mode.description(way.mode.description.clone()).meta(mode_category_meta(way))
     };
     let modes: Vec<_> = catalog.roster.available_modes(settings).map(mode).collect();
     (!modes.is_empty()).then(|| SessionModeState::new(current_mode(catalog, settings), modes))
 }
 
 /// What kind of work a mode is made for, which the protocol has no field for.
-fn category_meta(way: &AgentMode) -> Map<String, Value> {
+fn mode_category_meta(way: &AgentMode) -> Map<String, Value> {
     Map::from_iter([("category".to_owned(), Value::from(way.mode.category.name()))])
 }
 
@@ -74,7 +74,7 @@ pub fn option_patch(
         MODE => catalog
             .roster
             .available_modes(settings)
-            .find(|way| is_same_name(&way.name, value))
+            .find(|way| is_same_roster_name(&way.name, value))
             .map(|way| way.settings_patch(settings))
             // goose's modes say what may run unasked
             .or_else(|| Some(SettingsPatch { policy: Some(goose::mode::policy_of_mode(value)?), ..unchanged.clone() })),
@@ -97,11 +97,16 @@ pub fn option_patch(
             .find(|policy| policy_choice(**policy).0 == value)
             .map(|policy| SettingsPatch { policy: Some(*policy), ..unchanged.clone() }),
     };
-    known.ok_or_else(|| Error::invalid_params(unknown_value(catalog, &options, option, value)))
+    known.ok_or_else(|| Error::invalid_params(unknown_option_value(catalog, &options, option, value)))
 }
 
 /// What was asked for, and what there is.
-fn unknown_value(catalog: &SessionCatalog, options: &[SessionConfigOption], option: &str, value: &str) -> String {
+fn unknown_option_value(
+    catalog: &SessionCatalog,
+    options: &[SessionConfigOption],
+    option: &str,
+    value: &str,
+) -> String {
     let known = serde_json::to_value(options.iter().find(|known| *known.id.0 == *option)).unwrap_or_default();
     let choices = known["options"].as_array().into_iter().flatten();
     let mut names: Vec<&str> = choices.filter_map(|choice| choice["value"].as_str()).take(MAX_NAMED_CHOICES).collect();
@@ -129,8 +134,9 @@ fn agent_option(catalog: &SessionCatalog, settings: &Settings) -> Option<Session
     if agents.iter().all(|agent| reached(&agent.name)) {
         return None;
     }
-    let described =
-        agents.iter().map(|agent| select_choice(&agent.name, &agent.title).description(agent.description.clone()));
+    let described = agents
+        .iter()
+        .map(|agent| limit_select_choice(&agent.name, &agent.title).description(agent.description.clone()));
     let option = SessionConfigOption::select(AGENT, "Agent", settings.agent.clone(), described.collect::<Vec<_>>());
     Some(option.category(SessionConfigOptionCategory::Other("_agent".to_owned())))
 }
@@ -145,8 +151,8 @@ fn agent_patch(catalog: &SessionCatalog, settings: &Settings, name: &str) -> Opt
 
 fn mode_option(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
     let described = |way: &AgentMode| {
-        let choice = select_choice(&way.name, &way.mode.name).description(way.mode.description.clone());
-        choice.meta(category_meta(way))
+        let choice = limit_select_choice(&way.name, &way.mode.name).description(way.mode.description.clone());
+        choice.meta(mode_category_meta(way))
     };
     let choices: Vec<_> = catalog.roster.available_modes(settings).map(described).collect();
     let option = || SessionConfigOption::select(MODE, "Mode", current_mode(catalog, settings), choices.clone());
@@ -155,7 +161,7 @@ fn mode_option(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionC
 
 fn model_option(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
     let current = settings.model.clone().or_else(|| catalog.default_model.clone())?;
-    let choices: Vec<_> = model_choices(catalog, settings).map(|(id, name)| select_choice(id, name)).collect();
+    let choices: Vec<_> = model_choices(catalog, settings).map(|(id, name)| limit_select_choice(id, name)).collect();
     Some(SessionConfigOption::select(MODEL, "Model", current, choices).category(SessionConfigOptionCategory::Model))
 }
 
@@ -196,8 +202,8 @@ fn effort_option(catalog: &SessionCatalog, settings: &Settings) -> Option<Sessio
     if catalog.efforts.is_empty() {
         return None;
     }
-    let unset = settings.effort.is_none().then(|| select_choice("default", "Default"));
-    let efforts = catalog.efforts.iter().map(|effort| select_choice(effort_id(*effort), effort_name(*effort)));
+    let unset = settings.effort.is_none().then(|| limit_select_choice("default", "Default"));
+    let efforts = catalog.efforts.iter().map(|effort| limit_select_choice(effort_id(*effort), effort_name(*effort)));
     let current = settings.effort.map_or("default", effort_id);
     let choices: Vec<_> = unset.into_iter().chain(efforts).collect();
     let option = SessionConfigOption::select(EFFORT, "Thinking", current, choices);
@@ -209,7 +215,7 @@ fn policy_option(current: Policy) -> SessionConfigOption {
         .iter()
         .map(|policy| {
             let (id, name, description) = policy_choice(*policy);
-            select_choice(id, name).description(description.to_owned())
+            limit_select_choice(id, name).description(description.to_owned())
         })
         .collect();
     SessionConfigOption::select(POLICY, "Permissions", policy_choice(current).0, choices)
@@ -224,7 +230,7 @@ const ROUTINGS: [(Routing, &str, &str, &str); 3] = [
 
 fn routing_option(settings: &Settings) -> SessionConfigOption {
     let choices: Vec<_> =
-        ROUTINGS.map(|(_, id, name, text)| select_choice(id, name).description(text.to_owned())).into();
+        ROUTINGS.map(|(_, id, name, text)| limit_select_choice(id, name).description(text.to_owned())).into();
     let current = ROUTINGS.iter().find(|(routing, ..)| *routing == settings.routing).map_or("off", |(_, id, ..)| id);
     SessionConfigOption::select(ROUTING, "Routing", current, choices)
         .category(SessionConfigOptionCategory::Other("_routing".to_owned()))

@@ -12,22 +12,22 @@ use crate::check;
 use crate::jsonrpc::Error;
 
 /// A prompt's blocks as parts. Nothing is fetched: a link stays a link.
-pub fn prompt_parts(blocks: Vec<ContentBlock>, profile: &AgentProfile) -> Result<Vec<Part>, Error> {
+pub fn acp_prompt_parts(blocks: Vec<ContentBlock>, profile: &AgentProfile) -> Result<Vec<Part>, Error> {
     if blocks.is_empty() {
         return Err(Error::invalid_params("prompt has no content"));
     }
-    blocks.into_iter().map(|block| block_part(block, profile)).collect()
+    blocks.into_iter().map(|block| acp_block_part(block, profile)).collect()
 }
 
 /// A part as a block, if the protocol has one for it.
-pub fn content_block(part: &Part) -> Option<ContentBlock> {
+pub fn acp_content_block(part: &Part) -> Option<ContentBlock> {
     match part {
         Part::Text { text } | Part::Thought { text } => Some(ContentBlock::Text(TextContent::new(text.clone()))),
         Part::Image { mime, data, uri } => {
             Some(ContentBlock::Image(ImageContent::new(data.clone(), mime.clone()).uri(uri.clone())))
         }
         Part::Audio { mime, data } => Some(ContentBlock::Audio(AudioContent::new(data.clone(), mime.clone()))),
-        Part::Link { uri, name, mime, more } => Some(resource_link(uri, name, mime.as_deref(), more.as_ref())),
+        Part::Link { uri, name, mime, more } => Some(resource_link_block(uri, name, mime.as_deref(), more.as_ref())),
         Part::Resource { uri, mime, text, blob } => {
             let contents = match (text, blob) {
                 (Some(text), _) => EmbeddedResourceResource::TextResourceContents(
@@ -45,12 +45,12 @@ pub fn content_block(part: &Part) -> Option<ContentBlock> {
 }
 
 /// What a tool shows.
-pub fn tool_content(content: &[ToolContent]) -> Vec<ToolCallContent> {
+pub fn acp_tool_content(content: &[ToolContent]) -> Vec<ToolCallContent> {
     content
         .iter()
         .filter_map(|item| match item {
             ToolContent::Part { part } => {
-                content_block(part).map(|block| ToolCallContent::Content(Content::new(block)))
+                acp_content_block(part).map(|block| ToolCallContent::Content(Content::new(block)))
             }
             ToolContent::Diff { path, old, new } => {
                 Some(ToolCallContent::Diff(Diff::new(path, new.clone()).old_text(old.clone())))
@@ -60,38 +60,38 @@ pub fn tool_content(content: &[ToolContent]) -> Vec<ToolCallContent> {
         .collect()
 }
 
-fn block_part(block: ContentBlock, profile: &AgentProfile) -> Result<Part, Error> {
+fn acp_block_part(block: ContentBlock, profile: &AgentProfile) -> Result<Part, Error> {
     match block {
         ContentBlock::Text(text) => Ok(Part::Text { text: text.text }),
-        ContentBlock::Image(image) if profile.image => image_part(image),
+        ContentBlock::Image(image) if profile.image => image_block_part(image),
         ContentBlock::Image(_) => Err(Error::invalid_params("pictures are not supported")),
-        ContentBlock::Audio(audio) if profile.audio => audio_part(audio),
+        ContentBlock::Audio(audio) if profile.audio => audio_block_part(audio),
         ContentBlock::Audio(_) => Err(Error::invalid_params("audio is not supported")),
-        ContentBlock::ResourceLink(link) => link_part(link),
-        ContentBlock::Resource(resource) => resource_part(resource),
+        ContentBlock::ResourceLink(link) => resource_link_part(link),
+        ContentBlock::Resource(resource) => embedded_resource_part(resource),
         // the schema crate may grow further kinds: not known here, so not accepted
         _ => Err(Error::invalid_params("content of an unknown kind")),
     }
 }
 
 /// A picture of a type that models see.
-fn image_part(image: ImageContent) -> Result<Part, Error> {
-    check_part(Part::Image { mime: check::normalize_mime(&image.mime_type), data: image.data, uri: image.uri })
+fn image_block_part(image: ImageContent) -> Result<Part, Error> {
+    check_content_part(Part::Image { mime: check::normalize_mime(&image.mime_type), data: image.data, uri: image.uri })
 }
 
-fn audio_part(audio: AudioContent) -> Result<Part, Error> {
-    check_part(Part::Audio { mime: audio.mime_type.to_ascii_lowercase(), data: audio.data })
+fn audio_block_part(audio: AudioContent) -> Result<Part, Error> {
+    check_content_part(Part::Audio { mime: audio.mime_type.to_ascii_lowercase(), data: audio.data })
 }
 
-fn check_part(part: Part) -> Result<Part, Error> {
+fn check_content_part(part: Part) -> Result<Part, Error> {
     // Whether there are any is said in the greeting, and was checked before.
     check::check_media_for(&part, &["*/*".to_owned()]).map_err(|error| Error::invalid_params(error.to_string()))?;
     Ok(part)
 }
 
-fn link_part(link: ResourceLink) -> Result<Part, Error> {
-    refuse_nul("uri", &link.uri)?;
-    refuse_nul("name", &link.name)?;
+fn resource_link_part(link: ResourceLink) -> Result<Part, Error> {
+    refuse_nul_in_content("uri", &link.uri)?;
+    refuse_nul_in_content("name", &link.name)?;
     let more: Map<String, Value> = [
         ("title", link.title.map(Value::from)),
         ("description", link.description.map(Value::from)),
@@ -105,18 +105,18 @@ fn link_part(link: ResourceLink) -> Result<Part, Error> {
     Ok(Part::Link { uri: link.uri, name: link.name, mime: link.mime_type, more })
 }
 
-fn resource_part(resource: EmbeddedResource) -> Result<Part, Error> {
+fn embedded_resource_part(resource: EmbeddedResource) -> Result<Part, Error> {
     let (uri, mime, text, blob) = match resource.resource {
         EmbeddedResourceResource::TextResourceContents(text) => (text.uri, text.mime_type, Some(text.text), None),
         EmbeddedResourceResource::BlobResourceContents(blob) => (blob.uri, blob.mime_type, None, Some(blob.blob)),
         // see `part`
         _ => return Err(Error::invalid_params("resource of an unknown kind")),
     };
-    refuse_nul("uri", &uri)?;
-    check_part(Part::Resource { uri, mime, text, blob })
+    refuse_nul_in_content("uri", &uri)?;
+    check_content_part(Part::Resource { uri, mime, text, blob })
 }
 
-fn resource_link(uri: &str, name: &str, mime: Option<&str>, more: Option<&Value>) -> ContentBlock {
+fn resource_link_block(uri: &str, name: &str, mime: Option<&str>, more: Option<&Value>) -> ContentBlock {
     let mut link = ResourceLink::new(name, uri).mime_type(mime.map(str::to_owned));
     if let Some(more) = more {
         let text = |key| more.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -128,7 +128,7 @@ fn resource_link(uri: &str, name: &str, mime: Option<&str>, more: Option<&Value>
 }
 
 /// Refuses what no store can hold in an id, name or path.
-pub(super) fn refuse_nul(what: &str, text: &str) -> Result<(), Error> {
+pub(super) fn refuse_nul_in_content(what: &str, text: &str) -> Result<(), Error> {
     if text.contains('\0') {
         return Err(Error::invalid_params(format!("NUL in {what}")));
     }

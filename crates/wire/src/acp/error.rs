@@ -9,51 +9,51 @@ use crate::jsonrpc::{Code, Error};
 pub(super) const UNKNOWN_COMMAND: &str = "unknown_command";
 
 /// How a refusal reads on the wire.
-pub fn service_error(refusal: &ServiceError) -> Error {
+pub fn acp_service_error(refusal: &ServiceError) -> Error {
     let error = |code| Error::new(code, refusal.to_string());
     match refusal {
-        ServiceError::UnknownSession(session) => unknown_session(&session.to_string()),
+        ServiceError::UnknownSession(session) => unknown_session_error(&session.to_string()),
         ServiceError::Command(command) => command_error(command),
-        ServiceError::BadWorkspace(_) => error(Code::InvalidParams).with_data(reason_data("bad_cwd")),
+        ServiceError::BadWorkspace(_) => error(Code::InvalidParams).with_data(error_reason_data("bad_cwd")),
         ServiceError::BadParams(_) => error(Code::InvalidParams),
-        ServiceError::UnknownCommand(_) => error(Code::InvalidParams).with_data(reason_data(UNKNOWN_COMMAND)),
+        ServiceError::UnknownCommand(_) => error(Code::InvalidParams).with_data(error_reason_data(UNKNOWN_COMMAND)),
         ServiceError::UnknownMethod(method) => Error::method_not_found(method),
         ServiceError::AuthRequired => error(Code::AuthRequired),
         ServiceError::Forbidden(_) | ServiceError::Denied(_) => {
-            error(Code::InvalidParams).with_data(reason_data("forbidden"))
+            error(Code::InvalidParams).with_data(error_reason_data("forbidden"))
         }
-        ServiceError::Unavailable(_) => error(Code::Internal).with_data(reason_data("unavailable")),
+        ServiceError::Unavailable(_) => error(Code::Internal).with_data(error_reason_data("unavailable")),
         ServiceError::Internal(_) => error(Code::Internal),
     }
 }
 
 /// A session that does not exist, or that the client may not know of.
-pub fn unknown_session(session: &str) -> Error {
+pub fn unknown_session_error(session: &str) -> Error {
     Error::new(Code::NotFound, "session not found").with_data(json!({ "sessionId": session }))
 }
 
 /// Nothing but `initialize` comes first.
-pub fn not_initialized() -> Error {
-    Error::new(Code::InvalidRequest, "not initialized").with_data(reason_data("not_initialized"))
+pub fn not_initialized_error() -> Error {
+    Error::new(Code::InvalidRequest, "not initialized").with_data(error_reason_data("not_initialized"))
 }
 
 /// The client logged out.
-pub fn login_needed() -> Error {
-    service_error(&ServiceError::AuthRequired)
+pub fn login_needed_error() -> Error {
+    acp_service_error(&ServiceError::AuthRequired)
 }
 
 /// The caller took the request back.
-pub fn cancelled() -> Error {
+pub fn cancelled_error() -> Error {
     Error::new(Code::Cancelled, "request cancelled")
 }
 
 /// A run that failed, for the request that started it.
-pub fn failed_run(why: &str, message: &str) -> Error {
+pub fn failed_run_error(why: &str, message: &str) -> Error {
     Error::new(Code::Internal, message).with_data(json!({ "reason": why, "outcome": "failed" }))
 }
 
 /// How a run's end reads to the request that started it: a stop reason, or an error.
-pub fn prompt_outcome(outcome: &Outcome) -> Result<super::schema::StopReason, Error> {
+pub fn prompt_outcome_or_error(outcome: &Outcome) -> Result<super::schema::StopReason, Error> {
     use super::schema::StopReason as Wire;
     use gander_domain::StopReason;
     match outcome {
@@ -62,7 +62,7 @@ pub fn prompt_outcome(outcome: &Outcome) -> Result<super::schema::StopReason, Er
         Outcome::Completed { stop: StopReason::MaxTurns } => Ok(Wire::MaxTurnRequests),
         Outcome::Completed { stop: StopReason::Refusal } => Ok(Wire::Refusal),
         Outcome::Cancelled => Ok(Wire::Cancelled),
-        Outcome::Failed { reason, message } => Err(failed_run(reason, message)),
+        Outcome::Failed { reason, message } => Err(failed_run_error(reason, message)),
     }
 }
 
@@ -83,13 +83,13 @@ fn command_error(command: &CommandError) -> Error {
     match command {
         CommandError::RunActive(run) => {
             let message = format!("{BUSY_HINT}; {command}");
-            Error::new(Code::InvalidRequest, message).with_data(busy_data("running", *run))
+            Error::new(Code::InvalidRequest, message).with_data(busy_error_data("running", *run))
         }
-        CommandError::RunAwaiting(run) => error(Code::InvalidRequest).with_data(busy_data("awaiting", *run)),
-        CommandError::QueueFull(_) => error(Code::InvalidRequest).with_data(reason_data("session_busy")),
-        CommandError::NotRunning => error(Code::InvalidRequest).with_data(reason_data("not_running")),
-        CommandError::NoSuchRun(_) => error(Code::InvalidRequest).with_data(reason_data("no_such_run")),
-        CommandError::NoSuchQuestion(_) => error(Code::InvalidRequest).with_data(reason_data("no_such_question")),
+        CommandError::RunAwaiting(run) => error(Code::InvalidRequest).with_data(busy_error_data("awaiting", *run)),
+        CommandError::QueueFull(_) => error(Code::InvalidRequest).with_data(error_reason_data("session_busy")),
+        CommandError::NotRunning => error(Code::InvalidRequest).with_data(error_reason_data("not_running")),
+        CommandError::NoSuchRun(_) => error(Code::InvalidRequest).with_data(error_reason_data("no_such_run")),
+        CommandError::NoSuchQuestion(_) => error(Code::InvalidRequest).with_data(error_reason_data("no_such_question")),
         CommandError::BadAnswer(_)
         | CommandError::EmptyPrompt
         | CommandError::BadTitle
@@ -98,10 +98,10 @@ fn command_error(command: &CommandError) -> Error {
     }
 }
 
-fn reason_data(reason: &str) -> Value {
+fn error_reason_data(reason: &str) -> Value {
     json!({ "reason": reason })
 }
 
-fn busy_data(state: &str, run: RunId) -> Value {
+fn busy_error_data(state: &str, run: RunId) -> Value {
     json!({ "reason": "session_busy", "state": state, "run": run })
 }

@@ -117,7 +117,7 @@ pub(super) fn send_host_call<C>(
     context: impl FnOnce(AnswerShape) -> C,
 ) -> Result<(), HostCallError> {
     let session = session.to_string();
-    let (offered, shape) = expected_answer(abilities, &call);
+    let (offered, shape) = expected_host_answer(abilities, &call);
     if !offered {
         return Err(HostCallError::NotOffered);
     }
@@ -156,22 +156,25 @@ pub(super) fn send_host_call<C>(
 }
 
 /// Reads an answer.
-pub(super) fn read_answer(shape: AnswerShape, result: Result<&RawValue, Error>) -> Result<HostAnswer, HostCallError> {
+pub(super) fn read_host_answer(
+    shape: AnswerShape,
+    result: Result<&RawValue, Error>,
+) -> Result<HostAnswer, HostCallError> {
     let json = result.map_err(HostCallError::Refused)?.get();
     match shape {
-        AnswerShape::Text => read_json(json).map(|Text { content }| HostAnswer::Text(content)),
+        AnswerShape::Text => read_host_json(json).map(|Text { content }| HostAnswer::Text(content)),
         AnswerShape::Done => Ok(HostAnswer::Done),
-        AnswerShape::Terminal => read_json(json).map(|Terminal { terminal_id }| HostAnswer::Terminal(terminal_id)),
-        AnswerShape::Output => read_json(json).map(|output: TerminalOutputResponse| HostAnswer::Output {
+        AnswerShape::Terminal => read_host_json(json).map(|Terminal { terminal_id }| HostAnswer::Terminal(terminal_id)),
+        AnswerShape::Output => read_host_json(json).map(|output: TerminalOutputResponse| HostAnswer::Output {
             text: output.output,
             truncated: output.truncated,
-            exit: output.exit_status.map(terminal_exit),
+            exit: output.exit_status.map(host_terminal_exit),
         }),
-        AnswerShape::Exit => read_json(json).map(|status| HostAnswer::Exit(terminal_exit(status))),
+        AnswerShape::Exit => read_host_json(json).map(|status| HostAnswer::Exit(host_terminal_exit(status))),
     }
 }
 
-fn expected_answer(abilities: ClientAbilities, call: &HostCall) -> (bool, AnswerShape) {
+fn expected_host_answer(abilities: ClientAbilities, call: &HostCall) -> (bool, AnswerShape) {
     match call {
         HostCall::ReadFile { .. } => (abilities.read_file, AnswerShape::Text),
         HostCall::WriteFile { .. } => (abilities.write_file, AnswerShape::Done),
@@ -182,11 +185,11 @@ fn expected_answer(abilities: ClientAbilities, call: &HostCall) -> (bool, Answer
     }
 }
 
-fn terminal_exit(status: TerminalExitStatus) -> TerminalExit {
+fn host_terminal_exit(status: TerminalExitStatus) -> TerminalExit {
     TerminalExit { code: status.exit_code, signal: status.signal }
 }
 
-fn read_json<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, HostCallError> {
+fn read_host_json<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, HostCallError> {
     serde_json::from_str(json).map_err(|error| HostCallError::Unreadable(error.to_string()))
 }
 

@@ -40,15 +40,15 @@ pub(super) use common_to_versions;
 common_to_versions!(schema);
 
 /// The answer to `initialize`.
-pub(super) fn initialize_response(profile: &AgentProfile) -> InitializeResponse {
+pub(super) fn v1_initialize_response(profile: &AgentProfile) -> InitializeResponse {
     InitializeResponse::new(ProtocolVersion::V1)
-        .agent_capabilities(agent_capabilities(profile))
+        .agent_capabilities(v1_agent_capabilities(profile))
         .auth_methods(auth_method_list(profile))
         .agent_info(implementation_info(profile))
-        .meta(extension_capabilities())
+        .meta(initialize_extension_capabilities())
 }
 
-fn agent_capabilities(profile: &AgentProfile) -> AgentCapabilities {
+fn v1_agent_capabilities(profile: &AgentProfile) -> AgentCapabilities {
     let prompt = PromptCapabilities::new().image(profile.image).audio(profile.audio).embedded_context(true);
     let mcp = McpCapabilities::new().http(profile.mcp_http).sse(profile.mcp_sse);
     let logout = (!profile.logins.is_empty()).then(LogoutCapabilities::new);
@@ -56,11 +56,11 @@ fn agent_capabilities(profile: &AgentProfile) -> AgentCapabilities {
         .load_session(true)
         .prompt_capabilities(prompt)
         .mcp_capabilities(mcp)
-        .session_capabilities(session_capabilities())
+        .session_capabilities(v1_session_capabilities())
         .auth(AgentAuthCapabilities::new().logout(logout))
 }
 
-fn session_capabilities() -> SessionCapabilities {
+fn v1_session_capabilities() -> SessionCapabilities {
     common_session_capabilities()
         .list(SessionListCapabilities::new())
         .resume(SessionResumeCapabilities::new())
@@ -68,6 +68,6 @@ fn session_capabilities() -> SessionCapabilities {
 }
 
 /// `_session/steering`, told as other agents tell it.
-fn extension_capabilities() -> Map<String, Value> {
+fn initialize_extension_capabilities() -> Map<String, Value> {
     Map::from_iter([("steering".to_owned(), json!({ "supported": true }))])
 }

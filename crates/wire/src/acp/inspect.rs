@@ -4,31 +4,31 @@ use gander_domain::{Entry, Event, QuestionId, SessionCatalog, SessionView};
 use serde_json::{Value, json};
 
 use super::abilities::ClientAbilities;
-use super::encode::{UpdatePrefix, write_update};
-use super::output::project_entry;
+use super::output::project_acp_entry;
 use super::question::question_request;
+use super::write_update::{UpdatePrefix, write_session_update};
 use crate::jsonrpc::Outbox;
 
 /// Messages to a client that is attached and did not send the prompt. `view` is the session before the entry.
 pub(crate) fn told_messages(view: &SessionView, catalog: &SessionCatalog, entry: &Entry) -> Vec<Value> {
     let mut outbox = Outbox::default();
     let prefix = UpdatePrefix::new(view.session);
-    for update in project_entry(view, entry) {
-        write_update(&mut outbox, &prefix, catalog, &update);
+    for update in project_acp_entry(view, entry) {
+        write_session_update(&mut outbox, &prefix, catalog, &update);
     }
     let lines = outbox.bytes().split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let updates = lines.filter_map(|line| serde_json::from_slice(line).ok());
-    updates.chain(question_message(view, entry)).collect()
+    updates.chain(told_question_message(view, entry)).collect()
 }
 
-fn question_message(view: &SessionView, entry: &Entry) -> Option<Value> {
+fn told_question_message(view: &SessionView, entry: &Entry) -> Option<Value> {
     let everything = ClientAbilities { forms: true, visits: true, ..ClientAbilities::default() };
     match &entry.event {
         Event::QuestionAsked { question } => {
             let (method, params) = question_request(everything, view, question)?;
             Some(json!({ "jsonrpc": "2.0", "id": question.id, "method": method, "params": params }))
         }
-        Event::QuestionAnswered { question, .. } => Some(withdrawal(*question)),
+        Event::QuestionAnswered { question, .. } => Some(told_withdrawal(*question)),
         Event::SessionCreated { .. }
         | Event::TitleSet { .. }
         | Event::ArchiveSet { .. }
@@ -57,6 +57,6 @@ fn question_message(view: &SessionView, entry: &Entry) -> Option<Value> {
 }
 
 /// What those are told who did not answer.
-fn withdrawal(question: QuestionId) -> Value {
+fn told_withdrawal(question: QuestionId) -> Value {
     json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": question } })
 }

@@ -10,13 +10,19 @@ pub(super) const BUDGET: &str = "budget";
 
 /// Each with its current value. Any other number can be set too.
 pub(super) fn limit_options(settings: &Settings) -> Vec<SessionConfigOption> {
-    let temperature = settings.temperature.map(|hundredths| format_decimal(u64::from(hundredths), 100));
+    let temperature = settings.temperature.map(|hundredths| format_limit_decimal(u64::from(hundredths), 100));
     let turns = settings.max_turns.map(|turns| turns.to_string());
     let unset = Some("default");
     vec![
         limit_option(TEMPERATURE, "Temperature", temperature, &["0", "0.3", "0.7", "1"], unset),
         limit_option(MAX_TURNS, "Most model calls", turns, &["10", "50", "200"], unset),
-        limit_option(BUDGET, "Budget", budget_text(settings.budget), &["100000", "1000000", "$1", "$10"], Some("none")),
+        limit_option(
+            BUDGET,
+            "Budget",
+            budget_option_text(settings.budget),
+            &["100000", "1000000", "$1", "$10"],
+            Some("none"),
+        ),
     ]
 }
 
@@ -25,36 +31,38 @@ pub(super) fn limit_patch(option: &str, value: &str) -> Option<SettingsPatch> {
     let unchanged = SettingsPatch::default();
     match option {
         TEMPERATURE => {
-            let given = parse_hundredths(value).filter(|given| *given <= 200)?;
+            let given = parse_limit_hundredths(value).filter(|given| *given <= 200)?;
             Some(SettingsPatch { temperature: u16::try_from(given).ok(), ..unchanged })
         }
         MAX_TURNS => {
             let turns = value.parse().ok().filter(|turns| (1..=1_000).contains(turns))?;
             Some(SettingsPatch { max_turns: Some(turns), ..unchanged })
         }
-        BUDGET => Some(SettingsPatch { budget: Some(parse_budget(value)?), ..unchanged }),
+        BUDGET => Some(SettingsPatch { budget: Some(parse_budget_option(value)?), ..unchanged }),
         _ => None,
     }
 }
 
 /// `none`, a number of tokens, or an amount of dollars after `$`.
-fn parse_budget(value: &str) -> Option<Budget> {
+fn parse_budget_option(value: &str) -> Option<Budget> {
     if value == "none" {
         return Some(Budget::default());
     }
     match value.strip_prefix('$') {
-        Some(dollars) => Some(Budget { tokens: None, cost: Some(parse_hundredths(dollars)?.checked_mul(10_000)?) }),
+        Some(dollars) => {
+            Some(Budget { tokens: None, cost: Some(parse_limit_hundredths(dollars)?.checked_mul(10_000)?) })
+        }
         None => Some(Budget { tokens: Some(value.parse().ok().filter(|tokens| *tokens > 0)?), cost: None }),
     }
 }
 
-fn budget_text(budget: Budget) -> Option<String> {
-    let money = || budget.cost.map(|cost| format!("${}", format_decimal(cost / 10_000, 100)));
+fn budget_option_text(budget: Budget) -> Option<String> {
+    let money = || budget.cost.map(|cost| format!("${}", format_limit_decimal(cost / 10_000, 100)));
     budget.tokens.map(|tokens| tokens.to_string()).or_else(money)
 }
 
 /// A decimal with at most two places, in hundredths.
-fn parse_hundredths(text: &str) -> Option<u64> {
+fn parse_limit_hundredths(text: &str) -> Option<u64> {
     let (whole, places) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if whole.is_empty() || whole.len() > 9 || places.len() > 2 || !digits(whole) || !digits(places) {
@@ -63,7 +71,7 @@ fn parse_hundredths(text: &str) -> Option<u64> {
     Some(whole.parse::<u64>().ok()? * 100 + format!("{places:0<2}").parse::<u64>().ok()?)
 }
 
-fn format_decimal(value: u64, scale: u64) -> String {
+fn format_limit_decimal(value: u64, scale: u64) -> String {
     let (whole, places) = (value / scale, value % scale);
     if places == 0 { whole.to_string() } else { format!("{whole}.{places:02}").trim_end_matches('0').to_owned() }
 }
@@ -79,14 +87,15 @@ fn limit_option(
     let fallback = unset.unwrap_or_default();
     let shown = current.clone().unwrap_or_else(|| fallback.to_owned());
     let has_unset = current.is_none() || id == BUDGET;
-    let first = has_unset.then(|| select_choice(fallback, if id == BUDGET { "None" } else { "Default" }));
+    let first = has_unset.then(|| limit_select_choice(fallback, if id == BUDGET { "None" } else { "Default" }));
     let odd = current.filter(|current| !usual.contains(&current.as_str()));
-    let rest = usual.iter().map(|value| (*value).to_owned()).chain(odd).map(|value| select_choice(&value, &value));
+    let rest =
+        usual.iter().map(|value| (*value).to_owned()).chain(odd).map(|value| limit_select_choice(&value, &value));
     SessionConfigOption::select(id.to_owned(), name, shown, first.into_iter().chain(rest).collect::<Vec<_>>())
         .category(SessionConfigOptionCategory::Other("_limits".to_owned()))
 }
 
-pub(super) fn select_choice(id: &str, name: &str) -> SessionConfigSelectOption {
+pub(super) fn limit_select_choice(id: &str, name: &str) -> SessionConfigSelectOption {
     SessionConfigSelectOption::new(id.to_owned(), name)
 }
 
@@ -107,9 +116,9 @@ mod tests {
         assert_eq!(budget("5000"), Some(Budget { tokens: Some(5_000), cost: None }));
         assert_eq!(budget("$2.5"), Some(Budget { tokens: None, cost: Some(2_500_000) }));
         assert_eq!((budget("$"), budget("0"), budget("-5"), budget("$-1")), (None, None, None, None));
-        assert_eq!(self::budget_text(Budget { tokens: None, cost: Some(2_500_000) }).as_deref(), Some("$2.5"));
+        assert_eq!(self::budget_option_text(Budget { tokens: None, cost: Some(2_500_000) }).as_deref(), Some("$2.5"));
         assert_eq!(
-            (format_decimal(70, 100), format_decimal(100, 100), format_decimal(5, 100)),
+            (format_limit_decimal(70, 100), format_limit_decimal(100, 100), format_limit_decimal(5, 100)),
             ("0.7".into(), "1".into(), "0.05".into())
         );
     }

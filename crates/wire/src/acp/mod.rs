@@ -2,7 +2,7 @@
 //!
 //! [`Connection`] is the agent's side of one client's connection and [`AgentClient`] the client's side of one agent's: both are
 //! machines without IO. Everything that can be a plain function is one: [`input`] makes requests into what they ask for,
-//! [`output`] makes log entries into updates, [`content`] and [`config_options`] translate both ways.
+//! [`translate`] makes log entries into updates, [`content`] and [`config_options`] translate both ways.
 
 mod abilities;
 mod acp_options;
@@ -11,7 +11,6 @@ pub mod config_options;
 mod connection;
 pub mod content;
 mod dialect;
-mod encode;
 pub mod error;
 mod history;
 pub mod host_calls;
@@ -24,15 +23,16 @@ mod question;
 mod slash_commands;
 pub mod types;
 mod v2;
+mod write_update;
 
 pub use abilities::ClientAbilities;
 pub use acp_options::{AcpOptions, WhenBusy};
 pub use client::AgentClient;
 pub use connection::{Connection, ReminderForm};
 pub use dialect::Dialect;
-pub use history::{conversation_updates, state_updates};
+pub use history::{history_conversation_updates, history_state_updates};
 pub use host_calls::{HostAnswer, HostCall, HostCallError, HostCallId};
-pub use output::{SessionUpdateOut, join_updates, project_entry};
+pub use output::{SessionUpdateOut, join_session_updates, project_acp_entry};
 pub use types::{
     AgentProfile, ArchiveFilter, Intent, IntentTicket, ListFilter, ListedSession, LoginMethod, Presence, SessionParams,
     Withdrawal,

@@ -9,7 +9,7 @@ use gander_domain::{
 };
 use serde_json::Value;
 
-use super::content::{content_block, tool_content};
+use super::content::{acp_content_block, acp_tool_content};
 use super::schema::{self, SessionUpdate};
 
 /// A joined chunk does not grow beyond this many bytes.
@@ -57,7 +57,7 @@ pub enum ChunkSpeaker {
 }
 
 /// What an entry looks like to a client. `view` is the session before the entry.
-pub fn project_entry<'a>(view: &SessionView, entry: &'a Entry) -> Vec<SessionUpdateOut<'a>> {
+pub fn project_acp_entry<'a>(view: &SessionView, entry: &'a Entry) -> Vec<SessionUpdateOut<'a>> {
     match &entry.event {
         Event::PartDelta { message, part, growth, text } => {
             vec![SessionUpdateOut::Text(TextChunk { voice: delta_speaker(*growth), message: *message, part: *part, text: text.into() })]
@@ -100,7 +100,7 @@ pub fn project_entry<'a>(view: &SessionView, entry: &'a Entry) -> Vec<SessionUpd
 }
 
 /// Grows the first update by the second if both are pieces of one part, else gives the second back.
-pub fn join_updates<'a>(
+pub fn join_session_updates<'a>(
     first: &mut SessionUpdateOut<'a>,
     second: SessionUpdateOut<'a>,
 ) -> Option<SessionUpdateOut<'a>> {
@@ -166,12 +166,12 @@ fn prompt_meta<'a>(view: &'a SessionView, entry: &Entry) -> Option<&'a schema::M
 fn prompt_with_meta(message: &Message, meta: &schema::Meta) -> Vec<SessionUpdateOut<'static>> {
     let id = schema::MessageId::new(message.id.to_string());
     let chunk = |block| schema::ContentChunk::new(block).message_id(id.clone()).meta(meta.clone());
-    let blocks = message.parts.iter().filter_map(content_block);
+    let blocks = message.parts.iter().filter_map(acp_content_block);
     blocks.map(|block| schema_update(SessionUpdate::UserMessageChunk(chunk(block)))).collect()
 }
 
 /// All of a message, for a client that is told none of it before.
-pub(super) fn whole_message<'a>(message: &'a Message) -> Vec<SessionUpdateOut<'a>> {
+pub(super) fn whole_message_output<'a>(message: &'a Message) -> Vec<SessionUpdateOut<'a>> {
     let parts = message.parts.iter().enumerate();
     parts.filter_map(|(index, part)| part_update(message, index, part, 0)).collect()
 }
@@ -195,7 +195,7 @@ fn part_update<'a>(message: &Message, index: usize, part: &'a Part, shown: usize
         Part::Text { text: whole } => text(role_speaker(message.role), whole.get(shown..)?),
         Part::Thought { text: whole } => text(ChunkSpeaker::Thought, whole.get(shown..)?),
         Part::Image { .. } | Part::Audio { .. } | Part::Link { .. } | Part::Resource { .. } | Part::Unknown(_) => {
-            let chunk = schema::ContentChunk::new(content_block(part)?)
+            let chunk = schema::ContentChunk::new(acp_content_block(part)?)
                 .message_id(schema::MessageId::new(message.id.to_string()));
             Some(schema_update(match message.role {
                 Role::User => SessionUpdate::UserMessageChunk(chunk),
@@ -222,7 +222,7 @@ fn tool_status_fields(status: schema::ToolCallStatus) -> schema::ToolCallUpdateF
 }
 
 fn tool_shown_fields(content: &[ToolContent]) -> schema::ToolCallUpdateFields {
-    schema::ToolCallUpdateFields::new().content(tool_content(content))
+    schema::ToolCallUpdateFields::new().content(acp_tool_content(content))
 }
 
 /// A result without content leaves what the tool showed last.
@@ -233,7 +233,7 @@ fn tool_result_fields(result: &ToolResult) -> schema::ToolCallUpdateFields {
             schema::ToolCallStatus::Failed
         }
     };
-    let content = tool_content(&result.content);
+    let content = acp_tool_content(&result.content);
     tool_status_fields(status).content((!content.is_empty()).then_some(content)).raw_output(result.raw.clone())
 }
 
@@ -283,7 +283,7 @@ fn usage_update(view: &SessionView, usage: &Usage) -> Option<SessionUpdateOut<'s
 }
 
 fn window_update(last: &Usage, spent: u64) -> Option<SessionUpdateOut<'static>> {
-    let cost = (spent > 0).then(|| schema::Cost::new(dollars(spent), "USD"));
+    let cost = (spent > 0).then(|| schema::Cost::new(usage_dollars(spent), "USD"));
     let update = schema::UsageUpdate::new(last.input + last.output, last.window?).cost(cost);
     Some(schema_update(SessionUpdate::UsageUpdate(update)))
 }
@@ -298,7 +298,7 @@ pub(super) fn present_updates(view: &SessionView) -> Vec<SessionUpdateOut<'stati
 
 /// Millionths of a dollar as dollars: exact enough for any bill below nine billion.
 #[expect(clippy::cast_precision_loss, reason = "amounts on the wire are floats")]
-fn dollars(millionths: u64) -> f64 {
+fn usage_dollars(millionths: u64) -> f64 {
     millionths as f64 / 1e6
 }
 
@@ -338,21 +338,21 @@ fn history_reset_updates<'a>(
     match reason {
         ResetReason::Compacted => vec![compaction_update(entry, replacement)],
         ResetReason::Cleared | ResetReason::Rewound | ResetReason::Replaced => {
-            replacement.iter().flat_map(whole_message_updates).collect()
+            replacement.iter().flat_map(replaced_message_updates).collect()
         }
     }
 }
 
 fn compaction_update(entry: &Entry, replacement: &[Message]) -> SessionUpdateOut<'static> {
     let summary: Vec<_> =
-        replacement.iter().flat_map(|message| message.parts.iter().filter_map(content_block)).collect();
+        replacement.iter().flat_map(|message| message.parts.iter().filter_map(acp_content_block)).collect();
     let id = format!("compaction-{}", entry.seq);
     let update = schema::CompactionUpdate::new(id, schema::CompactionStatus::Completed).summary(summary);
     SessionUpdateOut::Compaction(Box::new(update))
 }
 
 /// A message of a replaced history, its tools included: no tool events tell of them.
-fn whole_message_updates(message: &Message) -> impl Iterator<Item = SessionUpdateOut<'_>> {
+fn replaced_message_updates(message: &Message) -> impl Iterator<Item = SessionUpdateOut<'_>> {
     message.parts.iter().enumerate().filter_map(|(index, part)| match part {
         Part::ToolUse { call, name, arguments } => Some(past_tool_call_update(*call, name, arguments)),
         Part::ToolResult { call, result } => Some(tool_call_update(*call, tool_result_fields(result))),

@@ -8,14 +8,14 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::abilities::ClientAbilities;
-use super::content::tool_content;
+use super::content::acp_tool_content;
 use super::output::permission_tool_call;
 use super::schema::{
     Meta, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, ToolCallUpdate, ToolCallUpdateFields,
 };
 use super::types::Withdrawal;
-use crate::answer::{ChoiceAnswer, read_choice};
+use crate::answer::{ChoiceAnswer, read_choice_answer};
 use crate::jsonrpc::{Error, Peer, RequestId};
 
 /// Where in `_meta` of an approval a changed plan stands.
@@ -95,21 +95,21 @@ pub(super) fn question_request(
             Some(("session/request_permission", params))
         }
         QuestionKind::Form { schema } if abilities.forms => {
-            Some((ELICITATION, form_params(view.session, question, schema)))
+            Some((ELICITATION, form_question_params(view.session, question, schema)))
         }
         QuestionKind::Visit { url } if abilities.visits => {
-            Some((ELICITATION, visit_params(view.session, question, url)))
+            Some((ELICITATION, visit_question_params(view.session, question, url)))
         }
         QuestionKind::Form { .. } | QuestionKind::Visit { .. } => None,
     }
 }
 
 /// What the client's answer means. Only a clear choice is a reply.
-pub(super) fn read_reply(question: &Question, result: Result<&RawValue, Error>) -> Result<Reply, NoReply> {
+pub(super) fn read_acp_reply(question: &Question, result: Result<&RawValue, Error>) -> Result<Reply, NoReply> {
     let json = result.map_err(|_| NoReply::Withdrew(Withdrawal::Failed))?.get();
     match &question.ask {
-        QuestionKind::Choose { choices } => read_permission(question, choices, json),
-        QuestionKind::Form { .. } | QuestionKind::Visit { .. } => read_elicitation(json),
+        QuestionKind::Choose { choices } => read_permission_reply(question, choices, json),
+        QuestionKind::Form { .. } | QuestionKind::Visit { .. } => read_elicitation_reply(json),
     }
 }
 
@@ -117,38 +117,42 @@ fn permission_request(view: &SessionView, question: &Question, choices: &[Choice
     let options = choices
         .iter()
         .map(|choice| PermissionOption::new(choice.id.clone(), choice.name.clone(), wire_option_kind(choice.kind)));
-    RequestPermissionRequest::new(view.session.to_string(), permission_subject(view, question), options.collect())
+    RequestPermissionRequest::new(
+        view.session.to_string(),
+        permission_question_subject(view, question),
+        options.collect(),
+    )
 }
 
 /// The tool call that the question is about; the protocol wants one even where there is none.
-fn permission_subject(view: &SessionView, question: &Question) -> ToolCallUpdate {
+fn permission_question_subject(view: &SessionView, question: &Question) -> ToolCallUpdate {
     let tool = question.call.and_then(|call| view.run.as_ref()?.find_tool_call(call));
     match (tool, question.call) {
-        (Some(tool), _) => with_preview(permission_tool_call(&tool.call), question),
-        (None, Some(call)) => titled_tool_call(&call.to_string(), &question.title),
+        (Some(tool), _) => with_question_preview(permission_tool_call(&tool.call), question),
+        (None, Some(call)) => titled_question_tool_call(&call.to_string(), &question.title),
         (None, None) => match &question.subagent {
-            Some(asked) => subagent_tool_call(question, asked),
-            None => titled_tool_call(&question.id.to_string(), &question.title),
+            Some(asked) => subagent_question_tool_call(question, asked),
+            None => titled_question_tool_call(&question.id.to_string(), &question.title),
         },
     }
 }
 
 /// What a sub-agent wants to do. The id is the question's: no client was told of the sub-agent's call.
-fn subagent_tool_call(question: &Question, asked: &SubagentCall) -> ToolCallUpdate {
-    let mut shown = with_preview(permission_tool_call(&asked.call), question);
+fn subagent_question_tool_call(question: &Question, asked: &SubagentCall) -> ToolCallUpdate {
+    let mut shown = with_question_preview(permission_tool_call(&asked.call), question);
     shown.fields.title = Some(question.title.clone());
     let meta = json!({ SUBAGENT_META: asked.agent });
     ToolCallUpdate::new(question.id.to_string(), shown.fields).meta(meta.as_object().cloned())
 }
 
 /// The call with what an approval would do: a diff, or a command and its folder.
-fn with_preview(mut shown: ToolCallUpdate, question: &Question) -> ToolCallUpdate {
-    let content = tool_content(question.shown_preview());
+fn with_question_preview(mut shown: ToolCallUpdate, question: &Question) -> ToolCallUpdate {
+    let content = acp_tool_content(question.shown_preview());
     shown.fields.content = (!content.is_empty()).then_some(content);
     shown
 }
 
-fn titled_tool_call(id: &str, title: &str) -> ToolCallUpdate {
+fn titled_question_tool_call(id: &str, title: &str) -> ToolCallUpdate {
     ToolCallUpdate::new(id.to_owned(), ToolCallUpdateFields::new().title(title.to_owned()))
 }
 
@@ -161,43 +165,43 @@ fn wire_option_kind(kind: ChoiceKind) -> PermissionOptionKind {
     }
 }
 
-fn form_params(session: SessionId, question: &Question, schema: &Value) -> Value {
-    with_tool_call(
+fn form_question_params(session: SessionId, question: &Question, schema: &Value) -> Value {
+    with_question_tool_call(
         json!({ "mode": "form", "message": question.title, "requestedSchema": schema, "sessionId": session }),
         question,
     )
 }
 
-fn visit_params(session: SessionId, question: &Question, url: &str) -> Value {
+fn visit_question_params(session: SessionId, question: &Question, url: &str) -> Value {
     let params = json!({
         "mode": "url", "message": question.title, "elicitationId": question.id, "url": url, "sessionId": session,
     });
-    with_tool_call(params, question)
+    with_question_tool_call(params, question)
 }
 
-fn with_tool_call(mut params: Value, question: &Question) -> Value {
+fn with_question_tool_call(mut params: Value, question: &Question) -> Value {
     if let Some(call) = question.call {
         params["toolCallId"] = json!(call);
     }
     params
 }
 
-fn read_permission(question: &Question, choices: &[Choice], json: &str) -> Result<Reply, NoReply> {
+fn read_permission_reply(question: &Question, choices: &[Choice], json: &str) -> Result<Reply, NoReply> {
     let unreadable = |_| NoReply::Unfit("the result is no outcome of session/request_permission".to_owned());
     let response: RequestPermissionResponse = serde_json::from_str(json).map_err(unreadable)?;
     match response.outcome {
         RequestPermissionOutcome::Cancelled => Err(NoReply::Withdrew(Withdrawal::Cancelled)),
         RequestPermissionOutcome::Selected(selected) => {
             let id = &selected.option_id.0;
-            let reply = read_choice(choices, ChoiceAnswer::OptionId(id));
-            let reply = reply.ok_or_else(|| unfit_answer("no such option", id))?;
+            let reply = read_choice_answer(choices, ChoiceAnswer::OptionId(id));
+            let reply = reply.ok_or_else(|| unfit_reply("no such option", id))?;
             let edited =
                 response.meta.as_ref().and_then(|meta| meta.get(PLAN_META)).filter(|_| question.plan.is_some());
             if let Some(plan) = edited.filter(|_| reply.is_allowed()) {
                 Plan::parse_edited(plan).map_err(NoReply::Unfit)?;
                 return Ok(Reply::Filled { content: plan.clone() });
             }
-            let reason = response.meta.as_ref().and_then(reject_reason);
+            let reason = response.meta.as_ref().and_then(reply_reject_reason);
             match (&reply, reason) {
                 (Reply::Chosen { kind: ChoiceKind::RejectOnce, .. }, Some(reason)) => Ok(Reply::Rejected { reason }),
                 (_, Some(_) | None) => Ok(reply),
@@ -209,7 +213,7 @@ fn read_permission(question: &Question, choices: &[Choice], json: &str) -> Resul
 }
 
 /// Why a client rejects, if it says so. "Never" is a grant: it is stored as it was offered, without a reason.
-fn reject_reason(meta: &Meta) -> Option<RejectReason> {
+fn reply_reject_reason(meta: &Meta) -> Option<RejectReason> {
     if meta.get(UNATTENDED_META) == Some(&Value::Bool(true)) {
         return Some(RejectReason::Unattended);
     }
@@ -217,18 +221,18 @@ fn reject_reason(meta: &Meta) -> Option<RejectReason> {
     (!said.is_empty()).then(|| RejectReason::Said(said[..said.floor_char_boundary(MAX_REASON)].to_owned()))
 }
 
-fn unfit_answer(what: &str, said: &str) -> NoReply {
+fn unfit_reply(what: &str, said: &str) -> NoReply {
     NoReply::Unfit(format!("{what}: {}", &said[..said.floor_char_boundary(MAX_QUOTED)]))
 }
 
-fn read_elicitation(json: &str) -> Result<Reply, NoReply> {
+fn read_elicitation_reply(json: &str) -> Result<Reply, NoReply> {
     let unreadable = |_| NoReply::Unfit("the result is no action of elicitation/create".to_owned());
     let response: Value = serde_json::from_str(json).map_err(unreadable)?;
     match response["action"].as_str() {
         Some("accept") => Ok(Reply::Filled { content: response.get("content").cloned().unwrap_or_else(|| json!({})) }),
         Some("decline") => Ok(Reply::Declined),
         Some("cancel") => Err(NoReply::Withdrew(Withdrawal::Cancelled)),
-        Some(other) => Err(unfit_answer("no such action", other)),
+        Some(other) => Err(unfit_reply("no such action", other)),
         None => Err(NoReply::Unfit("the result has no action".to_owned())),
     }
 }

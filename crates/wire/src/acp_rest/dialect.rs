@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::types::{Event, Run};
+use super::types::{AcpRestEvent, AcpRestRun};
 
 /// How runs and events are spelt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,53 +32,53 @@ impl AcpRestDialect {
     }
 
     /// A run as it is answered.
-    pub fn run_object(self, run: &Run) -> Value {
-        let mut run = to_json(run);
+    pub fn run_object(self, run: &AcpRestRun) -> Value {
+        let mut run = dialect_json(run);
         match self {
             Self::Standard => {}
-            Self::Goosed => translate_run(&mut run),
+            Self::Goosed => translate_run_to_dialect(&mut run),
         }
         run
     }
 
     /// An event as it is told: in the branch's form an error is one of its own, before the run that failed of it.
-    pub fn event_objects(self, event: &Event<'_>) -> Vec<Value> {
-        let mut told = to_json(event);
+    pub fn event_objects(self, event: &AcpRestEvent<'_>) -> Vec<Value> {
+        let mut told = dialect_json(event);
         if self == Self::Standard {
             return vec![told];
         }
         let error = (told["type"] == "run.failed").then(|| told["run"]["error"].clone());
         let error = error.filter(|error| !error.is_null()).map(|error| json!({ "type": "error", "error": error }));
         if let Some(run) = told.get_mut("run") {
-            translate_run(run);
+            translate_run_to_dialect(run);
         }
         if let Some(message) = told.get_mut("message") {
-            translate_message(message);
+            translate_message_to_dialect(message);
         }
         if let Some(part) = told.get_mut("part") {
-            translate_part(part);
+            translate_part_to_dialect(part);
         }
         error.into_iter().chain([told]).collect()
     }
 }
 
-fn to_json(value: &impl Serialize) -> Value {
+fn dialect_json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("wire types are made of what JSON can say")
 }
 
-fn translate_run(run: &mut Value) {
+fn translate_run_to_dialect(run: &mut Value) {
     if run["status"] == "in-progress" {
         run["status"] = json!("in_progress");
     }
-    run["output"].as_array_mut().into_iter().flatten().for_each(translate_message);
+    run["output"].as_array_mut().into_iter().flatten().for_each(translate_message_to_dialect);
 }
 
-fn translate_message(message: &mut Value) {
-    message["parts"].as_array_mut().into_iter().flatten().for_each(translate_part);
+fn translate_message_to_dialect(message: &mut Value) {
+    message["parts"].as_array_mut().into_iter().flatten().for_each(translate_part_to_dialect);
 }
 
 /// Tool calls and their results are JSON as content too, a thought is text that says what it is.
-fn translate_part(part: &mut Value) {
+fn translate_part_to_dialect(part: &mut Value) {
     let Some(metadata) =
         part["metadata"].as_object().filter(|metadata| metadata.get("kind") == Some(&json!("trajectory")))
     else {

@@ -3,14 +3,14 @@
 use gander_domain::{Part, Role, RunId, SessionId};
 use serde::Deserialize;
 
-use super::content::read_part;
+use super::content::read_acp_rest_part;
 use super::error::AcpRestRefusal;
-use super::types::{Message, RunMode, Session, WireTime};
+use super::types::{AcpRestMessage, AcpRestSession, RunMode, WireTime};
 use crate::check;
 
 /// A run that a client wants.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RunRequest {
+pub struct AcpRestRunRequest {
     /// Who shall serve it.
     pub agent: String,
     /// What was said before, as far as the client brings it along.
@@ -50,7 +50,7 @@ pub enum RequestedSession {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResumeRequest {
     /// The answer.
-    pub message: Message,
+    pub message: AcpRestMessage,
     /// How the client wants to hear of the rest.
     pub mode: RunMode,
     /// The session that the run is in, if the client says so.
@@ -60,11 +60,11 @@ pub struct ResumeRequest {
 #[derive(Deserialize)]
 struct CreateBody {
     agent_name: String,
-    input: Vec<Message>,
+    input: Vec<AcpRestMessage>,
     #[serde(default)]
     mode: RunMode,
     session_id: Option<SessionId>,
-    session: Option<Session>,
+    session: Option<AcpRestSession>,
     run_id: Option<RunId>,
 }
 
@@ -85,22 +85,22 @@ struct CancelBody {
 struct AwaitResume {
     #[serde(rename = "type")]
     kind: String,
-    message: Option<Message>,
+    message: Option<AcpRestMessage>,
 }
 
-impl RunRequest {
+impl AcpRestRunRequest {
     /// Reads the body of `POST /runs`.
     pub fn from_body(body: &[u8]) -> Result<Self, AcpRestRefusal> {
-        let body: CreateBody = serde_json::from_slice(body).map_err(|error| json_refusal(&error))?;
-        if !is_agent_name(&body.agent_name) {
-            let name = shorten(&body.agent_name);
+        let body: CreateBody = serde_json::from_slice(body).map_err(|error| acp_rest_json_refusal(&error))?;
+        if !is_agent_role_name(&body.agent_name) {
+            let name = shorten_for_refusal(&body.agent_name);
             return Err(AcpRestRefusal::unreadable(format!(
                 "agent_name must be lower-case letters, digits, - and _: {name}"
             )));
         }
         let session = read_requested_session(body.session_id, body.session)?;
-        check_links(&body.input)?;
-        let mut lines = body.input.iter().map(history_message).collect::<Result<Vec<_>, _>>()?;
+        check_message_links(&body.input)?;
+        let mut lines = body.input.iter().map(read_history_message).collect::<Result<Vec<_>, _>>()?;
         let talk = lines.iter().any(|line| line.role == Role::Agent);
         let asked = if talk { lines.pop().into_iter().collect() } else { std::mem::take(&mut lines) };
         let parts: Vec<Part> = asked.into_iter().flat_map(|line| line.parts).collect();
@@ -115,14 +115,14 @@ impl RunRequest {
 impl ResumeRequest {
     /// Reads the body of `POST /runs/{id}`. acp-sdk names the run in it once more.
     pub fn from_body(run: RunId, body: &[u8]) -> Result<Self, AcpRestRefusal> {
-        let body: ResumeBody = serde_json::from_slice(body).map_err(|error| json_refusal(&error))?;
+        let body: ResumeBody = serde_json::from_slice(body).map_err(|error| acp_rest_json_refusal(&error))?;
         let ResumeBody { await_resume, mode, run_id, session_id } = body;
         check_same_run(run, run_id)?;
         if await_resume.kind != "message" {
             return Err(AcpRestRefusal::wrong_state(format!("a message is awaited, not: {}", await_resume.kind)));
         }
         let message = await_resume.message.ok_or_else(|| AcpRestRefusal::unreadable("await_resume has no message"))?;
-        history_message(&message)?;
+        read_history_message(&message)?;
         Ok(Self { message, mode, session: session_id })
     }
 }
@@ -132,7 +132,7 @@ pub fn check_cancel_body(run: RunId, body: &[u8]) -> Result<(), AcpRestRefusal> 
     if body.trim_ascii().is_empty() {
         return Ok(());
     }
-    let body: Option<CancelBody> = serde_json::from_slice(body).map_err(|error| json_refusal(&error))?;
+    let body: Option<CancelBody> = serde_json::from_slice(body).map_err(|error| acp_rest_json_refusal(&error))?;
     check_same_run(run, body.and_then(|body| body.run_id))
 }
 
@@ -146,24 +146,32 @@ fn check_same_run(address: RunId, body: Option<RunId>) -> Result<(), AcpRestRefu
 }
 
 /// A prompt points to the web alone. What a stored history points to is data and not asked about.
-fn check_links(messages: &[Message]) -> Result<(), AcpRestRefusal> {
+fn check_message_links(messages: &[AcpRestMessage]) -> Result<(), AcpRestRefusal> {
     let links = messages.iter().flat_map(|message| &message.parts).filter_map(|part| part.content_url.as_deref());
     match links.into_iter().find(|link| !check::is_web_link(link)) {
-        Some(link) => Err(AcpRestRefusal::unreadable(format!("content_url must be http or https: {}", shorten(link)))),
+        Some(link) => {
+            Err(AcpRestRefusal::unreadable(format!("content_url must be http or https: {}", shorten_for_refusal(link))))
+        }
         None => Ok(()),
     }
 }
 
 /// A message that somebody else keeps, such as one of a session's history.
-pub fn history_message(message: &Message) -> Result<HistoryMessage, AcpRestRefusal> {
-    let role = parse_role(&message.role).ok_or_else(|| {
-        AcpRestRefusal::unreadable(format!("role must be user, agent or agent/name: {}", shorten(&message.role)))
+pub fn read_history_message(message: &AcpRestMessage) -> Result<HistoryMessage, AcpRestRefusal> {
+    let role = parse_acp_rest_role(&message.role).ok_or_else(|| {
+        AcpRestRefusal::unreadable(format!(
+            "role must be user, agent or agent/name: {}",
+            shorten_for_refusal(&message.role)
+        ))
     })?;
-    let parts = message.parts.iter().map(read_part).collect::<Result<Vec<_>, _>>()?;
+    let parts = message.parts.iter().map(read_acp_rest_part).collect::<Result<Vec<_>, _>>()?;
     Ok(HistoryMessage { role, parts })
 }
 
-fn read_requested_session(id: Option<SessionId>, session: Option<Session>) -> Result<RequestedSession, AcpRestRefusal> {
+fn read_requested_session(
+    id: Option<SessionId>,
+    session: Option<AcpRestSession>,
+) -> Result<RequestedSession, AcpRestRefusal> {
     let Some(session) = session else { return Ok(id.map_or(RequestedSession::New, RequestedSession::Named)) };
     let named = session.id.parse::<SessionId>().map_err(|_| AcpRestRefusal::unreadable("session.id must be a UUID"))?;
     if id.is_some_and(|id| id != named) {
@@ -173,13 +181,13 @@ fn read_requested_session(id: Option<SessionId>, session: Option<Session>) -> Re
 }
 
 /// At most 63 of few characters: an underscore is one of them, for acp-sdk's own agents have it.
-fn is_agent_name(name: &str) -> bool {
+fn is_agent_role_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let first = name.bytes().next().is_some_and(plain);
     first && name.len() <= 63 && name.bytes().all(|byte| plain(byte) || b"_-".contains(&byte))
 }
 
-fn parse_role(role: &str) -> Option<Role> {
+fn parse_acp_rest_role(role: &str) -> Option<Role> {
     let is_name =
         |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
     match role.split_once('/') {
@@ -190,10 +198,10 @@ fn parse_role(role: &str) -> Option<Role> {
     }
 }
 
-fn json_refusal(error: &serde_json::Error) -> AcpRestRefusal {
+fn acp_rest_json_refusal(error: &serde_json::Error) -> AcpRestRefusal {
     AcpRestRefusal::unreadable(format!("body cannot be read: {error}"))
 }
 
-fn shorten(text: &str) -> String {
+fn shorten_for_refusal(text: &str) -> String {
     text.chars().take(64).collect()
 }

@@ -39,7 +39,7 @@ pub fn agent_manifest(agent: &AgentManifest, figures: Option<AgentStats>) -> Val
 }
 
 fn manifest_metadata(agent: &AgentManifest) -> Map<String, Value> {
-    let links = agent.links.iter().map(|link| json!({ "type": link_type(link.kind), "url": link.url }));
+    let links = agent.links.iter().map(|link| json!({ "type": manifest_link_type(link.kind), "url": link.url }));
     let modes = agent.modes.iter().map(|mode| (mode.id.clone(), json!(mode.category)));
     let annotations = json!({
         "beeai_ui": { "ui_type": "chat", "display_name": agent.title, "tools": [] },
@@ -57,7 +57,7 @@ fn manifest_metadata(agent: &AgentManifest) -> Map<String, Value> {
     entries.into_iter().filter(|(_, value)| filled(value)).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn link_type(kind: LinkKind) -> &'static str {
+fn manifest_link_type(kind: LinkKind) -> &'static str {
     match kind {
         LinkKind::SourceCode => "source-code",
         LinkKind::ContainerImage => "container-image",

@@ -12,10 +12,12 @@ pub mod types;
 
 pub use dialect::AcpRestDialect;
 pub use error::{AcpRestError, AcpRestRefusal, ErrorCode};
-pub use input::{HistoryMessage, RequestedSession, ResumeRequest, RunRequest};
+pub use input::{AcpRestRunRequest, HistoryMessage, RequestedSession, ResumeRequest};
 pub use manifest::{AgentList, AgentStats, agent_manifest};
 pub use output::AcpRestProjection;
-pub use types::{AwaitRequest, Event, Message, MessagePart, Run, RunMode, RunStatus, Session};
+pub use types::{
+    AcpRestEvent, AcpRestMessage, AcpRestRun, AcpRestSession, AwaitRequest, MessagePart, RunMode, RunStatus,
+};
 
 /// The name of this protocol in a log: in the origin of its runs, and in what it leaves for itself.
 pub const PROTOCOL_NAME: &str = "acp_rest";

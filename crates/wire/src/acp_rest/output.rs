@@ -6,10 +6,12 @@ use gander_domain::{
 };
 use serde_json::{Value, json};
 
-use super::content::{message_part, thought_part, tool_call_part, tool_result_part};
+use super::content::{
+    acp_rest_message_part, acp_rest_thought_part, acp_rest_tool_call_part, acp_rest_tool_result_part,
+};
 use super::error::{AcpRestError, ErrorCode};
 use super::question::await_request;
-use super::types::{Event, Message, MessagePart, Run, RunStatus, WireTime};
+use super::types::{AcpRestEvent, AcpRestMessage, AcpRestRun, MessagePart, RunStatus, WireTime};
 use crate::saved_artifact::SavedArtifact;
 
 /// So many bytes of a run's output are kept while its events are told: who reads slowly must not hold all of it.
@@ -35,12 +37,12 @@ pub const GENERIC_KINDS: [&str; 15] = [
 ];
 
 /// Whoever hears the events.
-type EventSink<'a> = &'a mut dyn FnMut(&Event<'_>);
+type EventSink<'a> = &'a mut dyn FnMut(&AcpRestEvent<'_>);
 
 /// A run, folded from the entries of its session in order. Entries of other runs pass by.
 #[derive(Clone, Debug)]
 pub struct AcpRestProjection {
-    run: Run,
+    run: AcpRestRun,
     role: String,
     stage: RunStage,
     open: Option<OpenMessage>,
@@ -91,7 +93,7 @@ struct OpenMessage {
 impl AcpRestProjection {
     /// A run of which nothing was read yet.
     pub fn new(session: SessionId, agent: &str, run: RunId) -> Self {
-        let run = Run {
+        let run = AcpRestRun {
             run_id: run,
             agent_name: agent.to_owned(),
             session_id: session.to_string(),
@@ -125,7 +127,7 @@ impl AcpRestProjection {
     /// Lets a long output go while events are told. Where it is [lacking](Self::lacks), another reading of the same
     /// entries takes this one's place.
     pub fn without_output(self) -> Self {
-        let weight = self.run.output.iter().flat_map(|message| &message.parts).map(part_size).sum();
+        let weight = self.run.output.iter().flat_map(|message| &message.parts).map(message_part_size).sum();
         Self { output: OutputKept::Counted(weight), ..self }
     }
 
@@ -143,12 +145,12 @@ impl AcpRestProjection {
     }
 
     /// The run as it is now.
-    pub fn run(&self) -> &Run {
+    pub fn run(&self) -> &AcpRestRun {
         &self.run
     }
 
     /// The run as it is now.
-    pub fn into_run(self) -> Run {
+    pub fn into_run(self) -> AcpRestRun {
         self.run
     }
 
@@ -190,31 +192,31 @@ impl AcpRestProjection {
             Fact::MessageDone { message } => self.user_message(message, emit),
             Fact::ToolCalled { call } => {
                 self.calls.push(call.clone());
-                self.emit_message(at, tool_call_part(call), emit);
+                self.emit_message(at, acp_rest_tool_call_part(call), emit);
             }
             Fact::ToolDone { call, result } => {
                 if let Some(index) = self.calls.iter().position(|open| open.id == *call) {
                     let call = self.calls.remove(index);
-                    self.emit_message(at, tool_result_part(&call, result), emit);
+                    self.emit_message(at, acp_rest_tool_result_part(&call, result), emit);
                 }
             }
             Fact::QuestionAsked { question } => self.question_asked(at, question, emit),
             Fact::QuestionAnswered { question, answer } => self.question_answered(*question, answer, emit),
-            Fact::TitleSet { title } => emit_generic("title", json!(title), emit),
-            Fact::SettingsChanged { patch } => emit_generic("settings", json!(patch), emit),
-            Fact::Noticed { notice } => emit_generic("notice", json!(notice), emit),
-            Fact::PlanSet { plan } => emit_generic("plan", json!(plan), emit),
-            Fact::StateChanged { delta, .. } => emit_generic("state", json!(delta), emit),
+            Fact::TitleSet { title } => emit_generic_event("title", json!(title), emit),
+            Fact::SettingsChanged { patch } => emit_generic_event("settings", json!(patch), emit),
+            Fact::Noticed { notice } => emit_generic_event("notice", json!(notice), emit),
+            Fact::PlanSet { plan } => emit_generic_event("plan", json!(plan), emit),
+            Fact::StateChanged { delta, .. } => emit_generic_event("state", json!(delta), emit),
             Fact::ArtifactSaved { name, version, mime, content, .. } => {
                 let saved = SavedArtifact { name, version: *version, mime: mime.as_deref(), content: content.as_ref() };
                 self.artifact_saved(at, saved, emit);
             }
-            Fact::Routed { route } => emit_generic("routed", json!(route), emit),
-            Fact::UsageAdded { usage } => emit_generic("usage", json!(usage), emit),
-            Fact::RunRecovered { attempt } => emit_generic("recovered", json!(attempt), emit),
-            Fact::HistoryReset { reason, .. } => emit_generic("history", json!(reason), emit),
+            Fact::Routed { route } => emit_generic_event("routed", json!(route), emit),
+            Fact::UsageAdded { usage } => emit_generic_event("usage", json!(usage), emit),
+            Fact::RunRecovered { attempt } => emit_generic_event("recovered", json!(attempt), emit),
+            Fact::HistoryReset { reason, .. } => emit_generic_event("history", json!(reason), emit),
             Fact::ToolUpdated { call, content } => {
-                emit_generic("tool", json!({ "call": call, "content": content }), emit)
+                emit_generic_event("tool", json!({ "call": call, "content": content }), emit)
             }
             Fact::SessionCreated { .. } | Fact::ArchiveSet { .. } | Fact::ToolStarted { .. } | Fact::Unknown(_) => {}
         }
@@ -226,7 +228,7 @@ impl AcpRestProjection {
             if let Fact::PartDelta { text, .. } = &entry.event {
                 return bytes + text.len();
             }
-            self.run.output.iter().flat_map(|message| &message.parts).map(part_size).sum()
+            self.run.output.iter().flat_map(|message| &message.parts).map(message_part_size).sum()
         };
         self.output = match self.output {
             OutputKept::Complete => return,
@@ -243,7 +245,7 @@ impl AcpRestProjection {
                 .and_then(|open| open.position.as_mut())
                 .map(|position| std::mem::replace(position, 0));
             let open = open.map(|position| self.run.output.swap_remove(position));
-            self.run.output = open.map(without_content).into_iter().collect();
+            self.run.output = open.map(message_without_content).into_iter().collect();
         }
     }
 
@@ -261,7 +263,7 @@ impl AcpRestProjection {
             self.role = format!("agent/{agent}");
             self.run.agent_name = agent;
         }
-        emit(&Event::RunCreated { run: &self.run });
+        emit(&AcpRestEvent::RunCreated { run: &self.run });
     }
 
     fn run_started(&mut self, entry: &Entry, emit: EventSink<'_>) {
@@ -270,7 +272,7 @@ impl AcpRestProjection {
         }
         self.stage = RunStage::Started;
         self.run.status = RunStatus::InProgress;
-        emit(&Event::RunInProgress { run: &self.run });
+        emit(&AcpRestEvent::RunInProgress { run: &self.run });
     }
 
     fn run_ended(&mut self, at: WireTime, outcome: &Outcome, emit: EventSink<'_>) {
@@ -287,38 +289,38 @@ impl AcpRestProjection {
             }
             Outcome::Completed { stop } => {
                 if *stop != StopReason::EndTurn {
-                    emit_generic("stopped", json!(stop), emit);
+                    emit_generic_event("stopped", json!(stop), emit);
                 }
                 RunStatus::Completed
             }
             Outcome::Cancelled => RunStatus::Cancelled,
             Outcome::Failed { reason, message } => {
-                self.run.error = Some(run_error(reason, message));
+                self.run.error = Some(acp_rest_run_error(reason, message));
                 RunStatus::Failed
             }
         };
         let run = &self.run;
         emit(&match run.status {
-            RunStatus::Completed => Event::RunCompleted { run },
-            RunStatus::Cancelled => Event::RunCancelled { run },
+            RunStatus::Completed => AcpRestEvent::RunCompleted { run },
+            RunStatus::Cancelled => AcpRestEvent::RunCancelled { run },
             RunStatus::Failed
             | RunStatus::Created
             | RunStatus::InProgress
             | RunStatus::Awaiting
-            | RunStatus::Cancelling => Event::RunFailed { run },
+            | RunStatus::Cancelling => AcpRestEvent::RunFailed { run },
         });
     }
 
     fn append_delta(&mut self, part: usize, growth: DeltaKind, text: &str, emit: EventSink<'_>) {
         let piece = match growth {
             DeltaKind::Text => MessagePart::text(text.to_owned()),
-            DeltaKind::Thought => thought_part(text.to_owned()),
+            DeltaKind::Thought => acp_rest_thought_part(text.to_owned()),
         };
         let position = self.show_open_message(emit);
-        emit(&Event::MessagePart { part: &piece });
+        emit(&AcpRestEvent::MessagePart { part: &piece });
         let parts = &mut self.run.output[position].parts;
         match parts.get_mut(part) {
-            Some(grown) => extend_part(grown, text),
+            Some(grown) => extend_message_part(grown, text),
             None => parts.push(piece),
         }
     }
@@ -330,20 +332,20 @@ impl AcpRestProjection {
             return position;
         }
         let position = self.run.output.len();
-        self.run.output.push(Message {
+        self.run.output.push(AcpRestMessage {
             role: self.role.clone(),
             parts: Vec::new(),
             created_at: Some(at),
             completed_at: None,
         });
         self.open = Some(OpenMessage { at, position: Some(position) });
-        emit(&Event::MessageCreated { message: &self.run.output[position] });
+        emit(&AcpRestEvent::MessageCreated { message: &self.run.output[position] });
         position
     }
 
     /// What is whole is authoritative. A message of which nothing is to be seen never was.
     fn message_done(&mut self, at: WireTime, message: &Said, emit: EventSink<'_>) {
-        let parts: Vec<MessagePart> = message.parts.iter().filter_map(message_part).collect();
+        let parts: Vec<MessagePart> = message.parts.iter().filter_map(acp_rest_message_part).collect();
         self.open = self.open.or(Some(OpenMessage { at, position: None }));
         // Whoever passes on what it was told passes on its times.
         let passed_on = self.prompt.times.filter(|_| message.parts == self.prompt.parts);
@@ -353,12 +355,12 @@ impl AcpRestProjection {
         if !parts.is_empty() {
             let position = self.show_open_message(emit);
             let grown = self.run.output[position].parts.len();
-            parts.iter().skip(grown).for_each(|part| emit(&Event::MessagePart { part }));
+            parts.iter().skip(grown).for_each(|part| emit(&AcpRestEvent::MessagePart { part }));
             let shown = &mut self.run.output[position];
             shown.parts = parts;
             if !message.interrupted {
                 shown.completed_at = Some(passed_on.map_or(at, |[_, completed]| completed));
-                emit(&Event::MessageCompleted { message: &self.run.output[position] });
+                emit(&AcpRestEvent::MessageCompleted { message: &self.run.output[position] });
             }
         }
         self.open = None;
@@ -368,19 +370,19 @@ impl AcpRestProjection {
     fn emit_message(&mut self, at: WireTime, part: MessagePart, emit: EventSink<'_>) {
         self.open = Some(OpenMessage { at, position: None });
         let position = self.show_open_message(emit);
-        emit(&Event::MessagePart { part: &part });
+        emit(&AcpRestEvent::MessagePart { part: &part });
         let shown = &mut self.run.output[position];
         shown.parts.push(part);
         shown.completed_at = Some(at);
-        emit(&Event::MessageCompleted { message: &self.run.output[position] });
+        emit(&AcpRestEvent::MessageCompleted { message: &self.run.output[position] });
         self.open = None;
     }
 
     /// Something put away is a message of one part with a name: an artifact. Which version it is has no place in it.
     fn artifact_saved(&mut self, at: WireTime, saved: SavedArtifact<'_>, emit: EventSink<'_>) {
         let SavedArtifact { name, version, mime, .. } = saved;
-        emit_generic("artifact", json!({ "name": name, "version": version, "content_type": mime }), emit);
-        if let Some(part) = saved.as_part(self.artifacts_url.as_deref()).as_ref().and_then(message_part) {
+        emit_generic_event("artifact", json!({ "name": name, "version": version, "content_type": mime }), emit);
+        if let Some(part) = saved.as_part(self.artifacts_url.as_deref()).as_ref().and_then(acp_rest_message_part) {
             self.emit_message(at, part, emit);
         }
     }
@@ -388,8 +390,8 @@ impl AcpRestProjection {
     /// The first thing a person says is the prompt; everything later was said into the running turn.
     fn user_message(&mut self, message: &Said, emit: EventSink<'_>) {
         if self.stage == RunStage::Prompted {
-            let parts: Vec<MessagePart> = message.parts.iter().filter_map(message_part).collect();
-            return emit_generic("steered", json!(parts), emit);
+            let parts: Vec<MessagePart> = message.parts.iter().filter_map(acp_rest_message_part).collect();
+            return emit_generic_event("steered", json!(parts), emit);
         }
         self.stage = RunStage::Prompted;
         if self.prompt.times.is_some() {
@@ -400,56 +402,56 @@ impl AcpRestProjection {
     /// A run goes on without the answer to what is asked aside: it is told, and not awaited.
     fn question_asked(&mut self, at: WireTime, question: &Question, emit: EventSink<'_>) {
         if question.is_non_blocking() {
-            return emit_generic("question", json!(question), emit);
+            return emit_generic_event("question", json!(question), emit);
         }
         self.questions.push(question.clone());
         if self.questions.len() == 1 {
             self.run.await_request = Some(await_request(&self.role, question, at));
             self.run.status = RunStatus::Awaiting;
-            emit(&Event::RunAwaiting { run: &self.run });
+            emit(&AcpRestEvent::RunAwaiting { run: &self.run });
         }
     }
 
     /// An answer sets the run going; if it asked more than one thing, the next one is awaited at once.
     fn question_answered(&mut self, question: QuestionId, _answer: &Answer, emit: EventSink<'_>) {
         if self.questions.iter().all(|open| open.id != question) {
-            return emit_generic("answered", json!(question), emit);
+            return emit_generic_event("answered", json!(question), emit);
         }
         self.questions.retain(|open| open.id != question);
         if self.run.status != RunStatus::Awaiting {
             return; // it is being cancelled
         }
         self.run.status = RunStatus::InProgress;
-        emit(&Event::RunInProgress { run: &self.run });
+        emit(&AcpRestEvent::RunInProgress { run: &self.run });
         if let Some(next) = self.questions.first() {
             let at = self.run.created_at;
             self.run.await_request = Some(await_request(&self.role, next, at));
             self.run.status = RunStatus::Awaiting;
-            emit(&Event::RunAwaiting { run: &self.run });
+            emit(&AcpRestEvent::RunAwaiting { run: &self.run });
         }
     }
 }
 
 /// The same message of parts in which nothing is said.
-fn without_content(message: Message) -> Message {
+fn message_without_content(message: AcpRestMessage) -> AcpRestMessage {
     let part = |part: MessagePart| {
-        if part.content.is_some() { MessagePart::text(String::new()) } else { thought_part(String::new()) }
+        if part.content.is_some() { MessagePart::text(String::new()) } else { acp_rest_thought_part(String::new()) }
     };
-    Message { parts: message.parts.into_iter().map(part).collect(), ..message }
+    AcpRestMessage { parts: message.parts.into_iter().map(part).collect(), ..message }
 }
 
 /// About the size of a part.
-fn part_size(part: &MessagePart) -> usize {
+fn message_part_size(part: &MessagePart) -> usize {
     let beside = part.metadata.as_ref().map_or(0, |metadata| json!(metadata).to_string().len());
     part.content.as_ref().map_or(0, String::len) + beside
 }
 
-fn emit_generic(kind: &str, value: Value, emit: EventSink<'_>) {
+fn emit_generic_event(kind: &str, value: Value, emit: EventSink<'_>) {
     debug_assert!(GENERIC_KINDS.contains(&kind), "a kind that nobody documents: {kind}");
-    emit(&Event::Generic { generic: &json!({ "kind": kind, kind: value }) });
+    emit(&AcpRestEvent::Generic { generic: &json!({ "kind": kind, kind: value }) });
 }
 
-fn extend_part(part: &mut MessagePart, text: &str) {
+fn extend_message_part(part: &mut MessagePart, text: &str) {
     let message = part.metadata.as_mut().and_then(|metadata| metadata.get_mut("message"));
     match (&mut part.content, message) {
         (Some(content), _) => content.push_str(text),
@@ -458,7 +460,7 @@ fn extend_part(part: &mut MessagePart, text: &str) {
     }
 }
 
-fn run_error(reason: &str, message: &str) -> AcpRestError {
+fn acp_rest_run_error(reason: &str, message: &str) -> AcpRestError {
     let code = match reason {
         "invalid_input" => ErrorCode::InvalidInput,
         "agent" => ErrorCode::NotFound,

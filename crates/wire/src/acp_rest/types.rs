@@ -10,7 +10,7 @@ use super::error::AcpRestError;
 
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct AcpRestRun {
     pub run_id: RunId,
     /// Who serves it.
     pub agent_name: String,
@@ -22,7 +22,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub await_request: Option<AwaitRequest>,
     /// What the agent said.
-    pub output: Vec<Message>,
+    pub output: Vec<AcpRestMessage>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<AcpRestError>,
@@ -69,7 +69,7 @@ pub enum RunMode {
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Message {
+pub struct AcpRestMessage {
     /// `user`, `agent` or `agent/{name}`.
     #[serde(default = "user_role")]
     pub role: String,
@@ -124,13 +124,13 @@ pub enum AwaitRequest {
     /// A message, in answer to this one.
     Message {
         /// What it asks.
-        message: Message,
+        message: AcpRestMessage,
     },
 }
 
 /// A session: where its history is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Session {
+pub struct AcpRestSession {
     pub id: String,
     /// The addresses of its messages, oldest first.
     #[serde(default)]
@@ -143,12 +143,12 @@ pub struct Session {
 /// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type")]
-pub enum Event<'a> {
+pub enum AcpRestEvent<'a> {
     /// A message begins.
     #[serde(rename = "message.created")]
     MessageCreated {
         /// As far as it is.
-        message: &'a Message,
+        message: &'a AcpRestMessage,
     },
     /// A piece of it.
     #[serde(rename = "message.part")]
@@ -160,7 +160,7 @@ pub enum Event<'a> {
     #[serde(rename = "message.completed")]
     MessageCompleted {
         /// All of it.
-        message: &'a Message,
+        message: &'a AcpRestMessage,
     },
     /// What this protocol has no word for.
     #[serde(rename = "generic")]
@@ -172,37 +172,37 @@ pub enum Event<'a> {
     #[serde(rename = "run.created")]
     RunCreated {
         /// As it is now.
-        run: &'a Run,
+        run: &'a AcpRestRun,
     },
     /// It is under way.
     #[serde(rename = "run.in-progress")]
     RunInProgress {
         /// As it is now.
-        run: &'a Run,
+        run: &'a AcpRestRun,
     },
     /// It waits for an answer.
     #[serde(rename = "run.awaiting")]
     RunAwaiting {
         /// As it is now.
-        run: &'a Run,
+        run: &'a AcpRestRun,
     },
     /// It came to its end.
     #[serde(rename = "run.completed")]
     RunCompleted {
         /// As it is now.
-        run: &'a Run,
+        run: &'a AcpRestRun,
     },
     /// It was cancelled.
     #[serde(rename = "run.cancelled")]
     RunCancelled {
         /// As it is now.
-        run: &'a Run,
+        run: &'a AcpRestRun,
     },
     /// It could not go on.
     #[serde(rename = "run.failed")]
     RunFailed {
         /// As it is now.
-        run: &'a Run,
+        run: &'a AcpRestRun,
     },
     /// The stream is broken.
     #[serde(rename = "error")]

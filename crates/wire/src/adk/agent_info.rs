@@ -17,19 +17,19 @@ pub struct ToolInfo {
 }
 
 /// `GET /list-apps?detailed=true`.
-pub fn app_list<'a>(agents: impl Iterator<Item = &'a AgentManifest>) -> Value {
-    json!({ "apps": agents.map(|agent| app_object(agent, Value::Null)).collect::<Vec<_>>() })
+pub fn adk_app_list<'a>(agents: impl Iterator<Item = &'a AgentManifest>) -> Value {
+    json!({ "apps": agents.map(|agent| adk_app_object(agent, Value::Null)).collect::<Vec<_>>() })
 }
 
 /// `GET /apps/{app}/app-info`: an agent, and below it the ways in which it works.
-pub fn app_info(agent: &AgentManifest, tools: &[ToolInfo], ways: &[(Arc<AgentManifest>, Vec<ToolInfo>)]) -> Value {
+pub fn adk_app_info(agent: &AgentManifest, tools: &[ToolInfo], ways: &[(Arc<AgentManifest>, Vec<ToolInfo>)]) -> Value {
     let names = ways.iter().map(|(way, _)| way.name.as_str()).collect::<Vec<_>>();
-    let mut agents = Map::from_iter([(agent.name.clone(), agent_object(agent, tools, &names))]);
-    agents.extend(ways.iter().map(|(way, tools)| (way.name.clone(), agent_object(way, tools, &[]))));
-    app_object(agent, Value::Object(agents))
+    let mut agents = Map::from_iter([(agent.name.clone(), adk_agent_object(agent, tools, &names))]);
+    agents.extend(ways.iter().map(|(way, tools)| (way.name.clone(), adk_agent_object(way, tools, &[]))));
+    adk_app_object(agent, Value::Object(agents))
 }
 
-fn agent_object(agent: &AgentManifest, tools: &[ToolInfo], below: &[&str]) -> Value {
+fn adk_agent_object(agent: &AgentManifest, tools: &[ToolInfo], below: &[&str]) -> Value {
     let declared = |tool: &ToolInfo| {
         let ToolInfo { name, description, parameters } = tool;
         json!({ "functionDeclarations": [
@@ -46,7 +46,7 @@ fn agent_object(agent: &AgentManifest, tools: &[ToolInfo], below: &[&str]) -> Va
 }
 
 /// `GET /dev/apps/{app}/build_graph`.
-pub fn build_graph(agent: &AgentManifest, tools: &[ToolInfo], model: Option<&str>) -> Value {
+pub fn agent_build_graph(agent: &AgentManifest, tools: &[ToolInfo], model: Option<&str>) -> Value {
     json!({
         "name": agent.name,
         "root_agent": {
@@ -64,7 +64,7 @@ pub fn build_graph(agent: &AgentManifest, tools: &[ToolInfo], model: Option<&str
 }
 
 /// The same as a drawing, in the language of Graphviz.
-pub fn dot_graph(agent: &AgentManifest, tools: &[ToolInfo], dark: bool) -> String {
+pub fn agent_dot_graph(agent: &AgentManifest, tools: &[ToolInfo], dark: bool) -> String {
     let (paper, ink) = if dark { ("#0F172A", "#F8FAFC") } else { ("#F8FAFC", "#0F172A") };
     let root = quote_dot_name(&agent.name);
     let nodes: String = tools.iter().map(|tool| format!("\t{root} -> {}\n", quote_dot_name(&tool.name))).collect();
@@ -73,7 +73,7 @@ pub fn dot_graph(agent: &AgentManifest, tools: &[ToolInfo], dark: bool) -> Strin
     )
 }
 
-fn app_object(agent: &AgentManifest, agents: Value) -> Value {
+fn adk_app_object(agent: &AgentManifest, agents: Value) -> Value {
     json!({
         "name": agent.name,
         "rootAgentName": agent.name,

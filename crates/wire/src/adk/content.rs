@@ -5,9 +5,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use gander_domain::{Part, ToolCallId, ToolContent, ToolEnd, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::error::BodyProblem;
+use super::error::AdkBodyProblem;
 use super::key_case::{either_case_field, is_either_case};
-use super::part_check::{WrongMember, wrong_member};
+use super::part_check::{WrongMember, wrong_part_member};
 use crate::check;
 
 /// Keys of a part that clients send. Others are refused, as the original does.
@@ -52,10 +52,10 @@ pub enum SentPart {
 }
 
 /// What a client sent. `location` is the way to it.
-pub fn read_part(value: &Value, location: &[Value]) -> Result<Option<SentPart>, Box<BodyProblem>> {
+pub fn read_adk_part(value: &Value, location: &[Value]) -> Result<Option<SentPart>, Box<AdkBodyProblem>> {
     let bad = |kind, more: &[&str], message: String, input: &Value| {
         let location = location.iter().cloned().chain(more.iter().copied().map(Value::from)).collect();
-        Box::new(BodyProblem { kind, location, message, input: input.clone() })
+        Box::new(AdkBodyProblem { kind, location, message, input: input.clone() })
     };
     let Some(object) = value.as_object() else {
         return Err(bad("model_attributes_type", &[], "Input should be a valid dictionary".to_owned(), value));
@@ -65,7 +65,7 @@ pub fn read_part(value: &Value, location: &[Value]) -> Result<Option<SentPart>, 
     {
         return Err(bad("extra_forbidden", &[key], "Extra inputs are not permitted".to_owned(), found));
     }
-    if let Some(WrongMember { kind, path, message, found }) = wrong_member(object) {
+    if let Some(WrongMember { kind, path, message, found }) = wrong_part_member(object) {
         return Err(bad(kind, &path, message, found));
     }
     let thought = either_case_field(object, "thought") == Some(&Value::Bool(true));
@@ -108,7 +108,7 @@ pub fn read_part(value: &Value, location: &[Value]) -> Result<Option<SentPart>, 
 }
 
 /// What somebody said, as a part of this protocol.
-pub fn write_part(part: &Part) -> Value {
+pub fn write_adk_part(part: &Part) -> Value {
     match part {
         Part::Text { text } => json!({ "text": text }),
         Part::Thought { text } => json!({ "text": text, "thought": true }),
@@ -131,9 +131,9 @@ pub fn write_part(part: &Part) -> Value {
         Part::Resource { uri, .. } => json!({ "fileData": { "fileUri": uri } }),
         Part::ToolUse { call, name, arguments } => function_call_part(&function_call_id(*call), name, arguments),
         Part::ToolResult { call, result } => {
-            function_response_part(&function_call_id(*call), "tool", &tool_response(result))
+            function_response_part(&function_call_id(*call), "tool", &adk_tool_response(result))
         }
-        Part::Unknown(value) if has_known_keys(value) => value.clone(),
+        Part::Unknown(value) if has_known_part_keys(value) => value.clone(),
         Part::Unknown(value) => json!({ "text": value.to_string() }),
     }
 }
@@ -150,23 +150,23 @@ pub fn function_response_part(id: &str, name: &str, response: &Value) -> Value {
 }
 
 /// A tool's result as the object that this protocol wants.
-pub fn tool_response(result: &ToolResult) -> Value {
+pub fn adk_tool_response(result: &ToolResult) -> Value {
     match result.end {
         ToolEnd::Completed => match &result.raw {
-            Some(Value::Object(raw)) => with_tool_text(raw.clone(), result),
+            Some(Value::Object(raw)) => with_adk_tool_text(raw.clone(), result),
             Some(raw) => json!({ "result": raw }),
-            None => json!({ "result": tool_text(result) }),
+            None => json!({ "result": adk_tool_text(result) }),
         },
         ToolEnd::Rejected => json!({ "error": "This tool call is rejected." }),
-        ToolEnd::Failed => json!({ "error": tool_text(result) }),
+        ToolEnd::Failed => json!({ "error": adk_tool_text(result) }),
         ToolEnd::Cancelled => json!({ "error": "This tool call was cancelled." }),
         ToolEnd::Interrupted => json!({ "error": "This tool call was interrupted, its outcome is unknown." }),
     }
 }
 
 /// A tool's own object, and what it said beside it: an exit code alone tells nobody what a command printed.
-fn with_tool_text(mut raw: Map<String, Value>, result: &ToolResult) -> Value {
-    let words = tool_text(result);
+fn with_adk_tool_text(mut raw: Map<String, Value>, result: &ToolResult) -> Value {
+    let words = adk_tool_text(result);
     if !words.is_empty() {
         raw.entry("result").or_insert_with(|| words.into());
     }
@@ -179,17 +179,17 @@ pub fn function_call_id(call: ToolCallId) -> String {
 }
 
 /// Both alphabets, padded rightly or not at all, as standard base64.
-pub fn normalize_base64(text: &str) -> Option<String> {
+pub fn normalize_adk_base64(text: &str) -> Option<String> {
     let bare = text.trim_end_matches('=');
     let padding = text.len() - bare.len();
     if padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) {
         return None;
     }
-    let bare: String = bare.chars().map(from_url_safe).collect();
+    let bare: String = bare.chars().map(from_url_safe_base64).collect();
     Some(STANDARD.encode(URL_SAFE_NO_PAD.decode(bare).ok()?))
 }
 
-fn from_url_safe(letter: char) -> char {
+fn from_url_safe_base64(letter: char) -> char {
     match letter {
         '+' => '-',
         '/' => '_',
@@ -201,7 +201,7 @@ fn inline_data_part(data: &Map<String, Value>) -> Option<Part> {
     let mime =
         either_case_field(data, "mimeType").and_then(Value::as_str).unwrap_or("application/octet-stream").to_owned();
     let name = either_case_field(data, "displayName").and_then(Value::as_str).map(str::to_owned);
-    let data = normalize_base64(either_case_field(data, "data")?.as_str()?)?;
+    let data = normalize_adk_base64(either_case_field(data, "data")?.as_str()?)?;
     Some(match mime.split('/').next() {
         Some("image") => Part::Image { mime, data, uri: name },
         Some("audio") => Part::Audio { mime, data },
@@ -228,10 +228,10 @@ fn inline_data_object(mime: &str, data: &str, name: Option<&str>) -> Value {
     }
 }
 
-fn tool_text(result: &ToolResult) -> String {
+fn adk_tool_text(result: &ToolResult) -> String {
     let shown = result.content.iter().map(|content| match content {
         ToolContent::Part { part: Part::Text { text } } => text.clone(),
-        ToolContent::Part { part } => write_part(part).to_string(),
+        ToolContent::Part { part } => write_adk_part(part).to_string(),
         ToolContent::Diff { path, .. } => format!("changed {path}"),
         ToolContent::Terminal { id } => format!("terminal {id}"),
     });
@@ -239,7 +239,7 @@ fn tool_text(result: &ToolResult) -> String {
 }
 
 /// True if clients that forbid what they do not know take this as it is.
-fn has_known_keys(value: &Value) -> bool {
+fn has_known_part_keys(value: &Value) -> bool {
     let Some(object) = value.as_object() else { return false };
     !object.is_empty() && object.keys().all(|key| KNOWN_PART_KEYS.contains(&key.as_str()))
 }

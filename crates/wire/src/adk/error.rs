@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub struct AdkRefusal {
     /// The HTTP status.
     pub status: u16,
-    /// A sentence, or a list of [`BodyProblem`]s.
+    /// A sentence, or a list of [`AdkBodyProblem`]s.
     pub detail: Value,
     /// The same as one sentence.
     pub error: String,
@@ -17,7 +17,7 @@ pub struct AdkRefusal {
 
 /// What is wrong with a body, and where.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BodyProblem {
+pub struct AdkBodyProblem {
     /// A word for programs, such as `missing`.
     pub kind: &'static str,
     /// The way to it.
@@ -46,16 +46,20 @@ impl AdkRefusal {
     }
 
     /// A body that does not have the form it must have.
-    pub fn unprocessable(problems: &[BodyProblem]) -> Self {
-        let texts: Vec<String> = problems.iter().map(BodyProblem::problem_text).collect();
-        Self { status: 422, detail: problems.iter().map(BodyProblem::problem_json).collect(), error: texts.join("; ") }
+    pub fn unprocessable(problems: &[AdkBodyProblem]) -> Self {
+        let texts: Vec<String> = problems.iter().map(AdkBodyProblem::problem_text).collect();
+        Self {
+            status: 422,
+            detail: problems.iter().map(AdkBodyProblem::problem_json).collect(),
+            error: texts.join("; "),
+        }
     }
 
     /// A body with one thing in it that cannot be.
     pub fn invalid_body(location: &[&str], message: impl Into<String>, input: Value) -> Self {
-        Self::unprocessable(&[BodyProblem {
+        Self::unprocessable(&[AdkBodyProblem {
             kind: "value_error",
-            location: location_steps(location),
+            location: problem_location_steps(location),
             message: message.into(),
             input,
         }])
@@ -64,7 +68,7 @@ impl AdkRefusal {
     /// A query with one thing in it that cannot be.
     pub fn invalid_query(name: &str, kind: &'static str, message: impl Into<String>, input: &str) -> Self {
         let location = ["query", name].map(Value::from).to_vec();
-        Self::unprocessable(&[BodyProblem { kind, location, message: message.into(), input: input.into() }])
+        Self::unprocessable(&[AdkBodyProblem { kind, location, message: message.into(), input: input.into() }])
     }
 
     /// A body that is no JSON.
@@ -85,12 +89,12 @@ impl AdkRefusal {
     }
 }
 
-impl BodyProblem {
+impl AdkBodyProblem {
     /// Something that has to be there is not.
     pub fn missing_field(location: &[&str], input: &Value) -> Self {
         Self {
             kind: "missing",
-            location: location_steps(location),
+            location: problem_location_steps(location),
             message: "Field required".to_owned(),
             input: input.clone(),
         }
@@ -100,7 +104,7 @@ impl BodyProblem {
     pub fn wrong_type(kind: &'static str, location: &[&str], wanted: &str, input: &Value) -> Self {
         Self {
             kind,
-            location: location_steps(location),
+            location: problem_location_steps(location),
             message: format!("Input should be {wanted}"),
             input: input.clone(),
         }
@@ -118,6 +122,6 @@ impl BodyProblem {
     }
 }
 
-fn location_steps(location: &[&str]) -> Vec<Value> {
+fn problem_location_steps(location: &[&str]) -> Vec<Value> {
     std::iter::once("body").chain(location.iter().copied()).map(Value::from).collect()
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::MAX_ID;
 use super::content::{self, FunctionResponse, SentPart};
-use super::error::{AdkRefusal, BodyProblem};
+use super::error::{AdkBodyProblem, AdkRefusal};
 use super::key_case::either_case_field;
 use crate::check;
 
@@ -60,7 +60,7 @@ pub enum RunInput {
 
 /// A session to be made.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct NewSession {
+pub struct NewAdkSession {
     /// The name that the client chose.
     pub id: Option<String>,
     /// Its first values.
@@ -71,7 +71,7 @@ pub struct NewSession {
 
 /// An artifact to be put away.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NewArtifact {
+pub struct NewAdkArtifact {
     /// Under which name.
     pub name: String,
     pub part: Part,
@@ -82,11 +82,11 @@ pub struct NewArtifact {
 impl AdkRunRequest {
     /// The body of a run. With an address in the path the body need not name one.
     pub fn from_body(body: &[u8], path: Option<SessionAddress>) -> Result<Self, AdkRefusal> {
-        Self::from_object(&read_object(body)?, path)
+        Self::from_object(&read_adk_object(body)?, path)
     }
 
     pub(super) fn from_object(object: &Map<String, Value>, path: Option<SessionAddress>) -> Result<Self, AdkRefusal> {
-        let (content, parts) = read_message(object)?;
+        let (content, parts) = read_new_message(object)?;
         let given = |name: &str| either_case_field(object, name).and_then(Value::as_str).map(str::to_owned);
         let address = match path {
             Some(address) => {
@@ -94,7 +94,7 @@ impl AdkRunRequest {
                 address
             }
             None => {
-                require_fields(object, &["userId", "sessionId"])?;
+                require_body_fields(object, &["userId", "sessionId"])?;
                 let app = given("appName")
                     .ok_or_else(|| AdkRefusal::new(400, "app_name is required when ADK_DEFAULT_APP_NAME is not set"))?;
                 let (user, session) = (given("userId").unwrap_or_default(), given("sessionId").unwrap_or_default());
@@ -103,15 +103,15 @@ impl AdkRunRequest {
         };
         Ok(Self {
             address,
-            said: run_input(parts),
+            said: adk_run_input(parts),
             content,
             streaming: either_case_field(object, "streaming") == Some(&Value::Bool(true)),
-            state_delta: optional_object(object, "stateDelta")?,
-            custom_metadata: optional_object(object, "customMetadata")?,
-            run_config: optional_object(object, "runConfig")?,
+            state_delta: read_optional_object(object, "stateDelta")?,
+            custom_metadata: read_optional_object(object, "customMetadata")?,
+            run_config: read_optional_object(object, "runConfig")?,
             one_event: either_case_field(object, "functionCallEventId").is_some(),
             live: false,
-            invocation: optional_text(object, "invocationId")?.filter(|name| !name.is_empty()),
+            invocation: read_optional_text(object, "invocationId")?.filter(|name| !name.is_empty()),
         })
     }
 }
@@ -123,32 +123,34 @@ fn check_same_address(object: &Map<String, Value>, path: &SessionAddress) -> Res
         let said = either_case_field(object, name)?;
         let message = "Value error, the body and the path differ".to_owned();
         let location = [json!("body"), json!(name)].to_vec();
-        let problem = BodyProblem { kind: "value_error", location, message, input: said.clone() };
+        let problem = AdkBodyProblem { kind: "value_error", location, message, input: said.clone() };
         // An agent answers to its name with hyphens and with underscores.
         let spelled = |text: &str| if *name == "appName" { text.replace('-', "_") } else { text.to_owned() };
         let same = said.as_str().is_some_and(|said| spelled(said) == spelled(value));
         (!same).then_some(problem)
     };
-    let problems: Vec<BodyProblem> = names.iter().filter_map(differs).collect();
+    let problems: Vec<AdkBodyProblem> = names.iter().filter_map(differs).collect();
     if problems.is_empty() { Ok(()) } else { Err(AdkRefusal::unprocessable(&problems)) }
 }
 
-fn optional_text(object: &Map<String, Value>, name: &str) -> Result<Option<String>, AdkRefusal> {
+fn read_optional_text(object: &Map<String, Value>, name: &str) -> Result<Option<String>, AdkRefusal> {
     match either_case_field(object, name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(other) => Err(problem_refusal(BodyProblem::wrong_type("string_type", &[name], "a valid string", other))),
+        Some(other) => {
+            Err(body_problem_refusal(AdkBodyProblem::wrong_type("string_type", &[name], "a valid string", other)))
+        }
     }
 }
 
-impl NewSession {
+impl NewAdkSession {
     /// The body of a new session: nothing, `null`, or an object.
     pub fn from_body(body: &[u8]) -> Result<Self, AdkRefusal> {
         if body.is_empty() || body == b"null" {
             return Ok(Self::default());
         }
-        let object = read_object(body)?;
-        let state = optional_object(&object, "state")?;
+        let object = read_adk_object(body)?;
+        let state = read_optional_object(&object, "state")?;
         if either_case_field(&object, "options")
             .is_some_and(|options| options.as_object().is_none_or(|all| !all.is_empty()))
         {
@@ -156,9 +158,9 @@ impl NewSession {
         }
         let id = match either_case_field(&object, "sessionId") {
             None => None,
-            Some(Value::String(id)) => Some(check_id(id)?),
+            Some(Value::String(id)) => Some(check_adk_id(id)?),
             Some(other) => {
-                return Err(problem_refusal(BodyProblem::wrong_type(
+                return Err(body_problem_refusal(AdkBodyProblem::wrong_type(
                     "string_type",
                     &["sessionId"],
                     "a valid string",
@@ -173,7 +175,12 @@ impl NewSession {
                 read.collect::<Result<Vec<_>, _>>()?
             }
             Some(other) => {
-                return Err(problem_refusal(BodyProblem::wrong_type("list_type", &["events"], "a valid list", other)));
+                return Err(body_problem_refusal(AdkBodyProblem::wrong_type(
+                    "list_type",
+                    &["events"],
+                    "a valid list",
+                    other,
+                )));
             }
         };
         Ok(Self { id, state, events })
@@ -181,11 +188,11 @@ impl NewSession {
 
     /// The body of a new session whose name is in the path: its values, or an object that holds them.
     pub fn from_named_body(id: &str, body: &[u8]) -> Result<Self, AdkRefusal> {
-        let id = Some(check_id(id)?);
+        let id = Some(check_adk_id(id)?);
         if body.is_empty() || body == b"null" {
             return Ok(Self { id, ..Self::default() });
         }
-        let object = read_object(body)?;
+        let object = read_adk_object(body)?;
         let wrapped = object.get("state").is_some_and(Value::is_object)
             && object.keys().all(|key| matches!(key.as_str(), "state" | "events"));
         if wrapped {
@@ -195,61 +202,61 @@ impl NewSession {
     }
 }
 
-impl NewArtifact {
+impl NewAdkArtifact {
     /// The body of a new artifact.
     pub fn from_body(body: &[u8]) -> Result<Self, AdkRefusal> {
-        let value = parse_json(body)?;
+        let value = parse_adk_body(body)?;
         // A name with NUL is a name that nothing can have, not a body that cannot be read.
         if value.get("filename").and_then(Value::as_str).is_some_and(|name| name.contains('\0')) {
             return Err(AdkRefusal::new(400, "not the name of an artifact, it has no control characters"));
         }
-        let object = into_object(value)?;
-        require_fields(&object, &["filename", "artifact"])?;
+        let object = into_adk_object(value)?;
+        require_body_fields(&object, &["filename", "artifact"])?;
         let whole = Value::Object(object.clone());
         let name = either_case_field(&object, "filename").and_then(Value::as_str);
         let name = name.ok_or_else(|| {
-            problem_refusal(BodyProblem::wrong_type("string_type", &["filename"], "a valid string", &whole))
+            body_problem_refusal(AdkBodyProblem::wrong_type("string_type", &["filename"], "a valid string", &whole))
         })?;
-        let sent = content::read_part(
+        let sent = content::read_adk_part(
             either_case_field(&object, "artifact").unwrap_or(&Value::Null),
             &[json!("body"), json!("artifact")],
         );
-        let Some(SentPart::Part(part)) = sent.map_err(|problem| problem_refusal(*problem))? else {
+        let Some(SentPart::Part(part)) = sent.map_err(|problem| body_problem_refusal(*problem))? else {
             return Err(AdkRefusal::new(400, "an artifact is text or inline data"));
         };
-        Ok(Self { name: name.to_owned(), part, metadata: optional_object(&object, "customMetadata")? })
+        Ok(Self { name: name.to_owned(), part, metadata: read_optional_object(&object, "customMetadata")? })
     }
 }
 
 /// The values of `PATCH`.
 pub fn read_state_delta(body: &[u8]) -> Result<State, AdkRefusal> {
-    let object = read_object(body)?;
-    require_fields(&object, &["stateDelta"])?;
-    optional_object(&object, "stateDelta")
+    let object = read_adk_object(body)?;
+    require_body_fields(&object, &["stateDelta"])?;
+    read_optional_object(&object, "stateDelta")
 }
 
 /// The session that `PATCH …/memory` names.
-pub fn read_session_id(body: &[u8]) -> Result<String, AdkRefusal> {
-    let object = read_object(body)?;
-    require_fields(&object, &["sessionId"])?;
+pub fn read_adk_session_id(body: &[u8]) -> Result<String, AdkRefusal> {
+    let object = read_adk_object(body)?;
+    require_body_fields(&object, &["sessionId"])?;
     Ok(either_case_field(&object, "sessionId").and_then(Value::as_str).unwrap_or_default().to_owned())
 }
 
 /// The consent of `POST /config/telemetry`.
 pub fn read_telemetry_consent(body: &[u8]) -> Result<bool, AdkRefusal> {
-    let object = read_object(body)?;
-    require_fields(&object, &["telemetry"])?;
+    let object = read_adk_object(body)?;
+    require_body_fields(&object, &["telemetry"])?;
     match either_case_field(&object, "telemetry") {
         Some(Value::Bool(consent)) => Ok(*consent),
         other => {
             let found = other.unwrap_or(&Value::Null);
-            Err(problem_refusal(BodyProblem::wrong_type("bool_type", &["telemetry"], "a valid boolean", found)))
+            Err(body_problem_refusal(AdkBodyProblem::wrong_type("bool_type", &["telemetry"], "a valid boolean", found)))
         }
     }
 }
 
 /// A name that a client chose: it goes into addresses.
-pub fn check_id(id: &str) -> Result<String, AdkRefusal> {
+pub fn check_adk_id(id: &str) -> Result<String, AdkRefusal> {
     let id = id.trim();
     if id.is_empty() || id.len() > MAX_ID || id.chars().any(|letter| letter.is_control() || letter == '/') {
         let message = format!("Value error, an id has 1 to {MAX_ID} bytes, no slash and no control character");
@@ -258,20 +265,20 @@ pub fn check_id(id: &str) -> Result<String, AdkRefusal> {
     Ok(id.to_owned())
 }
 
-pub(super) fn read_object(body: &[u8]) -> Result<Map<String, Value>, AdkRefusal> {
-    into_object(parse_json(body)?)
+pub(super) fn read_adk_object(body: &[u8]) -> Result<Map<String, Value>, AdkRefusal> {
+    into_adk_object(parse_adk_body(body)?)
 }
 
-fn parse_json(body: &[u8]) -> Result<Value, AdkRefusal> {
+fn parse_adk_body(body: &[u8]) -> Result<Value, AdkRefusal> {
     serde_json::from_slice(body).map_err(|error| AdkRefusal::invalid_json(&error))
 }
 
-fn into_object(value: Value) -> Result<Map<String, Value>, AdkRefusal> {
+fn into_adk_object(value: Value) -> Result<Map<String, Value>, AdkRefusal> {
     if check::contains_nul(&value) {
-        return Err(problem_refusal(BodyProblem::wrong_type("value_error", &[], "free of NUL", &Value::Null)));
+        return Err(body_problem_refusal(AdkBodyProblem::wrong_type("value_error", &[], "free of NUL", &Value::Null)));
     }
     let Value::Object(object) = value else {
-        return Err(problem_refusal(BodyProblem::wrong_type(
+        return Err(body_problem_refusal(AdkBodyProblem::wrong_type(
             "model_attributes_type",
             &[],
             "a valid dictionary",
@@ -281,49 +288,52 @@ fn into_object(value: Value) -> Result<Map<String, Value>, AdkRefusal> {
     Ok(object)
 }
 
-fn problem_refusal(problem: BodyProblem) -> AdkRefusal {
+fn body_problem_refusal(problem: AdkBodyProblem) -> AdkRefusal {
     AdkRefusal::unprocessable(&[problem])
 }
 
-fn require_fields(object: &Map<String, Value>, names: &[&str]) -> Result<(), AdkRefusal> {
+fn require_body_fields(object: &Map<String, Value>, names: &[&str]) -> Result<(), AdkRefusal> {
     let whole = Value::Object(object.clone());
     let check = |name: &&str| match either_case_field(object, name) {
-        None => Some(BodyProblem::missing_field(&[name], &whole)),
+        None => Some(AdkBodyProblem::missing_field(&[name], &whole)),
         Some(_) => None,
     };
-    let mut problems: Vec<BodyProblem> = names.iter().filter_map(check).collect();
+    let mut problems: Vec<AdkBodyProblem> = names.iter().filter_map(check).collect();
     for name in ["userId", "sessionId"].iter().filter(|name| names.contains(name)) {
         if let Some(other) = either_case_field(object, name).filter(|value| !value.is_string()) {
-            problems.push(BodyProblem::wrong_type("string_type", &[name], "a valid string", other));
+            problems.push(AdkBodyProblem::wrong_type("string_type", &[name], "a valid string", other));
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(AdkRefusal::unprocessable(&problems)) }
 }
 
-pub(super) fn optional_object(object: &Map<String, Value>, name: &str) -> Result<Map<String, Value>, AdkRefusal> {
+pub(super) fn read_optional_object(object: &Map<String, Value>, name: &str) -> Result<Map<String, Value>, AdkRefusal> {
     match either_case_field(object, name) {
         None => Ok(Map::new()),
         Some(Value::Object(map)) => Ok(map.clone()),
-        Some(other) => Err(problem_refusal(BodyProblem::wrong_type("dict_type", &[name], "a valid dictionary", other))),
+        Some(other) => {
+            Err(body_problem_refusal(AdkBodyProblem::wrong_type("dict_type", &[name], "a valid dictionary", other)))
+        }
     }
 }
 
 /// What was sent, and its parts. Some clients of the path form send `message` as a mere string.
-fn read_message(object: &Map<String, Value>) -> Result<(Option<Value>, Vec<SentPart>), AdkRefusal> {
+fn read_new_message(object: &Map<String, Value>) -> Result<(Option<Value>, Vec<SentPart>), AdkRefusal> {
     if let Some(text) = either_case_field(object, "message").and_then(Value::as_str) {
         return Ok((None, vec![SentPart::Part(Part::text(text))]));
     }
     let Some(content) = either_case_field(object, "newMessage") else { return Ok((None, Vec::new())) };
     let Some(fields) = content.as_object() else {
-        let problem = BodyProblem::wrong_type("model_attributes_type", &["newMessage"], "a valid dictionary", content);
-        return Err(problem_refusal(problem));
+        let problem =
+            AdkBodyProblem::wrong_type("model_attributes_type", &["newMessage"], "a valid dictionary", content);
+        return Err(body_problem_refusal(problem));
     };
     let empty = Vec::new();
     let parts = match either_case_field(fields, "parts") {
         None => &empty,
         Some(Value::Array(parts)) => parts,
         Some(other) => {
-            return Err(problem_refusal(BodyProblem::wrong_type(
+            return Err(body_problem_refusal(AdkBodyProblem::wrong_type(
                 "list_type",
                 &["newMessage", "parts"],
                 "a valid list",
@@ -334,13 +344,13 @@ fn read_message(object: &Map<String, Value>) -> Result<(Option<Value>, Vec<SentP
     let mut sent = Vec::new();
     for (index, value) in parts.iter().enumerate() {
         let location = [json!("body"), json!("newMessage"), json!("parts"), json!(index)];
-        sent.extend(content::read_part(value, &location).map_err(|problem| problem_refusal(*problem))?);
+        sent.extend(content::read_adk_part(value, &location).map_err(|problem| body_problem_refusal(*problem))?);
     }
     Ok((Some(content.clone()), sent))
 }
 
 /// Answers go before words: a message that has both answers.
-fn run_input(sent: Vec<SentPart>) -> RunInput {
+fn adk_run_input(sent: Vec<SentPart>) -> RunInput {
     let (mut parts, mut responses) = (Vec::new(), Vec::new());
     for one in sent {
         match one {
@@ -371,7 +381,12 @@ fn read_imported_event(index: usize, event: &Value) -> Result<(Role, Vec<Part>),
     {
         let location = [json!("body"), json!("events"), json!(index), json!("timestamp")].to_vec();
         let message = "Input should be seconds since 1970".to_owned();
-        return Err(problem_refusal(BodyProblem { kind: "float_type", location, message, input: time.clone() }));
+        return Err(body_problem_refusal(AdkBodyProblem {
+            kind: "float_type",
+            location,
+            message,
+            input: time.clone(),
+        }));
     }
     let content = either_case_field(event, "content").and_then(Value::as_object).unwrap_or(&empty);
     let parts = either_case_field(content, "parts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -389,7 +404,7 @@ fn read_imported_event(index: usize, event: &Value) -> Result<(Role, Vec<Part>),
     for (location, value) in parts.iter().enumerate() {
         let location =
             [json!("body"), json!("events"), json!(index), json!("content"), json!("parts"), json!(location)];
-        match content::read_part(value, &location).map_err(|problem| problem_refusal(*problem))? {
+        match content::read_adk_part(value, &location).map_err(|problem| body_problem_refusal(*problem))? {
             Some(SentPart::Part(part)) => read.push(part),
             Some(SentPart::Response(_)) => read.push(Part::Unknown(value.clone())),
             None => {}

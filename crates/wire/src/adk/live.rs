@@ -4,7 +4,7 @@ use gander_domain::State;
 use serde_json::{Map, Value, json};
 
 use super::error::AdkRefusal;
-use super::input::{AdkRunRequest, SessionAddress, optional_object, read_object};
+use super::input::{AdkRunRequest, SessionAddress, read_adk_object, read_optional_object};
 use super::key_case::either_case_field;
 
 /// What may be named as a way to answer. Only text is answered.
@@ -61,7 +61,7 @@ impl LiveInput {
 
     /// What a frame means. Signals about voices mean nothing where there are only words.
     pub fn handle_frame(&mut self, frame: &[u8]) -> Result<LiveFrame, AdkRefusal> {
-        let object = read_object(frame)?;
+        let object = read_adk_object(frame)?;
         if either_case_field(&object, "blob").is_some() {
             return Err(AdkRefusal::new(501, "only text is understood here, no audio and no video"));
         }
@@ -73,7 +73,7 @@ impl LiveInput {
             None => None,
         };
         let close = either_case_field(&object, "close") == Some(&Value::Bool(true));
-        Ok(LiveFrame { state_delta: optional_object(&object, "stateDelta")?, run, close })
+        Ok(LiveFrame { state_delta: read_optional_object(&object, "stateDelta")?, run, close })
     }
 
     /// A turn is kept until its last frame is there, so all its frames count.

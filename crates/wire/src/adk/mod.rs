@@ -15,10 +15,10 @@ pub mod run_meta;
 pub mod trace;
 pub mod types;
 
-pub use error::{AdkRefusal, BodyProblem};
-pub use input::{AdkRunRequest, NewArtifact, NewSession, RunInput};
-pub use output::{AdkProjection, RunStage, StreamMode, join_events};
-pub use types::{Actions, ArtifactVersion, Content, Event, Session};
+pub use error::{AdkBodyProblem, AdkRefusal};
+pub use input::{AdkRunRequest, NewAdkArtifact, NewAdkSession, RunInput};
+pub use output::{AdkProjection, RunStage, StreamMode, join_adk_events};
+pub use types::{AdkActions, AdkContent, AdkEvent, AdkSession, ArtifactVersion};
 
 /// The name of this protocol in the log.
 pub const PROTOCOL_NAME: &str = "adk";

@@ -28,18 +28,18 @@ pub(super) struct WrongMember<'a> {
 }
 
 /// The first member of a part that cannot be what it is.
-pub(super) fn wrong_member(part: &Map<String, Value>) -> Option<WrongMember<'_>> {
-    non_object_member(part).or_else(|| WORD_MEMBERS.into_iter().find_map(|word| wrong_word(part, word)))
+pub(super) fn wrong_part_member(part: &Map<String, Value>) -> Option<WrongMember<'_>> {
+    non_object_part_member(part).or_else(|| WORD_MEMBERS.into_iter().find_map(|word| wrong_part_word(part, word)))
 }
 
-fn non_object_member(part: &Map<String, Value>) -> Option<WrongMember<'_>> {
+fn non_object_part_member(part: &Map<String, Value>) -> Option<WrongMember<'_>> {
     let named = OBJECT_MEMBERS.into_iter().filter_map(|name| Some((name, either_case_field(part, name)?)));
     let (name, found) = named.into_iter().find(|(_, value)| !value.is_object())?;
     let message = "Input should be a valid dictionary or object to extract fields from".to_owned();
     Some(WrongMember { kind: "model_attributes_type", path: vec![name], message, found })
 }
 
-fn wrong_word<'a>(
+fn wrong_part_word<'a>(
     part: &'a Map<String, Value>,
     (name, word, values, members): (&'static str, &'static str, &[&str], &[&str]),
 ) -> Option<WrongMember<'a>> {

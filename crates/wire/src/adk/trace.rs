@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::content::function_call_id;
-use super::output::invocation_id;
+use super::output::adk_invocation_id;
 
 /// The log record that says what a model call gave.
 const INFERENCE_DETAILS_EVENT: &str = "gen_ai.client.inference.operation.details";
 
 /// All spans of a session, from all its entries. A run that is under way ends with its last entry.
-pub fn session_spans(entries: &[Entry], conversation: &str) -> Vec<Value> {
+pub fn session_trace_spans(entries: &[Entry], conversation: &str) -> Vec<Value> {
     let mut tracing = SpanBuilder { conversation, agent: String::new(), open: None, done: Vec::new() };
     entries.iter().for_each(|entry| tracing.handle_entry(entry));
     tracing.close_run();
@@ -21,7 +21,7 @@ pub fn session_spans(entries: &[Entry], conversation: &str) -> Vec<Value> {
 }
 
 /// What is known of one event: the attributes of its span, and which span that is.
-pub fn event_attributes(spans: &[Value], event: &str) -> Option<Value> {
+pub fn event_span_attributes(spans: &[Value], event: &str) -> Option<Value> {
     let is_it = |span: &&Value| span["attributes"]["gcp.vertex.agent.event_id"] == event;
     let span = spans.iter().find(is_it)?;
     let mut known = span["attributes"].clone();
@@ -144,7 +144,7 @@ impl SpanBuilder<'_> {
     fn close_run(&mut self) {
         let Some(open) = self.open.take() else { return };
         let mut attributes = self.span_attributes(&open, "invoke_agent");
-        attributes.insert("gcp.vertex.agent.invocation_id".to_owned(), json!(invocation_id(open.run)));
+        attributes.insert("gcp.vertex.agent.invocation_id".to_owned(), json!(adk_invocation_id(open.run)));
         let (from, to) = (open.began, open.last);
         let name = format!("invoke_agent {}", open.agent);
         self.done.push(TraceSpan {
@@ -164,10 +164,10 @@ impl SpanBuilder<'_> {
         if message.role == Role::Agent && !message.parts.is_empty() {
             let mut attributes = self.span_attributes(&open, "generate_content");
             attributes.insert("gcp.vertex.agent.event_id".to_owned(), json!(message.id));
-            attributes.insert("gcp.vertex.agent.invocation_id".to_owned(), json!(invocation_id(open.run)));
+            attributes.insert("gcp.vertex.agent.invocation_id".to_owned(), json!(adk_invocation_id(open.run)));
             let finish = if message.interrupted { "error" } else { "stop" };
             attributes.insert("gen_ai.response.finish_reasons".to_owned(), json!([finish]));
-            let parts: Vec<Value> = message.parts.iter().filter_map(message_part).collect();
+            let parts: Vec<Value> = message.parts.iter().filter_map(span_message_part).collect();
             let said = json!([{ "role": "assistant", "parts": parts, "finish_reason": finish }]);
             let (name, id, parent) = ("generate_content".to_owned(), message.id.uuid(), Some(open.run.uuid()));
             let (trace, from, said) = (open.run, open.free, Some(said));
@@ -224,18 +224,18 @@ impl TraceSpan {
         }
         json!({
             "name": self.name, "start_time": nanos(self.from), "end_time": nanos(self.to),
-            "trace_id": self.trace.uuid().simple().to_string(), "span_id": span_id(self.id),
-            "parent_span_id": self.parent.map(span_id), "attributes": self.attributes, "logs": logs,
+            "trace_id": self.trace.uuid().simple().to_string(), "span_id": trace_span_id(self.id),
+            "parent_span_id": self.parent.map(trace_span_id), "attributes": self.attributes, "logs": logs,
         })
     }
 }
 
 /// The random half of an id. Texts, since pages read numbers of that size wrongly.
-fn span_id(id: Uuid) -> String {
+fn trace_span_id(id: Uuid) -> String {
     format!("{:016x}", id.as_u64_pair().1)
 }
 
-fn message_part(part: &Part) -> Option<Value> {
+fn span_message_part(part: &Part) -> Option<Value> {
     match part {
         Part::Text { text } => Some(json!({ "type": "text", "content": text })),
         Part::ToolUse { call, name, arguments } => {

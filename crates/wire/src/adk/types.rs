@@ -1,4 +1,4 @@
-//! What goes over the wire. Clients in python forbid keys they do not know in all of these but [`Event`].
+//! What goes over the wire. Clients in python forbid keys they do not know in all of these but [`AdkEvent`].
 
 use gander_domain::{State, Timestamp};
 use serde::Serialize;
@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 /// One event of a session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Event {
+pub struct AdkEvent {
     /// The model that spoke.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_version: Option<String>,
     /// What was said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub content: Option<Content>,
+    pub content: Option<AdkContent>,
     /// A piece of something whole that follows; absent where nothing is told in pieces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial: Option<bool>,
@@ -37,13 +37,13 @@ pub struct Event {
     pub custom_metadata: Map<String, Value>,
     /// What the model call used.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage_metadata: Option<UsageMetadata>,
+    pub usage_metadata: Option<AdkUsageMetadata>,
     /// The run.
     pub invocation_id: String,
     /// The agent's name, or `user`.
     pub author: String,
     /// What it does beside saying something.
-    pub actions: Actions,
+    pub actions: AdkActions,
     /// Which agent of a tree.
     pub node_info: NodeInfo,
     /// Calls that somebody else answers; absent where there is no call.
@@ -57,7 +57,7 @@ pub struct Event {
 
 /// What was said.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Content {
+pub struct AdkContent {
     /// Its parts.
     pub parts: Vec<Value>,
     /// `user` or `model`.
@@ -67,7 +67,7 @@ pub struct Content {
 /// What an event does beside saying something.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Actions {
+pub struct AdkActions {
     /// Nobody need put it into words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip_summarization: Option<bool>,
@@ -94,7 +94,7 @@ pub struct NodeInfo {
 /// What a model call used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct UsageMetadata {
+pub struct AdkUsageMetadata {
     /// Written.
     pub candidates_token_count: u64,
     /// Read.
@@ -112,7 +112,7 @@ pub struct UsageMetadata {
 /// A session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Session {
+pub struct AdkSession {
     /// As the client calls it.
     pub id: String,
     /// The agent.
@@ -122,7 +122,7 @@ pub struct Session {
     /// Its values, and those it shares.
     pub state: State,
     /// What happened; empty in lists.
-    pub events: Vec<Event>,
+    pub events: Vec<AdkEvent>,
     /// Seconds.
     pub last_update_time: f64,
 }
@@ -144,7 +144,7 @@ pub struct ArtifactVersion {
     pub mime_type: Option<String>,
 }
 
-impl Event {
+impl AdkEvent {
     /// An event that does nothing yet.
     pub fn new(invocation: &str, author: &str, id: String, at: Timestamp) -> Self {
         let path = if author == "user" { String::new() } else { format!("{author}@1") };
@@ -161,21 +161,21 @@ impl Event {
             usage_metadata: None,
             invocation_id: invocation.to_owned(),
             author: author.to_owned(),
-            actions: Actions::default(),
+            actions: AdkActions::default(),
             node_info: NodeInfo { path },
             long_running_tool_ids: None,
             id,
-            timestamp: epoch_seconds(at),
+            timestamp: adk_epoch_seconds(at),
         }
     }
 
     /// The same, saying this.
     pub fn with_content(self, role: &'static str, parts: Vec<Value>) -> Self {
-        Self { content: Some(Content { parts, role }), ..self }
+        Self { content: Some(AdkContent { parts, role }), ..self }
     }
 }
 
 /// Seconds with a fraction.
-pub fn epoch_seconds(at: Timestamp) -> f64 {
+pub fn adk_epoch_seconds(at: Timestamp) -> f64 {
     at.as_micros() as f64 / 1e6
 }

@@ -3,8 +3,8 @@
 /// Width and height of a picture of this type, if its header says so.
 pub(super) fn image_size(mime: &str, bytes: &[u8]) -> Option<(u32, u32)> {
     match mime {
-        "image/png" => Some((read_be_u32(bytes, 16)?, read_be_u32(bytes, 20)?)),
-        "image/gif" => Some((read_le(bytes, 6, 2)?, read_le(bytes, 8, 2)?)),
+        "image/png" => Some((image_be_u32(bytes, 16)?, image_be_u32(bytes, 20)?)),
+        "image/gif" => Some((image_le(bytes, 6, 2)?, image_le(bytes, 8, 2)?)),
         "image/jpeg" => jpeg_size(bytes),
         "image/webp" => webp_size(bytes),
         _ => None,
@@ -23,35 +23,35 @@ fn jpeg_size(bytes: &[u8]) -> Option<(u32, u32)> {
             0x01 | 0xD0..=0xD8 => at += 2,
             // Frames; C4, C8 and CC are tables.
             0xC0..=0xC3 | 0xC5..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF => {
-                let (height, width) = (read_be_u16(bytes, at + 5)?, read_be_u16(bytes, at + 7)?);
+                let (height, width) = (image_be_u16(bytes, at + 5)?, image_be_u16(bytes, at + 7)?);
                 return Some((width, height));
             }
-            _ => at += 2 + read_be_u16(bytes, at + 2)?.max(2) as usize,
+            _ => at += 2 + image_be_u16(bytes, at + 2)?.max(2) as usize,
         }
     }
 }
 
 fn webp_size(bytes: &[u8]) -> Option<(u32, u32)> {
     match bytes.get(12..16)? {
-        b"VP8X" => Some((read_le(bytes, 24, 3)? + 1, read_le(bytes, 27, 3)? + 1)),
-        b"VP8 " => Some((read_le(bytes, 26, 2)? & 0x3FFF, read_le(bytes, 28, 2)? & 0x3FFF)),
+        b"VP8X" => Some((image_le(bytes, 24, 3)? + 1, image_le(bytes, 27, 3)? + 1)),
+        b"VP8 " => Some((image_le(bytes, 26, 2)? & 0x3FFF, image_le(bytes, 28, 2)? & 0x3FFF)),
         b"VP8L" => {
-            let packed = read_le(bytes, 21, 4)?;
+            let packed = image_le(bytes, 21, 4)?;
             Some(((packed & 0x3FFF) + 1, ((packed >> 14) & 0x3FFF) + 1))
         }
         _ => None,
     }
 }
 
-fn read_be_u32(bytes: &[u8], at: usize) -> Option<u32> {
+fn image_be_u32(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|four| u32::from_be_bytes(*four))
 }
 
-fn read_be_u16(bytes: &[u8], at: usize) -> Option<u32> {
+fn image_be_u16(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|two| u32::from(u16::from_be_bytes(*two)))
 }
 
-fn read_le(bytes: &[u8], at: usize, count: usize) -> Option<u32> {
+fn image_le(bytes: &[u8], at: usize, count: usize) -> Option<u32> {
     let bytes = bytes.get(at..at + count)?;
     Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte)))
 }

@@ -42,14 +42,14 @@ pub enum BadMedia {
 /// Checks a part that somebody sent: how large it is, and whether it is what it claims to be.
 pub fn check_media(part: &Part) -> Result<(), BadMedia> {
     match part {
-        Part::Image { mime, data, .. } => check_image(mime, &decode_base64(data)?),
-        Part::Audio { mime, data } if !is_in_family(mime, "audio") => {
-            decode_base64(data)?;
+        Part::Image { mime, data, .. } => check_image_media(mime, &decode_media_base64(data)?),
+        Part::Audio { mime, data } if !is_in_media_family(mime, "audio") => {
+            decode_media_base64(data)?;
             Err(BadMedia::OtherType(mime.clone()))
         }
-        Part::Audio { data, .. } => decode_base64(data).map(drop),
+        Part::Audio { data, .. } => decode_media_base64(data).map(drop),
         Part::Resource { mime, blob: Some(blob), .. } => {
-            check_image(mime.as_deref().unwrap_or_default(), &decode_base64(blob)?)
+            check_image_media(mime.as_deref().unwrap_or_default(), &decode_media_base64(blob)?)
         }
         Part::Text { .. }
         | Part::Thought { .. }
@@ -65,11 +65,11 @@ pub fn check_media(part: &Part) -> Result<(), BadMedia> {
 pub fn check_media_for(part: &Part, takes: &[String]) -> Result<(), BadMedia> {
     match part {
         Part::Image { mime, .. }
-            if !accepts_family(takes, "image") || !IMAGE_TYPES.contains(&normalize_mime(mime).as_str()) =>
+            if !accepts_media_family(takes, "image") || !IMAGE_TYPES.contains(&normalize_mime(mime).as_str()) =>
         {
             Err(BadMedia::Unsupported(mime.clone()))
         }
-        Part::Audio { mime, .. } if !accepts_family(takes, "audio") => Err(BadMedia::Unsupported(mime.clone())),
+        Part::Audio { mime, .. } if !accepts_media_family(takes, "audio") => Err(BadMedia::Unsupported(mime.clone())),
         Part::Resource { mime: Some(mime), blob: Some(_), .. } if is_refused_medium(mime, takes) => {
             Err(BadMedia::Unsupported(mime.clone()))
         }
@@ -87,12 +87,14 @@ pub fn check_media_for(part: &Part, takes: &[String]) -> Result<(), BadMedia> {
 
 /// True if a file is a picture, a sound or a film, and the agent takes none of these.
 fn is_refused_medium(mime: &str, takes: &[String]) -> bool {
-    ["image", "audio", "video"].iter().any(|family| is_in_family(mime, family) && !accepts_family(takes, family))
+    ["image", "audio", "video"]
+        .iter()
+        .any(|family| is_in_media_family(mime, family) && !accepts_media_family(takes, family))
 }
 
 /// True if an agent that takes these types takes any of this family, such as `audio`.
-pub fn accepts_family(takes: &[String], family: &str) -> bool {
-    takes.iter().any(|mode| mode == "*/*" || is_in_family(mode, family))
+pub fn accepts_media_family(takes: &[String], family: &str) -> bool {
+    takes.iter().any(|mode| mode == "*/*" || is_in_media_family(mode, family))
 }
 
 /// A media type without parameters, as providers of models spell it.
@@ -102,12 +104,12 @@ pub(crate) fn normalize_mime(mime: &str) -> String {
 }
 
 /// True if a media type is of this family, however it is spelt.
-pub fn is_in_family(mime: &str, family: &str) -> bool {
+pub fn is_in_media_family(mime: &str, family: &str) -> bool {
     mime.split_once('/').is_some_and(|(found, _)| found.eq_ignore_ascii_case(family))
 }
 
 /// What claims to be a picture of a known type is one; of others nobody here can tell.
-fn check_image(mime: &str, bytes: &[u8]) -> Result<(), BadMedia> {
+fn check_image_media(mime: &str, bytes: &[u8]) -> Result<(), BadMedia> {
     let mime = normalize_mime(mime);
     let found = detect_image_type(bytes);
     if IMAGE_TYPES.contains(&mime.as_str()) && found != Some(mime.as_str()) {
@@ -122,7 +124,7 @@ fn check_image(mime: &str, bytes: &[u8]) -> Result<(), BadMedia> {
     }
 }
 
-fn decode_base64(data: &str) -> Result<Vec<u8>, BadMedia> {
+fn decode_media_base64(data: &str) -> Result<Vec<u8>, BadMedia> {
     if data.len() > MAX_MEDIA_BYTES.div_ceil(3) * 4 {
         return Err(BadMedia::TooLarge);
     }

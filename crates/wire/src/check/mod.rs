@@ -6,7 +6,9 @@ mod media;
 use serde_json::Value;
 
 pub(crate) use media::normalize_mime;
-pub use media::{BadMedia, MAX_MEDIA_BYTES, MAX_PIXELS, accepts_family, check_media, check_media_for, is_in_family};
+pub use media::{
+    BadMedia, MAX_MEDIA_BYTES, MAX_PIXELS, accepts_media_family, check_media, check_media_for, is_in_media_family,
+};
 
 /// The first second of the year 1, and the last one of the year 9999.
 const CALENDAR_SECONDS: std::ops::RangeInclusive<f64> = -62_135_596_800.0..=253_402_300_799.0;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 pub(super) const PAYLOAD_NAME: &str = "goose";
 
 /// A part as goose writes it; nothing for what goose has no form of and people need not see.
-pub(super) fn content_object(part: &Part) -> Value {
+pub(super) fn goose_content_object(part: &Part) -> Value {
     match part {
         Part::Text { text } => json!({ "type": "text", "text": text }),
         Part::Thought { text } => json!({ "type": "thinking", "thinking": text, "signature": "" }),
@@ -22,14 +22,14 @@ pub(super) fn content_object(part: &Part) -> Value {
             let value = json!({ "name": name, "arguments": arguments });
             json!({ "type": "toolRequest", "id": call, "toolCall": { "status": "success", "value": value } })
         }
-        Part::ToolResult { call, result } => tool_response(&call.to_string(), result),
+        Part::ToolResult { call, result } => goose_tool_response_content(&call.to_string(), result),
         Part::Unknown(value) => value.clone(),
     }
 }
 
 /// What a tool gave back.
-pub(super) fn tool_response(call: &str, result: &ToolResult) -> Value {
-    let content: Vec<Value> = result.content.iter().map(tool_content_object).collect();
+pub(super) fn goose_tool_response_content(call: &str, result: &ToolResult) -> Value {
+    let content: Vec<Value> = result.content.iter().map(goose_tool_content_object).collect();
     let mut value = json!({ "content": content, "isError": result.end != ToolEnd::Completed });
     if let Some(raw) = result.raw.as_ref().filter(|raw| raw.is_object()) {
         value["structuredContent"] = raw.clone();
@@ -61,7 +61,7 @@ pub(super) fn action_required_content(question: &Question, tool: Option<(&str, &
     json!({ "type": "actionRequired", "data": data })
 }
 
-pub(super) fn tool_content_object(content: &ToolContent) -> Value {
+pub(super) fn goose_tool_content_object(content: &ToolContent) -> Value {
     match content {
         ToolContent::Part { part: Part::Image { mime, data, .. } } => {
             json!({ "type": "image", "data": data, "mimeType": mime })
@@ -73,7 +73,7 @@ pub(super) fn tool_content_object(content: &ToolContent) -> Value {
             json!({ "type": "resource", "resource": resource })
         }
         ToolContent::Part { part } => {
-            let shown = self::content_object(part);
+            let shown = self::goose_content_object(part);
             json!({ "type": "text", "text": shown.get("text").or_else(|| shown.get("thinking")).cloned().unwrap_or_else(|| json!(shown.to_string())) })
         }
         ToolContent::Diff { path, new, .. } => json!({ "type": "text", "text": format!("{path}\n{new}") }),

@@ -12,7 +12,7 @@ use crate::check;
 
 /// Why a message cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadMessage {
+pub enum BadGooseMessage {
     /// Not the kind of thing it should be.
     #[error("must be an object: {0}")]
     NoObject(&'static str),
@@ -52,27 +52,29 @@ pub struct GoosePrompt {
 }
 
 /// Reads the message of a prompt.
-pub fn read_prompt(message: &Value) -> Result<GoosePrompt, BadMessage> {
+pub fn read_goose_prompt(message: &Value) -> Result<GoosePrompt, BadGooseMessage> {
     let mut prompt = GoosePrompt { parts: Vec::new(), answers: Vec::new() };
-    let pieces = content_list(message)?;
-    read_role(message)?;
+    let pieces = goose_content_list(message)?;
+    read_goose_role(message)?;
     for piece in pieces {
-        match content_type(&piece)? {
+        match goose_content_type(&piece)? {
             "actionRequired" if piece["data"]["actionType"] == "elicitationResponse" => {
                 let data = &piece["data"];
                 let id = data["id"].as_str().unwrap_or_default().to_owned();
                 prompt.answers.push((id, data["user_data"].clone()));
             }
-            "toolResponse" => prompt.parts.push(Part::text(tool_result_text(&piece))),
-            "image" => prompt.parts.push(media_part(&piece, |mime, data| Part::Image { mime, data, uri: None })?),
-            "audio" => prompt.parts.push(media_part(&piece, |mime, data| Part::Audio { mime, data })?),
-            "resource_link" => prompt.parts.push(link_part(&piece)?),
-            "text" if !piece["text"].is_string() => return Err(BadMessage::NoText),
-            known if CONTENT_TYPES.contains(&known) => prompt.parts.push(plain_part(&piece)),
-            unknown => return Err(BadMessage::UnknownType(shorten(unknown))),
+            "toolResponse" => prompt.parts.push(Part::text(tool_result_content_text(&piece))),
+            "image" => {
+                prompt.parts.push(read_media_content(&piece, |mime, data| Part::Image { mime, data, uri: None })?)
+            }
+            "audio" => prompt.parts.push(read_media_content(&piece, |mime, data| Part::Audio { mime, data })?),
+            "resource_link" => prompt.parts.push(read_link_content(&piece)?),
+            "text" if !piece["text"].is_string() => return Err(BadGooseMessage::NoText),
+            known if CONTENT_TYPES.contains(&known) => prompt.parts.push(read_plain_content(&piece)),
+            unknown => return Err(BadGooseMessage::UnknownType(shorten_bad_message(unknown))),
         }
     }
-    if prompt.parts.is_empty() && prompt.answers.is_empty() { Err(BadMessage::Empty) } else { Ok(prompt) }
+    if prompt.parts.is_empty() && prompt.answers.is_empty() { Err(BadGooseMessage::Empty) } else { Ok(prompt) }
 }
 
 /// Types of content that goose's clients of any version send.
@@ -92,22 +94,22 @@ const CONTENT_TYPES: [&str; 12] = [
 ];
 
 /// Who says a message; nobody named is the user.
-pub fn read_role(message: &Value) -> Result<Role, BadMessage> {
+pub fn read_goose_role(message: &Value) -> Result<Role, BadGooseMessage> {
     match message.get("role") {
         None | Some(Value::Null) => Ok(Role::User),
         Some(Value::String(role)) if role == "user" => Ok(Role::User),
         Some(Value::String(role)) if role == "assistant" => Ok(Role::Agent),
-        Some(Value::String(other)) => Err(BadMessage::BadRole(shorten(other))),
-        Some(other) => Err(BadMessage::BadRole(shorten(&other.to_string()))),
+        Some(Value::String(other)) => Err(BadGooseMessage::BadRole(shorten_bad_message(other))),
+        Some(other) => Err(BadGooseMessage::BadRole(shorten_bad_message(&other.to_string()))),
     }
 }
 
-fn shorten(text: &str) -> String {
+fn shorten_bad_message(text: &str) -> String {
     text[..text.floor_char_boundary(64)].to_owned()
 }
 
 /// Reads a whole conversation. Each message keeps the form in which it came.
-pub fn read_conversation(messages: &[Value], ids: &mut dyn IdGenerator) -> Result<Vec<Message>, BadMessage> {
+pub fn read_goose_conversation(messages: &[Value], ids: &mut dyn IdGenerator) -> Result<Vec<Message>, BadGooseMessage> {
     let mut reader = ConversationReader { ids, calls: HashMap::new() };
     messages.iter().map(|message| reader.read_message(message)).collect()
 }
@@ -119,9 +121,9 @@ struct ConversationReader<'a> {
 }
 
 impl ConversationReader<'_> {
-    fn read_message(&mut self, message: &Value) -> Result<Message, BadMessage> {
-        let pieces = content_list(message)?;
-        let role = read_role(message)?;
+    fn read_message(&mut self, message: &Value) -> Result<Message, BadGooseMessage> {
+        let pieces = goose_content_list(message)?;
+        let role = read_goose_role(message)?;
         let parts: Vec<Part> = pieces.iter().map(|piece| self.read_content(piece)).collect::<Result<_, _>>()?;
         let results = parts.iter().any(|part| matches!(part, Part::ToolResult { .. }));
         Ok(Message {
@@ -129,24 +131,24 @@ impl ConversationReader<'_> {
             role: if results { Role::Tool } else { role },
             parts,
             interrupted: visibility_flag(message, "agentVisible", "agent_visible") == Some(false),
-            native: Some(ProviderPayload { wire: PAYLOAD_NAME.to_owned(), items: complete_message(message) }),
+            native: Some(ProviderPayload { wire: PAYLOAD_NAME.to_owned(), items: complete_goose_message(message) }),
         })
     }
 
-    fn read_content(&mut self, piece: &Value) -> Result<Part, BadMessage> {
-        Ok(match content_type(piece)? {
+    fn read_content(&mut self, piece: &Value) -> Result<Part, BadGooseMessage> {
+        Ok(match goose_content_type(piece)? {
             "toolRequest" | "frontendToolRequest" => self.read_tool_use(piece),
             "toolResponse" => {
                 let call = self.tool_call_id(piece["id"].as_str().unwrap_or_default());
-                Part::ToolResult { call, result: read_tool_result(&piece["toolResult"]) }
+                Part::ToolResult { call, result: read_tool_result_content(&piece["toolResult"]) }
             }
-            _ => stored_part(piece),
+            _ => read_stored_content(piece),
         })
     }
 
     fn read_tool_use(&mut self, piece: &Value) -> Part {
         let call = self.tool_call_id(piece["id"].as_str().unwrap_or_default());
-        let wanted = unwrap_outcome(&piece["toolCall"]);
+        let wanted = unwrap_content_outcome(&piece["toolCall"]);
         let name = wanted["name"].as_str().unwrap_or("unknown").to_owned();
         let arguments = wanted.get("arguments").filter(|arguments| arguments.is_object()).cloned();
         Part::ToolUse { call, name, arguments: arguments.unwrap_or_else(|| json!({})) }
@@ -161,7 +163,7 @@ impl ConversationReader<'_> {
 }
 
 /// A message in full, as goose demands it on input: what a lenient client left out is filled in.
-fn complete_message(message: &Value) -> Value {
+fn complete_goose_message(message: &Value) -> Value {
     let mut whole = message.as_object().cloned().unwrap_or_default();
     whole.entry("id").or_insert(Value::Null);
     whole.entry("role").or_insert(json!("user"));
@@ -181,30 +183,30 @@ fn visibility_flag(message: &Value, camel: &str, snake: &str) -> Option<bool> {
 }
 
 /// The content as a list; old clients sent a bare text.
-fn content_list(message: &Value) -> Result<Vec<Value>, BadMessage> {
-    let object = message.as_object().ok_or(BadMessage::NoObject("message"))?;
+fn goose_content_list(message: &Value) -> Result<Vec<Value>, BadGooseMessage> {
+    let object = message.as_object().ok_or(BadGooseMessage::NoObject("message"))?;
     let is_a_time =
         |time: &Value| time.is_null() || time.is_i64() && time.as_f64().is_some_and(check::is_calendar_time);
     if let Some(time) = object.get("created").filter(|time| !is_a_time(time)) {
-        return Err(BadMessage::BadTime(time.clone()));
+        return Err(BadGooseMessage::BadTime(time.clone()));
     }
     match object.get("content") {
         Some(Value::Array(pieces)) => Ok(pieces.clone()),
         Some(Value::String(text)) => Ok(vec![json!({ "type": "text", "text": text })]),
-        Some(_) => Err(BadMessage::NoObject("content")),
-        None => Err(BadMessage::Empty),
+        Some(_) => Err(BadGooseMessage::NoObject("content")),
+        None => Err(BadGooseMessage::Empty),
     }
 }
 
-fn content_type(piece: &Value) -> Result<&str, BadMessage> {
-    piece.get("type").and_then(Value::as_str).ok_or(BadMessage::NoType)
+fn goose_content_type(piece: &Value) -> Result<&str, BadGooseMessage> {
+    piece.get("type").and_then(Value::as_str).ok_or(BadGooseMessage::NoType)
 }
 
 /// Content without tools. What nobody here knows is kept as it came.
-pub(super) fn plain_part(piece: &Value) -> Part {
+pub(super) fn read_plain_content(piece: &Value) -> Part {
     let text = |key: &str| piece[key].as_str().map(str::to_owned);
     let known = match piece["type"].as_str() {
-        Some("text") => text("text").map(|text| Part::Text { text: without_tags(&text) }),
+        Some("text") => text("text").map(|text| Part::Text { text: content_without_tags(&text) }),
         Some("thinking" | "reasoning") => text("thinking").or_else(|| text("text")).map(|text| Part::Thought { text }),
         Some("image") => text("data")
             .zip(text("mimeType").or_else(|| text("mime_type")))
@@ -215,52 +217,56 @@ pub(super) fn plain_part(piece: &Value) -> Part {
 }
 
 /// A stored history comes in as it is, but what is no picture is not shown to a model as one.
-fn stored_part(piece: &Value) -> Part {
-    Some(plain_part(piece))
+fn read_stored_content(piece: &Value) -> Part {
+    Some(read_plain_content(piece))
         .filter(|part| check::check_media(part).is_ok())
         .unwrap_or_else(|| Part::Unknown(piece.clone()))
 }
 
 /// A picture or a sound that is one.
-fn media_part(piece: &Value, make: impl FnOnce(String, String) -> Part) -> Result<Part, BadMessage> {
+fn read_media_content(piece: &Value, make: impl FnOnce(String, String) -> Part) -> Result<Part, BadGooseMessage> {
     let text = |keys: [&str; 2]| keys.iter().find_map(|key| piece[*key].as_str()).unwrap_or_default();
     let (mime, data) = (check::normalize_mime(text(["mimeType", "mime_type"])), text(["data", "data"]).to_owned());
     let part = make(mime, data);
-    check::check_media(&part).map_err(|error| BadMessage::BadMedia(error.to_string()))?;
+    check::check_media(&part).map_err(|error| BadGooseMessage::BadMedia(error.to_string()))?;
     Ok(part)
 }
 
 /// A link to the web, kept as it came. Files of this machine and other schemes are no client's to name; what a stored
 /// history points to is not asked about.
-fn link_part(piece: &Value) -> Result<Part, BadMessage> {
+fn read_link_content(piece: &Value) -> Result<Part, BadGooseMessage> {
     let uri = piece["uri"].as_str().unwrap_or_default();
-    if check::is_web_link(uri) { Ok(plain_part(piece)) } else { Err(BadMessage::BadLink(shorten(uri))) }
+    if check::is_web_link(uri) {
+        Ok(read_plain_content(piece))
+    } else {
+        Err(BadGooseMessage::BadLink(shorten_bad_message(uri)))
+    }
 }
 
 /// Unicode tag characters hide text from people: they are taken out, as goose does.
-fn without_tags(text: &str) -> String {
+fn content_without_tags(text: &str) -> String {
     text.chars().filter(|letter| !('\u{E0000}'..='\u{E007F}').contains(letter)).collect()
 }
 
 /// `{status, value}`, or the bare value as adk2goose and old sessions have it.
-pub(super) fn unwrap_outcome(outcome: &Value) -> &Value {
+pub(super) fn unwrap_content_outcome(outcome: &Value) -> &Value {
     outcome.get("value").filter(|_| outcome.get("status").is_some()).unwrap_or(outcome)
 }
 
-pub(super) fn read_tool_result(outcome: &Value) -> ToolResult {
+pub(super) fn read_tool_result_content(outcome: &Value) -> ToolResult {
     if let Some(error) = outcome["error"].as_str() {
         return ToolResult::text(ToolEnd::Failed, error);
     }
-    let value = unwrap_outcome(outcome);
+    let value = unwrap_content_outcome(outcome);
     let pieces = value.as_array().or_else(|| value["content"].as_array()).cloned().unwrap_or_default();
     let end = if value["isError"] == true { ToolEnd::Failed } else { ToolEnd::Completed };
-    let content = pieces.iter().map(|piece| ToolContent::Part { part: stored_part(piece) }).collect();
+    let content = pieces.iter().map(|piece| ToolContent::Part { part: read_stored_content(piece) }).collect();
     ToolResult { end, content, raw: value.get("structuredContent").filter(|raw| !raw.is_null()).cloned() }
 }
 
 /// The result of a tool that a client ran, as the model is told of it in a prompt.
-fn tool_result_text(piece: &Value) -> String {
-    let ToolResult { content, raw, .. } = read_tool_result(&piece["toolResult"]);
+fn tool_result_content_text(piece: &Value) -> String {
+    let ToolResult { content, raw, .. } = read_tool_result_content(&piece["toolResult"]);
     let texts: Vec<String> = content
         .iter()
         .filter_map(|content| match content {

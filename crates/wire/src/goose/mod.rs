@@ -1,7 +1,7 @@
 //! goose's own forms: messages, sessions and events of its REST server, and its session files.
 //!
 //! A frozen protocol (goose 1.8 to 1.39): [`input`] takes what any of these versions sent, and what clients that were
-//! only ever tested against their own mock send; [`output`] writes what 1.35 wrote.
+//! only ever tested against their own mock send; [`translate`] writes what 1.35 wrote.
 
 pub mod client;
 mod content;
@@ -14,4 +14,4 @@ mod transcript;
 pub mod types;
 
 pub use transcript::{ConversationProjection, Transcript, whole_conversation};
-pub use types::{Message, Metadata, TokenState};
+pub use types::{GooseMessage, Metadata, TokenState};

@@ -6,43 +6,43 @@ use gander_domain::{
 };
 use serde_json::{Value, json};
 
-use super::content::{content_object, tool_content_object, tool_response};
-use super::transcript::{question_message, wire_message};
-use super::types::{Message, Metadata, TokenState, epoch_seconds};
+use super::content::{goose_content_object, goose_tool_content_object, goose_tool_response_content};
+use super::transcript::{transcript_message, transcript_question_message};
+use super::types::{GooseMessage, Metadata, TokenState, goose_epoch_seconds};
 
 /// What an entry looks like to a goose client. `view` is the session before the entry.
 ///
 /// A client's own prompt is not told to it, and a history that begins anew is told whole by who has the log.
-pub fn project_entry(view: &SessionView, entry: &Entry) -> Vec<Value> {
+pub fn project_goose_entry(view: &SessionView, entry: &Entry) -> Vec<Value> {
     let spent = TokenState::from_view(view);
-    let message = |message: Message| vec![message_event(&message, &spent)];
+    let message = |message: GooseMessage| vec![goose_message_event(&message, &spent)];
     match &entry.event {
         Event::PartDelta { message: id, growth, text, .. } => {
             let part = match growth {
                 DeltaKind::Text => Part::text(text),
                 DeltaKind::Thought => Part::Thought { text: text.clone() },
             };
-            message(assistant_message(id.to_string(), entry, vec![content_object(&part)]))
+            message(goose_assistant_message(id.to_string(), entry, vec![goose_content_object(&part)]))
         }
         Event::MessageDone { message: whole } if whole.role == Role::Agent => {
-            let rest = unstreamed_content(view, &whole.parts);
-            if rest.is_empty() { vec![] } else { message(assistant_message(whole.id.to_string(), entry, rest)) }
+            let rest = goose_unstreamed_content(view, &whole.parts);
+            if rest.is_empty() { vec![] } else { message(goose_assistant_message(whole.id.to_string(), entry, rest)) }
         }
-        Event::MessageDone { .. } if is_own_prompt(view, entry) => vec![],
-        Event::MessageDone { message: whole } => wire_message(whole, entry.at).map(message).unwrap_or_default(),
-        Event::ToolDone { call, result } => message(Message {
+        Event::MessageDone { .. } if is_own_goose_prompt(view, entry) => vec![],
+        Event::MessageDone { message: whole } => transcript_message(whole, entry.at).map(message).unwrap_or_default(),
+        Event::ToolDone { call, result } => message(GooseMessage {
             id: Some(call.to_string()),
             role: "user",
-            created: epoch_seconds(entry.at),
-            content: vec![tool_response(&call.to_string(), result)],
+            created: goose_epoch_seconds(entry.at),
+            content: vec![goose_tool_response_content(&call.to_string(), result)],
             metadata: Metadata::ALL,
         }),
         Event::QuestionAsked { question } => {
-            message(question_message(entry.at, question, question.call.and_then(|call| find_tool_call(view, call))))
+            message(transcript_question_message(entry.at, question, question.call.and_then(|call| find_goose_tool_call(view, call))))
         }
-        Event::Noticed { notice } => message(notification_message(entry, notice_text(notice))),
+        Event::Noticed { notice } => message(goose_notification_message(entry, goose_notice_text(notice))),
         Event::HistoryReset { reason: ResetReason::Compacted, .. } => {
-            message(notification_message(entry, "Conversation compacted".to_owned()))
+            message(goose_notification_message(entry, "Conversation compacted".to_owned()))
         }
         Event::UsageAdded { .. }
         | Event::HistoryReset { reason: ResetReason::Cleared | ResetReason::Rewound | ResetReason::Replaced, .. }
@@ -64,12 +64,12 @@ pub fn project_entry(view: &SessionView, entry: &Entry) -> Vec<Value> {
         | Event::ToolUpdated { .. }
         | Event::QuestionAnswered { .. }
         | Event::Unknown(_) => vec![],
-        Event::RunEnded { outcome } => run_end_events(outcome, &spent),
+        Event::RunEnded { outcome } => goose_run_end_events(outcome, &spent),
     }
 }
 
 /// Events that only versions before 1.29 and a branch of goose knew: who answers, and what is planned.
-pub fn project_legacy_events(view: &SessionView, entry: &Entry) -> Vec<Value> {
+pub fn project_legacy_goose_events(view: &SessionView, entry: &Entry) -> Vec<Value> {
     match &entry.event {
         Event::SettingsChanged { patch } => {
             let mode = patch.mode.as_deref().unwrap_or(&view.settings.mode);
@@ -81,7 +81,7 @@ pub fn project_legacy_events(view: &SessionView, entry: &Entry) -> Vec<Value> {
             model.into_iter().chain(routed).collect()
         }
         Event::PlanSet { plan } => vec![json!({ "type": "PlanProposal", "plan": plan })],
-        Event::Routed { route } => vec![routing_event(route)],
+        Event::Routed { route } => vec![goose_routing_event(route)],
         Event::PartDelta { .. }
         | Event::MessageDone { .. }
         | Event::StateChanged { .. }
@@ -108,7 +108,7 @@ pub fn project_legacy_events(view: &SessionView, entry: &Entry) -> Vec<Value> {
     }
 }
 
-fn routing_event(route: &Route) -> Value {
+fn goose_routing_event(route: &Route) -> Value {
     json!({
         "type": "RoutingDecision", "agent_name": route.agent, "mode_slug": route.mode,
         "confidence": f64::from(route.confidence) / 100.0, "reasoning": route.reasons.join("; "),
@@ -116,33 +116,35 @@ fn routing_event(route: &Route) -> Value {
 }
 
 /// How a stream ends: a failure is told first, and a Finish always follows.
-pub fn run_end_events(outcome: &Outcome, spent: &TokenState) -> Vec<Value> {
+pub fn goose_run_end_events(outcome: &Outcome, spent: &TokenState) -> Vec<Value> {
     let finish = json!({ "type": "Finish", "reason": "stop", "token_state": spent.to_json() });
     match outcome {
-        Outcome::Completed { stop } => stop.limit_message().map(error_event).into_iter().chain([finish]).collect(),
+        Outcome::Completed { stop } => {
+            stop.limit_message().map(goose_error_event).into_iter().chain([finish]).collect()
+        }
         Outcome::Cancelled => vec![finish],
-        Outcome::Failed { message, .. } => vec![error_event(message), finish],
+        Outcome::Failed { message, .. } => vec![goose_error_event(message), finish],
     }
 }
 
 /// What a tool gave, as the answer to who called it without the agent.
-pub fn tool_result_object(result: &ToolResult) -> Value {
-    let mut told = tool_response("", result);
+pub fn goose_tool_result_object(result: &ToolResult) -> Value {
+    let mut told = goose_tool_response_content("", result);
     told["toolResult"]["value"].take()
 }
 
 /// A block of a prompt, in the form that MCP gives it.
-pub fn prompt_block(part: &Part) -> Value {
-    tool_content_object(&ToolContent::Part { part: part.clone() })
+pub fn goose_prompt_block(part: &Part) -> Value {
+    goose_tool_content_object(&ToolContent::Part { part: part.clone() })
 }
 
 /// Something went wrong.
-pub fn error_event(text: &str) -> Value {
+pub fn goose_error_event(text: &str) -> Value {
     json!({ "type": "Error", "error": text })
 }
 
 /// Nothing but a sign of life.
-pub fn ping_event() -> Value {
+pub fn goose_ping_event() -> Value {
     json!({ "type": "Ping" })
 }
 
@@ -157,31 +159,37 @@ pub fn active_requests_event(ids: &[String]) -> Value {
 }
 
 /// A client of this protocol shows its prompt already.
-fn is_own_prompt(view: &SessionView, entry: &Entry) -> bool {
+fn is_own_goose_prompt(view: &SessionView, entry: &Entry) -> bool {
     view.run.as_ref().is_some_and(|run| run.origin.door == "goose" && entry.seq == run.from.next())
 }
 
-fn message_event(message: &Message, spent: &TokenState) -> Value {
+fn goose_message_event(message: &GooseMessage, spent: &TokenState) -> Value {
     json!({ "type": "Message", "message": message, "token_state": spent.to_json() })
 }
 
-fn assistant_message(id: String, entry: &Entry, content: Vec<Value>) -> Message {
-    Message { id: Some(id), role: "assistant", created: epoch_seconds(entry.at), content, metadata: Metadata::ALL }
+fn goose_assistant_message(id: String, entry: &Entry, content: Vec<Value>) -> GooseMessage {
+    GooseMessage {
+        id: Some(id),
+        role: "assistant",
+        created: goose_epoch_seconds(entry.at),
+        content,
+        metadata: Metadata::ALL,
+    }
 }
 
-fn notification_message(entry: &Entry, text: String) -> Message {
+fn goose_notification_message(entry: &Entry, text: String) -> GooseMessage {
     let content =
         json!({ "type": "systemNotification", "notificationType": "inlineMessage", "msg": text, "data": null });
-    Message {
+    GooseMessage {
         id: None,
         role: "assistant",
-        created: epoch_seconds(entry.at),
+        created: goose_epoch_seconds(entry.at),
         content: vec![content],
         metadata: Metadata::PEOPLE,
     }
 }
 
-fn notice_text(notice: &Notice) -> String {
+fn goose_notice_text(notice: &Notice) -> String {
     match &notice.detail {
         Some(detail) => format!("{}: {detail}", notice.title),
         None => notice.title.clone(),
@@ -189,11 +197,11 @@ fn notice_text(notice: &Notice) -> String {
 }
 
 /// Parts of a whole message that no delta brought.
-fn unstreamed_content(view: &SessionView, parts: &[Part]) -> Vec<Value> {
+fn goose_unstreamed_content(view: &SessionView, parts: &[Part]) -> Vec<Value> {
     let streamed = view.run.as_ref().and_then(|run| run.open.as_ref()).map_or(0, |open| open.parts.len());
-    parts.iter().skip(streamed).map(content_object).collect()
+    parts.iter().skip(streamed).map(goose_content_object).collect()
 }
 
-fn find_tool_call(view: &SessionView, call: gander_domain::ToolCallId) -> Option<&ToolCall> {
+fn find_goose_tool_call(view: &SessionView, call: gander_domain::ToolCallId) -> Option<&ToolCall> {
     view.run.as_ref()?.find_tool_call(call).map(|open| &open.call)
 }

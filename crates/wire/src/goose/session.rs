@@ -65,17 +65,17 @@ impl<'a> SessionSummaryInput<'a> {
 
 /// A session with everything that is known of it. `kept` is what a client gave when it made or imported the session,
 /// `policy` what runs unasked in it.
-pub fn session_object(
+pub fn goose_session_object(
     view: &SessionView,
     kept: Option<&Value>,
     default_model: Option<&str>,
     policy: Policy,
 ) -> Map<String, Value> {
-    let mut object = session_summary(&SessionSummaryInput::from_view(view, policy));
+    let mut object = goose_session_summary(&SessionSummaryInput::from_view(view, policy));
     let model = view.settings.model.as_deref().or(default_model);
     if let Some((provider, model)) = model.and_then(|model| model.split_once('/')) {
         object.insert("provider_name".to_owned(), json!(provider));
-        object.insert("model_config".to_owned(), model_config_object(model, view));
+        object.insert("model_config".to_owned(), session_model_config(model, view));
     }
     object.insert("agent_name".to_owned(), json!(view.settings.agent));
     object.insert("mode_slug".to_owned(), json!(view.settings.mode));
@@ -86,15 +86,15 @@ pub fn session_object(
 }
 
 /// A session in a list, with the names that adk2goose reads beside goose's own.
-pub fn session_summary(summary: &SessionSummaryInput<'_>) -> Map<String, Value> {
+pub fn goose_session_summary(summary: &SessionSummaryInput<'_>) -> Map<String, Value> {
     let SessionSummaryInput { session, workspace, title, created_at, updated_at, archived, messages, policy, tokens } =
         *summary;
     let SummaryTokens { input, output, cost, last_call } = tokens;
     let name = title.unwrap_or("New Chat");
-    let updated = time_text(updated_at);
+    let updated = goose_session_time(updated_at);
     let object = json!({
         "id": session, "working_dir": workspace, "name": name, "user_set_name": title.is_some(),
-        "session_type": "user", "created_at": time_text(created_at), "updated_at": updated, "extension_data": {},
+        "session_type": "user", "created_at": goose_session_time(created_at), "updated_at": updated, "extension_data": {},
         "total_tokens": last_call.map(|(input, output)| input + output),
         "input_tokens": last_call.map(|(input, _)| input), "output_tokens": last_call.map(|(_, output)| output),
         "accumulated_total_tokens": input + output, "accumulated_input_tokens": input,
@@ -109,11 +109,11 @@ pub fn session_summary(summary: &SessionSummaryInput<'_>) -> Map<String, Value> 
 }
 
 /// As goose writes times.
-pub fn time_text(at: Timestamp) -> String {
+pub fn goose_session_time(at: Timestamp) -> String {
     jiff::Timestamp::from_microsecond(at.as_micros()).map(|at| at.strftime("%FT%TZ").to_string()).unwrap_or_default()
 }
 
-fn model_config_object(model: &str, view: &SessionView) -> Value {
+fn session_model_config(model: &str, view: &SessionView) -> Value {
     let ModelParams { window, request } = &view.settings.model_params;
     let window = window.or_else(|| view.last_usage.as_ref()?.window);
     json!({

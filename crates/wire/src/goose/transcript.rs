@@ -6,8 +6,8 @@ use gander_domain::{
 };
 use serde_json::Value;
 
-use super::content::{PAYLOAD_NAME, action_required_content, content_object};
-use super::types::{Message, Metadata, epoch_seconds};
+use super::content::{PAYLOAD_NAME, action_required_content, goose_content_object};
+use super::types::{GooseMessage, Metadata, goose_epoch_seconds};
 
 /// What people see of a session, told entry by entry and not kept.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ impl ConversationProjection {
     /// What an entry says.
     pub fn project_entry(&mut self, entry: &Entry) -> Vec<Value> {
         self.0.apply_entry(entry);
-        std::mem::take(&mut self.0.said).iter().filter_map(message_object).collect()
+        std::mem::take(&mut self.0.said).iter().filter_map(transcript_message_object).collect()
     }
 
     /// What waits for an answer.
@@ -87,9 +87,9 @@ impl Transcript {
     pub fn all_messages(&self) -> Vec<Value> {
         let asked = self.open.iter().map(|(at, question)| {
             let call = self.calls.iter().find(|call| Some(call.id) == question.call);
-            serde_json::to_value(question_message(*at, question, call)).unwrap_or_default()
+            serde_json::to_value(transcript_question_message(*at, question, call)).unwrap_or_default()
         });
-        self.said.iter().filter_map(message_object).chain(asked).collect()
+        self.said.iter().filter_map(transcript_message_object).chain(asked).collect()
     }
 
     /// The first so many messages, as they are in the log.
@@ -99,12 +99,12 @@ impl Transcript {
 
     /// How many messages come before this second.
     pub fn count_before_second(&self, second: i64) -> usize {
-        self.said.iter().position(|spoken| created_second(spoken) >= second).unwrap_or(self.said.len())
+        self.said.iter().position(|spoken| transcript_second(spoken) >= second).unwrap_or(self.said.len())
     }
 
     /// How many messages come before the one with this id, if there is one.
     pub fn count_before_message(&self, id: &str) -> Option<usize> {
-        self.said.iter().position(|spoken| message_object(spoken).is_some_and(|told| told["id"] == id))
+        self.said.iter().position(|spoken| transcript_message_object(spoken).is_some_and(|told| told["id"] == id))
     }
 
     /// What goes back to the first so many messages. Those of a reset stand at one place and are said again.
@@ -123,29 +123,31 @@ impl Transcript {
 }
 
 /// What goose itself wrote is given back as it was.
-fn message_object(spoken: &LoggedMessage) -> Option<Value> {
-    match original_form(spoken) {
+fn transcript_message_object(spoken: &LoggedMessage) -> Option<Value> {
+    match original_transcript_form(spoken) {
         Some(own) => Some(own.clone()),
-        None => wire_message(&spoken.message, spoken.at).and_then(|message| serde_json::to_value(message).ok()),
+        None => transcript_message(&spoken.message, spoken.at).and_then(|message| serde_json::to_value(message).ok()),
     }
 }
 
-fn created_second(spoken: &LoggedMessage) -> i64 {
-    original_form(spoken).and_then(|own| own["created"].as_i64()).unwrap_or_else(|| epoch_seconds(spoken.at))
+fn transcript_second(spoken: &LoggedMessage) -> i64 {
+    original_transcript_form(spoken)
+        .and_then(|own| own["created"].as_i64())
+        .unwrap_or_else(|| goose_epoch_seconds(spoken.at))
 }
 
-fn original_form(spoken: &LoggedMessage) -> Option<&Value> {
+fn original_transcript_form(spoken: &LoggedMessage) -> Option<&Value> {
     spoken.message.native.as_ref().filter(|native| native.wire == PAYLOAD_NAME).map(|native| &native.items)
 }
 
 /// A whole message, unless nothing is said in it.
-pub(super) fn wire_message(message: &Said, at: Timestamp) -> Option<Message> {
-    let content: Vec<Value> = message.parts.iter().map(content_object).collect();
+pub(super) fn transcript_message(message: &Said, at: Timestamp) -> Option<GooseMessage> {
+    let content: Vec<Value> = message.parts.iter().map(goose_content_object).collect();
     let metadata = if message.interrupted { Metadata::PEOPLE } else { Metadata::ALL };
-    let whole = || Message {
+    let whole = || GooseMessage {
         id: Some(message.id.to_string()),
-        role: wire_role(message.role),
-        created: epoch_seconds(at),
+        role: transcript_role(message.role),
+        created: goose_epoch_seconds(at),
         content: content.clone(),
         metadata,
     };
@@ -153,14 +155,14 @@ pub(super) fn wire_message(message: &Said, at: Timestamp) -> Option<Message> {
 }
 
 /// A message that asks for an answer: no part of the history, and nothing for the model.
-pub(super) fn question_message(at: Timestamp, question: &Question, call: Option<&ToolCall>) -> Message {
+pub(super) fn transcript_question_message(at: Timestamp, question: &Question, call: Option<&ToolCall>) -> GooseMessage {
     let tool = call.map(|call| (call.name.as_str(), &call.arguments));
     let content = vec![action_required_content(question, tool)];
-    Message { id: None, role: "assistant", created: epoch_seconds(at), content, metadata: Metadata::PEOPLE }
+    GooseMessage { id: None, role: "assistant", created: goose_epoch_seconds(at), content, metadata: Metadata::PEOPLE }
 }
 
 /// Results of tools are said by the user's side.
-pub(super) fn wire_role(role: Role) -> &'static str {
+pub(super) fn transcript_role(role: Role) -> &'static str {
     match role {
         Role::User | Role::Tool => "user",
         Role::Agent => "assistant",

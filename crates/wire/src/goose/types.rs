@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Message {
+pub struct GooseMessage {
     /// Absent for what is not part of the history.
     pub id: Option<String>,
     /// `user` or `assistant`.
@@ -77,6 +77,6 @@ pub(super) fn cost_in_dollars(cost: u64) -> Option<f64> {
 }
 
 /// Seconds since 1970.
-pub(super) fn epoch_seconds(at: Timestamp) -> i64 {
+pub(super) fn goose_epoch_seconds(at: Timestamp) -> i64 {
     at.as_micros().div_euclid(1_000_000)
 }

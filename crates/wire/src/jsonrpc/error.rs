@@ -63,7 +63,7 @@ impl Code {
 impl Error {
     /// An error without data. A message that quotes a peer is cut to a sensible length.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code: code.number(), message: truncate(sanitize::visible_text(&message.into())), data: None }
+        Self { code: code.number(), message: truncate_error_text(sanitize::visible_text(&message.into())), data: None }
     }
 
     /// The same error with data for programs.
@@ -89,7 +89,7 @@ impl Error {
     }
 }
 
-fn truncate(mut text: String) -> String {
+fn truncate_error_text(mut text: String) -> String {
     if text.len() > MAX_MESSAGE {
         text.truncate(text.floor_char_boundary(MAX_MESSAGE));
         text.push('…');

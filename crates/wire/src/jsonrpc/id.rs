@@ -26,7 +26,7 @@ impl RequestId {
         match json.as_bytes().first()? {
             _ if json.len() > Self::MAX => None,
             b'"' => serde_json::from_str::<Box<str>>(json).ok().map(Self::Text),
-            _ => json.parse().ok().filter(fits_i64).map(Self::Number),
+            _ => json.parse().ok().filter(id_fits_i64).map(Self::Number),
         }
     }
 
@@ -71,6 +71,6 @@ impl<'de> Deserialize<'de> for RequestId {
     }
 }
 
-fn fits_i64(number: &i128) -> bool {
+fn id_fits_i64(number: &i128) -> bool {
     (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(number)
 }

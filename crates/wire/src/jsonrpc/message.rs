@@ -12,7 +12,7 @@ use crate::json_check::JsonRefused;
 
 /// What a text says before anybody knows whether it makes sense here.
 #[derive(Debug)]
-pub(super) enum Message<'a> {
+pub(super) enum JsonRpcMessage<'a> {
     Request {
         id: RequestId,
         method: Cow<'a, str>,
@@ -85,7 +85,7 @@ struct Envelope<'a> {
 }
 
 /// Reads one message.
-pub(super) fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
+pub(super) fn parse_message(bytes: &[u8]) -> Result<JsonRpcMessage<'_>, Malformed> {
     let text = std::str::from_utf8(bytes).map_err(|_| Malformed::not_json("not UTF-8"))?;
     text_check::check_text(text).map_err(|fault| Malformed::not_json(&fault.to_string()))?;
     if let Err(fault @ JsonRefused::Duplicate(_)) = crate::json_check::check_json(bytes) {
@@ -102,12 +102,12 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
     classify_envelope(&envelope)
 }
 
-fn classify_envelope<'a>(envelope: &Envelope<'a>) -> Result<Message<'a>, Malformed> {
+fn classify_envelope<'a>(envelope: &Envelope<'a>) -> Result<JsonRpcMessage<'a>, Malformed> {
     let id = envelope.id.and_then(RequestId::parse);
     if envelope.jsonrpc.is_some_and(|version| version.get() != r#""2.0""#) {
         return Err(Malformed::invalid(id, "jsonrpc must be \"2.0\""));
     }
-    let Some(method) = envelope.method else { return read_response(envelope, id) };
+    let Some(method) = envelope.method else { return read_response_message(envelope, id) };
     if envelope.result.is_some() || envelope.error.is_some() {
         return Err(Malformed::invalid(id, "a message asks or answers, never both"));
     }
@@ -117,26 +117,26 @@ fn classify_envelope<'a>(envelope: &Envelope<'a>) -> Result<Message<'a>, Malform
     };
     let params = Params(envelope.params);
     match (envelope.id, id) {
-        (None, _) => Ok(Message::Notification { method, params }),
-        (Some(_), Some(id)) => Ok(Message::Request { id, method, params }),
+        (None, _) => Ok(JsonRpcMessage::Notification { method, params }),
+        (Some(_), Some(id)) => Ok(JsonRpcMessage::Request { id, method, params }),
         (Some(_), None) => {
             Err(Malformed::invalid(None, "id must be a 64-bit integer or a string of at most 256 bytes"))
         }
     }
 }
 
-fn read_response<'a>(envelope: &Envelope<'a>, id: Option<RequestId>) -> Result<Message<'a>, Malformed> {
+fn read_response_message<'a>(envelope: &Envelope<'a>, id: Option<RequestId>) -> Result<JsonRpcMessage<'a>, Malformed> {
     match (envelope.result, envelope.error, id) {
         (None, None, None) => Err(Malformed::invalid(None, "neither method, result nor error")),
-        (None, None, Some(id)) => Ok(Message::Bare { id }),
-        (_, _, None) => Ok(Message::StrayResponse),
-        (Some(result), None, Some(id)) => Ok(Message::Response { id, result: Ok(result) }),
-        (_, Some(error), Some(id)) => Ok(Message::Response { id, result: Err(read_error(error)) }),
+        (None, None, Some(id)) => Ok(JsonRpcMessage::Bare { id }),
+        (_, _, None) => Ok(JsonRpcMessage::StrayResponse),
+        (Some(result), None, Some(id)) => Ok(JsonRpcMessage::Response { id, result: Ok(result) }),
+        (_, Some(error), Some(id)) => Ok(JsonRpcMessage::Response { id, result: Err(read_error_message(error)) }),
     }
 }
 
 /// An error that cannot be read is still an error.
-fn read_error(error: &RawValue) -> Error {
+fn read_error_message(error: &RawValue) -> Error {
     serde_json::from_str(error.get())
         .unwrap_or_else(|_| Error::new(Code::Internal, "peer answered with a malformed error"))
 }

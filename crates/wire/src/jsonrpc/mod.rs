@@ -14,6 +14,6 @@ pub use error::{Code, Error};
 pub use id::RequestId;
 pub use lines::{Line, Lines, MAX_LINE};
 pub use message::{Malformed, Params};
-pub(crate) use outbox::write_json;
+pub(crate) use outbox::write_json_to_outbox;
 pub use outbox::{MessageOrigin, Outbox};
 pub use peer::{Counters, Incoming, Peer, Responder};

@@ -121,7 +121,7 @@ impl Outbox {
     pub fn push_request(&mut self, id: &RequestId, method: &str, params: &impl Serialize) {
         self.push_message(|out| {
             out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-            write_json(out, id);
+            write_json_to_outbox(out, id);
             write_method_and_params(out, method, params);
         });
     }
@@ -138,9 +138,9 @@ impl Outbox {
     pub fn push_result(&mut self, id: &RequestId, result: &impl Serialize) {
         self.push_message(|out| {
             out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-            write_json(out, id);
+            write_json_to_outbox(out, id);
             out.extend_from_slice(br#","result":"#);
-            write_json(out, result);
+            write_json_to_outbox(out, result);
             out.push(b'}');
         });
     }
@@ -149,9 +149,9 @@ impl Outbox {
     pub fn push_error(&mut self, id: Option<&RequestId>, error: &Error) {
         self.push_message(|out| {
             out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-            write_json(out, &id);
+            write_json_to_outbox(out, &id);
             out.extend_from_slice(br#","error":"#);
-            write_json(out, error);
+            write_json_to_outbox(out, error);
             out.push(b'}');
         });
     }
@@ -159,14 +159,14 @@ impl Outbox {
 
 fn write_method_and_params(out: &mut Vec<u8>, method: &str, params: &impl Serialize) {
     out.extend_from_slice(br#","method":"#);
-    write_json(out, method);
+    write_json_to_outbox(out, method);
     out.extend_from_slice(br#","params":"#);
-    write_json(out, params);
+    write_json_to_outbox(out, params);
     out.push(b'}');
 }
 
 /// Appends JSON. A value that cannot be written (a foreign map with keys that are no strings) becomes `null`.
-pub(crate) fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+pub(crate) fn write_json_to_outbox<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let from = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {
         out.truncate(from);

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::message::{self, Message};
+use super::message::{self, JsonRpcMessage};
 use super::{Code, Error, Malformed, Outbox, Params, RequestId};
 
 const CANCEL_METHOD: &str = "$/cancel_request";
@@ -86,13 +86,15 @@ impl<C> Default for Peer<C> {
 impl<C> Peer<C> {
     /// Takes in one whole message. `None` if there is nothing for the owner to do.
     pub fn handle_message<'a>(&mut self, message: &'a [u8]) -> Option<Incoming<'a, C>> {
-        match message::parse(message) {
-            Ok(Message::Request { id, method, params }) => self.handle_request(id, method, params),
-            Ok(Message::Notification { method, params }) if method == CANCEL_METHOD => self.handle_cancel(params),
-            Ok(Message::Notification { method, params }) => Some(Incoming::Notification { method, params }),
-            Ok(Message::Response { id, result }) => self.handle_answer(&id, result),
-            Ok(Message::Bare { id }) => self.handle_empty_response(id),
-            Ok(Message::StrayResponse) => {
+        match message::parse_message(message) {
+            Ok(JsonRpcMessage::Request { id, method, params }) => self.handle_request(id, method, params),
+            Ok(JsonRpcMessage::Notification { method, params }) if method == CANCEL_METHOD => {
+                self.handle_cancel(params)
+            }
+            Ok(JsonRpcMessage::Notification { method, params }) => Some(Incoming::Notification { method, params }),
+            Ok(JsonRpcMessage::Response { id, result }) => self.handle_answer(&id, result),
+            Ok(JsonRpcMessage::Bare { id }) => self.handle_empty_response(id),
+            Ok(JsonRpcMessage::StrayResponse) => {
                 self.counters.stray_answers += 1;
                 None
             }

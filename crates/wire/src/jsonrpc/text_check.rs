@@ -20,7 +20,7 @@ pub(super) fn check_text(text: &str) -> Result<(), JsonFault> {
         at += 1;
         match byte {
             b'"' => quoted = !quoted,
-            b'\\' if quoted => at += escape_len(&bytes[at..])?,
+            b'\\' if quoted => at += checked_escape_len(&bytes[at..])?,
             b'{' | b'[' if !quoted => depth += 1,
             b'}' | b']' if !quoted => depth = depth.saturating_sub(1),
             _ => {}
@@ -33,11 +33,11 @@ pub(super) fn check_text(text: &str) -> Result<(), JsonFault> {
 }
 
 /// How many bytes after a backslash belong to the escape.
-fn escape_len(rest: &[u8]) -> Result<usize, JsonFault> {
-    match code_unit(rest) {
+fn checked_escape_len(rest: &[u8]) -> Result<usize, JsonFault> {
+    match escaped_code_unit(rest) {
         None => Ok(1),
         Some(0xD800..=0xDBFF) => {
-            match rest.get(5..).filter(|_| rest.get(5) == Some(&b'\\')).and_then(|low| code_unit(&low[1..])) {
+            match rest.get(5..).filter(|_| rest.get(5) == Some(&b'\\')).and_then(|low| escaped_code_unit(&low[1..])) {
                 Some(0xDC00..=0xDFFF) => Ok(11),
                 _ => Err(JsonFault::Surrogate),
             }
@@ -48,7 +48,7 @@ fn escape_len(rest: &[u8]) -> Result<usize, JsonFault> {
 }
 
 /// The code unit of `uXXXX`, if these bytes begin with one.
-fn code_unit(bytes: &[u8]) -> Option<u16> {
+fn escaped_code_unit(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"u")?.get(..4)?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }

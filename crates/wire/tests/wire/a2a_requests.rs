@@ -7,16 +7,17 @@ use gander_testkit::build;
 use gander_wire::a2a::card::{self, CardAccess, CardDetails};
 use gander_wire::a2a::json_rpc::{RpcRefusal, RpcRequest};
 use gander_wire::a2a::{
-    A2aError, Content, Dialect, ErrorKind, Message, Method, Part, PushConfig, Request, Role, content, question,
+    A2aDialect, A2aError, A2aErrorKind, A2aMessage, A2aMethod, A2aPart, A2aPartContent, A2aRequest, A2aRole,
+    PushConfig, content, question,
 };
 use serde_json::{Value, json};
 
-fn message(id: &str, parts: Vec<Part>) -> Message {
-    Message {
+fn message(id: &str, parts: Vec<A2aPart>) -> A2aMessage {
+    A2aMessage {
         message_id: id.to_owned(),
         context_id: None,
         task_id: None,
-        role: Role::User,
+        role: A2aRole::User,
         parts,
         metadata: None,
         extensions: Vec::new(),
@@ -24,13 +25,13 @@ fn message(id: &str, parts: Vec<Part>) -> Message {
     }
 }
 
-fn open(body: &Value, version: &str) -> Result<(Value, Dialect, Request), Box<RpcRefusal>> {
+fn open(body: &Value, version: &str) -> Result<(Value, A2aDialect, A2aRequest), Box<RpcRefusal>> {
     RpcRequest::parse(body.to_string().as_bytes(), version)?.into_request()
 }
 
-fn sent(request: Request) -> gander_wire::a2a::input::SendRequest {
+fn sent(request: A2aRequest) -> gander_wire::a2a::input::SendRequest {
     match request {
-        Request::Send(send) | Request::Stream(send) => *send,
+        A2aRequest::Send(send) | A2aRequest::Stream(send) => *send,
         other => panic!("not a message: {other:?}"),
     }
 }
@@ -47,14 +48,14 @@ fn the_same_message_is_read_from_both_versions() {
             { "kind": "data", "data": { "x": 1 } }] },
         "configuration": { "blocking": false, "historyLength": 2 } } });
     let (id, dialect, request) = open(&v1, "1.0").unwrap();
-    assert_eq!((id, dialect), (json!("a"), Dialect::V1));
+    assert_eq!((id, dialect), (json!("a"), A2aDialect::V1));
     let send = sent(request);
-    let file = Part {
+    let file = A2aPart {
         filename: Some("a.png".to_owned()),
         media_type: Some("image/png".to_owned()),
-        ..Part::new(Content::Raw("aGk=".to_owned()))
+        ..A2aPart::new(A2aPartContent::Raw("aGk=".to_owned()))
     };
-    assert_eq!(send.message, message("m", vec![Part::text("hi"), file, Part::data(json!({ "x": 1 }))]));
+    assert_eq!(send.message, message("m", vec![A2aPart::text("hi"), file, A2aPart::data(json!({ "x": 1 }))]));
     assert_eq!((send.at_once, send.history, &send.push), (true, Some(2), &None));
     assert_eq!(sent(open(&v03, "").unwrap().2), send);
 }
@@ -64,12 +65,12 @@ fn the_protobuf_json_of_v03_is_read_too() {
     let params = json!({ "request": { "message_id": "m", "role": "ROLE_USER", "content": [{ "text": "hi" },
         { "data": { "data": { "x": 1 } } }] }, "configuration": { "blocking": true } });
     let Value::Object(params) = params else { unreachable!() };
-    let send = sent(Request::from_params(gander_wire::a2a::Method::Send, Dialect::V03Rest, params).unwrap());
-    assert_eq!(send.message, message("m", vec![Part::text("hi"), Part::data(json!({ "x": 1 }))]));
+    let send = sent(A2aRequest::from_params(gander_wire::a2a::A2aMethod::Send, A2aDialect::V03Rest, params).unwrap());
+    assert_eq!(send.message, message("m", vec![A2aPart::text("hi"), A2aPart::data(json!({ "x": 1 }))]));
     let params = json!({ "parent": "tasks/t", "config_id": "c", "config": { "name": "n",
         "push_notification_config": { "url": "http://x/", "token": "k" } } });
     let Value::Object(params) = params else { unreachable!() };
-    let request = Request::from_params(gander_wire::a2a::Method::SetPush, Dialect::V03Rest, params).unwrap();
+    let request = A2aRequest::from_params(gander_wire::a2a::A2aMethod::SetPush, A2aDialect::V03Rest, params).unwrap();
     let config = PushConfig {
         id: "c".to_owned(),
         task_id: "t".to_owned(),
@@ -77,7 +78,7 @@ fn the_protobuf_json_of_v03_is_read_too() {
         token: Some("k".to_owned()),
         authentication: None,
     };
-    assert_eq!(request, Request::SetPush(config));
+    assert_eq!(request, A2aRequest::SetPush(config));
 }
 
 #[test]
@@ -112,14 +113,14 @@ fn ids_have_an_end() {
         json!({ "message": message })
     };
     for (method, field, params) in [
-        (Method::Get, "id", json!({ "id": long })),
-        (Method::Cancel, "id", json!({ "id": long })),
-        (Method::Send, "message.messageId", message("messageId", &long)),
-        (Method::Send, "message.contextId", message("contextId", &long)),
-        (Method::Send, "message.taskId", message("taskId", &long)),
+        (A2aMethod::Get, "id", json!({ "id": long })),
+        (A2aMethod::Cancel, "id", json!({ "id": long })),
+        (A2aMethod::Send, "message.messageId", message("messageId", &long)),
+        (A2aMethod::Send, "message.contextId", message("contextId", &long)),
+        (A2aMethod::Send, "message.taskId", message("taskId", &long)),
     ] {
         let Value::Object(params) = params else { unreachable!("written so above") };
-        let error = Request::from_params(method, Dialect::V1, params).unwrap_err();
+        let error = A2aRequest::from_params(method, A2aDialect::V1, params).unwrap_err();
         assert_eq!(error.violations[0].field, field);
         assert!(error.to_string().len() < 1_000, "the id is said back");
     }
@@ -150,9 +151,9 @@ fn what_is_no_request_has_its_code() {
 
 #[test]
 fn errors_of_1_0_are_internal_errors_to_0_3() {
-    let error = A2aError::new(ErrorKind::VersionNotSupported, "no");
-    assert_eq!(error.json_rpc_error(Dialect::V03), json!({ "code": -32603, "message": "no", "data": null }));
-    assert_eq!(A2aError::no_such_task("t").json_rpc_error(Dialect::V03)["code"], -32001);
+    let error = A2aError::new(A2aErrorKind::VersionNotSupported, "no");
+    assert_eq!(error.json_rpc_error(A2aDialect::V03), json!({ "code": -32603, "message": "no", "data": null }));
+    assert_eq!(A2aError::no_such_task("t").json_rpc_error(A2aDialect::V03)["code"], -32001);
     let rest = A2aError::no_such_task("t").rest_body();
     assert_eq!(
         rest,
@@ -172,9 +173,9 @@ fn lists_have_sizes_states_and_times() {
         json!({ "statusTimestampAfter": "soon" }),
         json!({ "historyLength": -1 }),
     ] {
-        assert_eq!(list(bad.clone()).unwrap_err().error.kind, ErrorKind::InvalidParams, "{bad}");
+        assert_eq!(list(bad.clone()).unwrap_err().error.kind, A2aErrorKind::InvalidParams, "{bad}");
     }
-    let Request::List(list) = list(json!({ "pageSize": 2, "status": "TASK_STATE_WORKING" })).unwrap().2 else {
+    let A2aRequest::List(list) = list(json!({ "pageSize": 2, "status": "TASK_STATE_WORKING" })).unwrap().2 else {
         panic!("not a list")
     };
     assert_eq!((list.page_size, list.state.map(|state| state.name()), list.artifacts), (2, Some("working"), false));
@@ -184,28 +185,35 @@ fn lists_have_sizes_states_and_times() {
 fn content_that_no_agent_reads_is_refused() {
     let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let raw = |mime: &str| if mime == "image/png" { picture } else { "aGk=" };
-    let part = |mime: &str| Part { media_type: Some(mime.to_owned()), ..Part::new(Content::Raw(raw(mime).to_owned())) };
+    let part = |mime: &str| A2aPart {
+        media_type: Some(mime.to_owned()),
+        ..A2aPart::new(A2aPartContent::Raw(raw(mime).to_owned()))
+    };
     let takes = ["image/*".to_owned()];
-    let refused = content::prompt_parts(&message("m", vec![part("application/x-unsupported")]), &takes).unwrap_err();
-    assert_eq!(refused.kind, ErrorKind::ContentTypeNotSupported);
+    let refused =
+        content::a2a_prompt_parts(&message("m", vec![part("application/x-unsupported")]), &takes).unwrap_err();
+    assert_eq!(refused.kind, A2aErrorKind::ContentTypeNotSupported);
     for read in ["text/x-rust; charset=utf-8", "application/json", "image/png"] {
-        assert!(content::prompt_parts(&message("m", vec![part(read)]), &takes).is_ok(), "{read}");
+        assert!(content::a2a_prompt_parts(&message("m", vec![part(read)]), &takes).is_ok(), "{read}");
     }
-    assert!(content::prompt_parts(&message("m", vec![part("x/y")]), &["*/*".to_owned()]).is_ok());
-    let broken = Part::new(Content::Raw("%%%".to_owned()));
-    assert_eq!(content::prompt_parts(&message("m", vec![broken]), &takes).unwrap_err().kind, ErrorKind::InvalidParams);
+    assert!(content::a2a_prompt_parts(&message("m", vec![part("x/y")]), &["*/*".to_owned()]).is_ok());
+    let broken = A2aPart::new(A2aPartContent::Raw("%%%".to_owned()));
+    assert_eq!(
+        content::a2a_prompt_parts(&message("m", vec![broken]), &takes).unwrap_err().kind,
+        A2aErrorKind::InvalidParams
+    );
 }
 
 #[test]
 fn words_and_data_answer_questions() {
     let permission = build::permission(build::question_id(1), build::call_id(1));
-    let words = |text: &str| question::read_reply(&permission, &message("m", vec![Part::text(text)]));
+    let words = |text: &str| question::read_a2a_reply(&permission, &message("m", vec![A2aPart::text(text)]));
     let allow = Reply::Chosen { choice: "allow".to_owned(), kind: ChoiceKind::AllowOnce };
     assert_eq!(words(" Allow "), Ok(allow.clone()));
     assert_eq!(words("yes"), Ok(allow.clone()));
-    assert_eq!(words("maybe").unwrap_err().kind, ErrorKind::InvalidParams);
-    let data = message("m", vec![Part::data(json!({ "choice": "allow" }))]);
-    assert_eq!(question::read_reply(&permission, &data), Ok(allow));
+    assert_eq!(words("maybe").unwrap_err().kind, A2aErrorKind::InvalidParams);
+    let data = message("m", vec![A2aPart::data(json!({ "choice": "allow" }))]);
+    assert_eq!(question::read_a2a_reply(&permission, &data), Ok(allow));
     let form = Question {
         ask: QuestionKind::Form {
             schema: json!({ "properties": { "name": { "type": "string" } }, "required": ["name"] }),
@@ -215,11 +223,17 @@ fn words_and_data_answer_questions() {
         ..permission
     };
     let filled = |content| Ok(Reply::Filled { content });
-    assert_eq!(question::read_reply(&form, &message("m", vec![Part::text("Ada")])), filled(json!({ "name": "Ada" })));
-    assert_eq!(question::read_reply(&form, &message("m", vec![Part::text("{\"a\":1}")])), filled(json!({ "a": 1 })));
+    assert_eq!(
+        question::read_a2a_reply(&form, &message("m", vec![A2aPart::text("Ada")])),
+        filled(json!({ "name": "Ada" }))
+    );
+    assert_eq!(
+        question::read_a2a_reply(&form, &message("m", vec![A2aPart::text("{\"a\":1}")])),
+        filled(json!({ "a": 1 }))
+    );
     let none: Vec<Choice> = Vec::new();
     let nothing = Question { ask: QuestionKind::Choose { choices: none }, ..form };
-    assert!(question::read_reply(&nothing, &message("m", vec![Part::text("yes")])).is_err());
+    assert!(question::read_a2a_reply(&nothing, &message("m", vec![A2aPart::text("yes")])).is_err());
 }
 
 /// Mere words answer what holds a task up; what is asked aside is answered by its name alone.
@@ -228,10 +242,10 @@ fn words_are_no_answer_to_what_is_asked_aside() {
     let held = build::permission(build::question_id(2), build::call_id(1));
     let aside = Question { id: build::question_id(1), call: None, origin: QuestionOrigin::NonBlocking, ..held.clone() };
     let open = [aside.clone(), held.clone()];
-    assert_eq!(question::answered_question(&open, &message("m", vec![Part::text("yes")])), Some(&held));
-    assert_eq!(question::answered_question(&open[..1], &message("m", vec![Part::text("yes")])), None);
-    let named = message("m", vec![Part::data(json!({ "question": aside.id, "choice": "allow" }))]);
-    assert_eq!(question::answered_question(&open, &named), Some(&aside));
+    assert_eq!(question::a2a_answered_question(&open, &message("m", vec![A2aPart::text("yes")])), Some(&held));
+    assert_eq!(question::a2a_answered_question(&open[..1], &message("m", vec![A2aPart::text("yes")])), None);
+    let named = message("m", vec![A2aPart::data(json!({ "question": aside.id, "choice": "allow" }))]);
+    assert_eq!(question::a2a_answered_question(&open, &named), Some(&aside));
 }
 
 #[test]
@@ -247,9 +261,9 @@ fn one_card_serves_both_versions() {
     let card = card::agent_card(&manifest, &place);
     assert_eq!(card["supportedInterfaces"].as_array().unwrap().len(), 5);
     assert_eq!((&card["url"], &card["protocolVersion"]), (&json!("http://h/a2a"), &json!("0.3.0")));
-    let new = card::agent_card_in_dialect(Dialect::V1, &manifest, &place);
+    let new = card::agent_card_in_dialect(A2aDialect::V1, &manifest, &place);
     assert!(new.get("url").is_none() && new["capabilities"]["extendedAgentCard"] == true);
-    let old = card::agent_card_in_dialect(Dialect::V03, &manifest, &place);
+    let old = card::agent_card_in_dialect(A2aDialect::V03, &manifest, &place);
     assert!(old.get("supportedInterfaces").is_none() && old["preferredTransport"] == "JSONRPC");
     let signed = card::canonical_card(&json!({ "b": [1, { "z": null, "a": "ü" }], "a": true, "signatures": [1] }));
     // What is empty is not signed: readers that know the fields take it for absent.

@@ -7,8 +7,8 @@ use std::path::Path;
 use gander_domain::{Entry, Event, RunId, Seq};
 use gander_testkit::skip::skipped;
 use gander_testkit::vectors::{Scenario, scenarios};
-use gander_wire::a2a::encode::{self, EventFrame};
-use gander_wire::a2a::{A2aProjection, DetailLevel, Dialect, Task, TaskOpening, TaskSubject, TaskUpdate};
+use gander_wire::a2a::json::{self, EventFrame};
+use gander_wire::a2a::{A2aDialect, A2aProjection, A2aTask, DetailLevel, TaskOpening, TaskSubject, TaskUpdate};
 use serde_json::{Value, json};
 
 fn all() -> Vec<Scenario> {
@@ -38,13 +38,13 @@ fn watch(run: RunId, detail: DetailLevel) -> A2aProjection {
 }
 
 /// Every event of every run, as a stream's lines.
-fn told(log: &[Entry], dialect: Dialect, detail: DetailLevel) -> Vec<String> {
+fn told(log: &[Entry], dialect: A2aDialect, detail: DetailLevel) -> Vec<String> {
     let mut lines = Vec::new();
     for run in runs(log) {
         let mut watch = watch(run, detail);
         let frame = match dialect {
-            Dialect::V1 | Dialect::V03Rest => EventFrame::unwrapped(dialect, watch.subject()),
-            Dialect::V03 => EventFrame::json_rpc_response(dialect, watch.subject(), &json!(7)),
+            A2aDialect::V1 | A2aDialect::V03Rest => EventFrame::unwrapped(dialect, watch.subject()),
+            A2aDialect::V03 => EventFrame::json_rpc_response(dialect, watch.subject(), &json!(7)),
         };
         for update in log.iter().flat_map(|entry| watch.project_entry(entry)) {
             let mut line = Vec::new();
@@ -56,12 +56,12 @@ fn told(log: &[Entry], dialect: Dialect, detail: DetailLevel) -> Vec<String> {
     lines
 }
 
-fn tasks(log: &[Entry], detail: DetailLevel) -> Vec<Task> {
+fn tasks(log: &[Entry], detail: DetailLevel) -> Vec<A2aTask> {
     let of = |run| {
         let (mut watch, mut task) = (watch(run, detail), None);
         log.iter()
             .flat_map(|entry| watch.project_entry(entry))
-            .for_each(|update| Task::apply_update(&mut task, update));
+            .for_each(|update| A2aTask::apply_update(&mut task, update));
         task
     };
     runs(log).into_iter().filter_map(of).collect()
@@ -71,13 +71,13 @@ fn tasks(log: &[Entry], detail: DetailLevel) -> Vec<Task> {
 fn every_scenario_is_told_as_expected() {
     for scenario in all() {
         let log = &scenario.log;
-        scenario.check("a2a.jsonl", &told(log, Dialect::V1, DetailLevel::Plain)).unwrap();
-        scenario.check("a2a_full.jsonl", &told(log, Dialect::V1, DetailLevel::Full)).unwrap();
-        scenario.check("a2a_v03.jsonl", &told(log, Dialect::V03, DetailLevel::Plain)).unwrap();
-        scenario.check("a2a_v03_rest.jsonl", &told(log, Dialect::V03Rest, DetailLevel::Plain)).unwrap();
+        scenario.check("a2a.jsonl", &told(log, A2aDialect::V1, DetailLevel::Plain)).unwrap();
+        scenario.check("a2a_full.jsonl", &told(log, A2aDialect::V1, DetailLevel::Full)).unwrap();
+        scenario.check("a2a_v03.jsonl", &told(log, A2aDialect::V03, DetailLevel::Plain)).unwrap();
+        scenario.check("a2a_v03_rest.jsonl", &told(log, A2aDialect::V03Rest, DetailLevel::Plain)).unwrap();
         let lines: Vec<String> = tasks(log, DetailLevel::Plain)
             .iter()
-            .map(|task| encode::task_json(Dialect::V1, task).to_string())
+            .map(|task| json::a2a_task_json(A2aDialect::V1, task).to_string())
             .collect();
         scenario.check("a2a_task.jsonl", &lines).unwrap();
     }
@@ -88,7 +88,7 @@ fn every_scenario_is_told_as_expected() {
 fn growing_text_is_written_as_any_other_update() {
     let mut checked = 0;
     for scenario in all() {
-        for line in told(&scenario.log, Dialect::V1, DetailLevel::Plain) {
+        for line in told(&scenario.log, A2aDialect::V1, DetailLevel::Plain) {
             let value: Value = serde_json::from_str(&line).unwrap();
             let Some(update) = value.get("artifactUpdate") else { continue };
             assert!(update["taskId"].is_string() && update["contextId"] == "ctx", "{line}");
@@ -121,14 +121,14 @@ fn whoever_comes_at_any_place_ends_with_the_same_task() {
                 log[..cut]
                     .iter()
                     .flat_map(|entry| watch.project_entry(entry))
-                    .for_each(|update| Task::apply_update(&mut task, update));
+                    .for_each(|update| A2aTask::apply_update(&mut task, update));
                 if let Some(so_far) = task.take() {
-                    Task::apply_update(&mut task, TaskUpdate::Begin(Box::new(so_far)));
+                    A2aTask::apply_update(&mut task, TaskUpdate::Begin(Box::new(so_far)));
                 }
                 log[cut..]
                     .iter()
                     .flat_map(|entry| watch.project_entry(entry))
-                    .for_each(|update| Task::apply_update(&mut task, update));
+                    .for_each(|update| A2aTask::apply_update(&mut task, update));
                 assert_eq!(task.as_ref(), Some(&whole), "{} at {cut}", scenario.name);
             }
         }
@@ -160,12 +160,12 @@ fn every_line_validates_against_the_official_schema() {
     };
     let (event, task) = (of("Stream Response"), of("Task"));
     for scenario in all() {
-        for line in told(&scenario.log, Dialect::V1, DetailLevel::Full) {
+        for line in told(&scenario.log, A2aDialect::V1, DetailLevel::Full) {
             let value = serde_json::from_str(&line).unwrap();
             assert!(event.is_valid(&value), "{}: {line}: {:?}", scenario.name, event.validate(&value).err());
         }
         for made in tasks(&scenario.log, DetailLevel::Full) {
-            let value = encode::task_json(Dialect::V1, &made);
+            let value = json::a2a_task_json(A2aDialect::V1, &made);
             assert!(task.is_valid(&value), "{}: {value}", scenario.name);
         }
     }

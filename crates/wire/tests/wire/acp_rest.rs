@@ -10,8 +10,8 @@ use gander_testkit::build;
 use gander_testkit::vectors::{Scenario, scenarios};
 use gander_wire::acp_rest::output::GENERIC_KINDS;
 use gander_wire::acp_rest::{
-    AcpRestDialect, AcpRestProjection, AcpRestRefusal, HistoryMessage, RequestedSession, ResumeRequest, RunMode,
-    RunRequest, RunStatus, content, question,
+    AcpRestDialect, AcpRestProjection, AcpRestRefusal, AcpRestRunRequest, HistoryMessage, RequestedSession,
+    ResumeRequest, RunMode, RunStatus, content, question,
 };
 use serde_json::{Value, json};
 
@@ -141,8 +141,8 @@ fn parts(event: &Value) -> Vec<Value> {
     parts
 }
 
-fn read(body: &Value) -> Result<RunRequest, AcpRestRefusal> {
-    RunRequest::from_body(body.to_string().as_bytes())
+fn read(body: &Value) -> Result<AcpRestRunRequest, AcpRestRefusal> {
+    AcpRestRunRequest::from_body(body.to_string().as_bytes())
 }
 
 fn message(role: &str, text: &str) -> Value {
@@ -152,7 +152,7 @@ fn message(role: &str, text: &str) -> Value {
 #[test]
 fn a_request_is_read() {
     let body = json!({ "agent_name": "echo", "input": [{ "parts": [{ "content": "hi" }] }] });
-    let expected = RunRequest {
+    let expected = AcpRestRunRequest {
         agent: "echo".to_owned(),
         before: Vec::new(),
         parts: vec![Part::text("hi")],
@@ -169,7 +169,7 @@ fn a_request_is_read() {
         "input": [message("user", "one"), message("agent/echo", "two"), message("user", "hi")],
     });
     let line = |role, text: &str| HistoryMessage { role, parts: vec![Part::text(text)] };
-    let expected = RunRequest {
+    let expected = AcpRestRunRequest {
         before: vec![line(Role::User, "one"), line(Role::Agent, "two")],
         mode: RunMode::Stream,
         session: RequestedSession::Described(session, vec!["http://a/1".to_owned()]),
@@ -214,7 +214,7 @@ fn a_wrong_request_is_refused() {
     assert_eq!(read(&body).unwrap_err().status, 400);
     let lone_surrogate = br#"{"agent_name":"echo","input":[{"role":"user","parts":[{"content":"\ud800"}]}]}"#;
     for bytes in [lone_surrogate.as_slice(), b"", b"{", b"[]", b"\xff\xfe", b"null"] {
-        assert_eq!(RunRequest::from_body(bytes).unwrap_err().status, 422, "{bytes:?}");
+        assert_eq!(AcpRestRunRequest::from_body(bytes).unwrap_err().status, 422, "{bytes:?}");
     }
 }
 
@@ -234,11 +234,11 @@ fn parts_come_back_as_they_went() {
             "metadata": { "kind": "trajectory", "message": "hm" } }),
     ];
     for value in there_and_back {
-        let read = content::read_part(&serde_json::from_value(value.clone()).unwrap()).unwrap();
-        assert_eq!(serde_json::to_value(content::message_part(&read).unwrap()).unwrap(), value);
+        let read = content::read_acp_rest_part(&serde_json::from_value(value.clone()).unwrap()).unwrap();
+        assert_eq!(serde_json::to_value(content::acp_rest_message_part(&read).unwrap()).unwrap(), value);
     }
     let older: Value = json!({ "content": "hm", "metadata": { "thinking": true } });
-    let read = content::read_part(&serde_json::from_value(older).unwrap()).unwrap();
+    let read = content::read_acp_rest_part(&serde_json::from_value(older).unwrap()).unwrap();
     assert_eq!(read, Part::Thought { text: "hm".to_owned() });
     assert_eq!(serde_json::from_str::<RunStatus>("\"in_progress\"").unwrap(), RunStatus::InProgress);
     assert_eq!(serde_json::to_string(&RunStatus::InProgress).unwrap(), "\"in-progress\"");
@@ -250,7 +250,7 @@ fn only_a_clear_word_is_an_answer() {
     let answer = |parts: Value| {
         let body = json!({ "mode": "sync", "await_resume": { "type": "message", "message": { "parts": parts } } });
         let resume = ResumeRequest::from_body(build::run(1), body.to_string().as_bytes())?;
-        question::read_reply(&asked, &resume.message).map_err(AcpRestRefusal::from)
+        question::read_acp_rest_reply(&asked, &resume.message).map_err(AcpRestRefusal::from)
     };
     let allows = |parts: Value| answer(parts).map(|reply| reply.is_allowed()).map_err(|refusal| refusal.status);
     assert_eq!(allows(json!([{ "content": "yes" }])), Ok(true));

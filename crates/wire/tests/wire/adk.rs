@@ -6,8 +6,8 @@ use std::path::Path;
 
 use gander_domain::{Entry, Event as Fact, QuestionOrigin, RunId};
 use gander_testkit::vectors::{Scenario, scenarios};
-use gander_wire::adk::output::{failure_event, join_events, session_history};
-use gander_wire::adk::{AdkProjection, AdkRunRequest, Event, NewSession, RunInput, RunStage, StreamMode};
+use gander_wire::adk::output::{adk_failure_event, adk_session_history, join_adk_events};
+use gander_wire::adk::{AdkEvent, AdkProjection, AdkRunRequest, NewAdkSession, RunInput, RunStage, StreamMode};
 use serde_json::{Value, json};
 
 fn all() -> Vec<Scenario> {
@@ -20,7 +20,7 @@ fn runs(log: &[Entry]) -> Vec<RunId> {
 }
 
 /// Every run as it happens.
-fn told(log: &[Entry], tone: StreamMode) -> Vec<Event> {
+fn told(log: &[Entry], tone: StreamMode) -> Vec<AdkEvent> {
     let mut events = Vec::new();
     for run in runs(log) {
         let mut telling = AdkProjection::new(run, "gander", tone);
@@ -29,7 +29,7 @@ fn told(log: &[Entry], tone: StreamMode) -> Vec<Event> {
     events
 }
 
-fn lines(events: &[Event]) -> Vec<String> {
+fn lines(events: &[AdkEvent]) -> Vec<String> {
     events.iter().map(|event| serde_json::to_string(event).unwrap()).collect()
 }
 
@@ -42,11 +42,11 @@ fn every_scenario_is_told_as_expected() {
             scenario.log.iter().for_each(|entry| telling.project_entry(entry, &mut events));
             told.extend(lines(&events));
             if let RunStage::Ended(outcome) = telling.stage() {
-                told.extend(failure_event(outcome, scenario.log[0].at).map(|last| last.to_string()));
+                told.extend(adk_failure_event(outcome, scenario.log[0].at).map(|last| last.to_string()));
             }
         }
         scenario.check("adk.jsonl", &told).unwrap();
-        scenario.check("adk_session.jsonl", &lines(&session_history(&scenario.log))).unwrap();
+        scenario.check("adk_session.jsonl", &lines(&adk_session_history(&scenario.log))).unwrap();
     }
 }
 
@@ -58,12 +58,12 @@ fn what_is_stored_is_what_was_told() {
         if reset || scenario.name == "other_door" {
             continue;
         }
-        let whole = |event: &&Event| event.partial != Some(true);
-        let strip = |event: &Event| Event { partial: None, ..event.clone() };
+        let whole = |event: &&AdkEvent| event.partial != Some(true);
+        let strip = |event: &AdkEvent| AdkEvent { partial: None, ..event.clone() };
         let pieces = told(&scenario.log, StreamMode::Pieces);
-        let live: Vec<Event> = pieces.iter().filter(whole).map(strip).collect();
-        let stored = session_history(&scenario.log);
-        let agents: Vec<Event> = stored.into_iter().filter(|event| event.author != "user").collect();
+        let live: Vec<AdkEvent> = pieces.iter().filter(whole).map(strip).collect();
+        let stored = adk_session_history(&scenario.log);
+        let agents: Vec<AdkEvent> = stored.into_iter().filter(|event| event.author != "user").collect();
         assert_eq!(live, agents, "{}", scenario.name);
     }
 }
@@ -85,14 +85,14 @@ fn a_question_that_holds_nothing_up_is_told_and_the_run_goes_on() {
         telling.project_entry(entry, &mut events);
     }
     assert!(matches!(telling.stage(), RunStage::Ended(_)));
-    let part = |event: &Event| json!(event)["content"]["parts"][0].clone();
+    let part = |event: &AdkEvent| json!(event)["content"]["parts"][0].clone();
     let parts: Vec<Value> = events.iter().map(part).collect();
     assert_eq!(parts[0]["functionCall"]["args"]["message"], "Log in: https://example.org/login");
     assert_eq!(parts[1]["functionCall"]["name"], "read");
     assert_eq!(parts[2]["functionResponse"]["name"], "read");
     assert_eq!(parts[3], json!({ "text": "Done." }));
     assert_eq!(parts.len(), 4, "the question is told once: {parts:?}");
-    assert_eq!(lines(&session_history(&log))[1..], lines(&events));
+    assert_eq!(lines(&adk_session_history(&log))[1..], lines(&events));
 }
 
 /// What is asked while a tool runs ends the answer if a child waits for it, whatever it asks, and not if it is asked aside.
@@ -124,8 +124,8 @@ fn asked_while_a_tool_runs(origin: QuestionOrigin) -> RunStage {
 #[test]
 fn joined_pieces_say_the_same() {
     for scenario in all() {
-        let mut joined: Vec<Event> = Vec::new();
-        let texts = |events: &[Event]| -> String {
+        let mut joined: Vec<AdkEvent> = Vec::new();
+        let texts = |events: &[AdkEvent]| -> String {
             let pieces = events.iter().filter(|event| event.partial == Some(true));
             let parts = pieces.flat_map(|event| event.content.iter().flat_map(|content| content.parts.iter()));
             parts.filter_map(|part| part["text"].as_str()).collect()
@@ -133,7 +133,7 @@ fn joined_pieces_say_the_same() {
         let told = told(&scenario.log, StreamMode::Pieces);
         for event in told.clone() {
             let rest = match joined.last_mut() {
-                Some(last) => join_events(last, event),
+                Some(last) => join_adk_events(last, event),
                 None => Some(event),
             };
             joined.extend(rest);
@@ -153,7 +153,7 @@ fn requests_are_read_in_both_spellings() {
     assert_eq!((&camel.address, &camel.said), (&snake.address, &snake.said));
     let RunInput::Parts(parts) = camel.said else { panic!("no parts") };
     assert_eq!(json!(parts)[0]["data"], "+/+/");
-    assert_eq!(NewSession::from_body(b"null").unwrap(), NewSession::default());
-    let wrapped = NewSession::from_named_body("x", br#"{"state":{"a":1}}"#).unwrap();
-    assert_eq!(wrapped, NewSession::from_named_body("x", br#"{"a":1}"#).unwrap());
+    assert_eq!(NewAdkSession::from_body(b"null").unwrap(), NewAdkSession::default());
+    let wrapped = NewAdkSession::from_named_body("x", br#"{"state":{"a":1}}"#).unwrap();
+    assert_eq!(wrapped, NewAdkSession::from_named_body("x", br#"{"a":1}"#).unwrap());
 }

@@ -27,7 +27,7 @@ fn live(log: &[Entry]) -> Vec<String> {
     let mut view = SessionView::from_created(&log[0]).unwrap();
     let mut events = Vec::new();
     for entry in &log[1..] {
-        events.extend(output::project_entry(&view, entry).iter().map(Value::to_string));
+        events.extend(output::project_goose_entry(&view, entry).iter().map(Value::to_string));
         view.apply(entry);
     }
     events
@@ -77,7 +77,7 @@ fn exported() -> Value {
 fn a_conversation_of_goose_comes_out_as_it_went_in() {
     let file = exported();
     let messages = file["conversation"].as_array().unwrap();
-    let read = input::read_conversation(messages, &mut Counted::default()).unwrap();
+    let read = input::read_goose_conversation(messages, &mut Counted::default()).unwrap();
     let roles: Vec<Role> = read.iter().map(|message| message.role).collect();
     assert_eq!(roles, [Role::User, Role::User, Role::Agent, Role::Tool, Role::Agent]);
     let Part::ToolUse { call, name, .. } = &read[2].parts[1] else { panic!("{:?}", read[2]) };
@@ -91,7 +91,8 @@ fn a_conversation_of_goose_comes_out_as_it_went_in() {
 #[test]
 fn going_back_inside_an_imported_history_says_its_beginning_again() {
     let file = exported();
-    let read = input::read_conversation(file["conversation"].as_array().unwrap(), &mut Counted::default()).unwrap();
+    let read =
+        input::read_goose_conversation(file["conversation"].as_array().unwrap(), &mut Counted::default()).unwrap();
     let first: Vec<Message> = read[..2].to_vec();
     let reset = Event::HistoryReset { keep_to: Seq::ZERO, replacement: read, reason: ResetReason::Replaced };
     let entry = Entry { seq: Seq(2), at: Default::default(), run: None, event: reset, meta: None };
@@ -113,7 +114,7 @@ fn what_is_no_picture_is_not_one_in_a_history() {
         json!({"role": "user", "created": 1, "content": [zip]}),
         json!({"role": "user", "created": 1, "content": [{"type": "toolResponse", "id": "c", "toolResult": result}]}),
     ];
-    let read = input::read_conversation(&messages, &mut Counted::default()).unwrap();
+    let read = input::read_goose_conversation(&messages, &mut Counted::default()).unwrap();
     assert_eq!(read[0].parts, [Part::Unknown(zip.clone())]);
     let Part::ToolResult { result, .. } = &read[1].parts[0] else { panic!("{:?}", read[1]) };
     assert_eq!(result.content, [ToolContent::Part { part: Part::Unknown(zip) }]);
@@ -139,16 +140,20 @@ fn lenient_prompts() {
         ),
     ];
     for (message, parts) in cases {
-        assert_eq!(input::read_prompt(&message).unwrap(), input::GoosePrompt { parts, answers: vec![] }, "{message}");
+        assert_eq!(
+            input::read_goose_prompt(&message).unwrap(),
+            input::GoosePrompt { parts, answers: vec![] },
+            "{message}"
+        );
     }
     let answer = json!({"actionType": "elicitationResponse", "id": "e1", "user_data": {"x": 1}});
-    let answered = input::read_prompt(&json!({"content": [{"type": "actionRequired", "data": answer}]})).unwrap();
+    let answered = input::read_goose_prompt(&json!({"content": [{"type": "actionRequired", "data": answer}]})).unwrap();
     assert_eq!(answered, input::GoosePrompt { parts: vec![], answers: vec![("e1".into(), json!({"x": 1}))] });
 }
 
 #[test]
 fn what_cannot_be_read_is_named() {
-    use input::BadMessage::*;
+    use input::BadGooseMessage::*;
     let cases = [
         (json!(1), NoObject("message")),
         (json!({"role": "user"}), Empty),
@@ -161,12 +166,12 @@ fn what_cannot_be_read_is_named() {
         (json!({"role": 7, "content": "x"}), BadRole("7".into())),
     ];
     for (message, error) in cases {
-        assert_eq!(input::read_prompt(&message), Err(error), "{message}");
+        assert_eq!(input::read_goose_prompt(&message), Err(error), "{message}");
     }
     // A stored history may be of a later version: what nobody knows is kept.
     let sparkle = json!({"type": "sparkle", "x": 1});
-    let kept = input::read_conversation(&[json!({"content": [sparkle]})], &mut Counted::default()).unwrap();
+    let kept = input::read_goose_conversation(&[json!({"content": [sparkle]})], &mut Counted::default()).unwrap();
     assert_eq!(kept[0].parts, [Part::Unknown(sparkle)]);
     let wizard = [json!({"role": "wizard", "content": "x"})];
-    assert_eq!(input::read_conversation(&wizard, &mut Counted::default()), Err(BadRole("wizard".into())));
+    assert_eq!(input::read_goose_conversation(&wizard, &mut Counted::default()), Err(BadRole("wizard".into())));
 }

@@ -210,7 +210,7 @@ fn a_result_goes_back_under_the_id_that_goose_gave() {
     let said = Message { id, role: Role::Agent, parts: tail.clone(), interrupted: false, native };
     let response = json!({"functionResponse": {"id": call.to_string(), "name": "shell", "response": {"ok": 1}}});
     let parts = [Part::text("done"), Part::Unknown(response)];
-    let message = request::prompt_message(&parts, &[Arc::new(said)], Timestamp::from_micros(5_000_000));
+    let message = request::goosed_prompt_message(&parts, &[Arc::new(said)], Timestamp::from_micros(5_000_000));
     let value =
         json!({"content": [{"type": "text", "text": "{\"ok\":1}"}], "isError": false, "structuredContent": {"ok": 1}});
     assert_eq!(
@@ -228,7 +228,8 @@ fn the_provider_is_told_only_if_there_is_something_to_tell() {
         model: model.map(str::to_owned),
         parameters: parameters.as_object().cloned().unwrap(),
     };
-    let told = |model, parameters, current| request::update_provider_body("s", &wanted(model, parameters), current);
+    let told =
+        |model, parameters, current| request::goosed_update_provider_body("s", &wanted(model, parameters), current);
     assert_eq!(told(None, json!({}), Some("openai")), None);
     assert_eq!(told(Some("gpt"), json!({}), None), None, "nobody knows whose model that is");
     assert_eq!(

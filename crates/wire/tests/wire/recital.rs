@@ -3,7 +3,7 @@
 
 use gander_domain::logged_message::HiddenEntries;
 use gander_domain::{Entry, Event, Message, MessageId, Part, ResetReason, Role, Seq, Timestamp};
-use gander_wire::adk::output::{HistoryProjection, session_history};
+use gander_wire::adk::output::{HistoryProjection, adk_session_history};
 use gander_wire::goose::{ConversationProjection, whole_conversation};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -48,6 +48,6 @@ proptest! {
         }
         said.extend(recital.open_questions());
         prop_assert_eq!(said, whole_conversation(&log));
-        prop_assert_eq!(events, session_history(&log).iter().map(|event| json!(event)).collect::<Vec<Value>>());
+        prop_assert_eq!(events, adk_session_history(&log).iter().map(|event| json!(event)).collect::<Vec<Value>>());
     }
 }

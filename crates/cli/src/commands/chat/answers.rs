@@ -8,9 +8,9 @@ use super::conversation::{Conversation, Work};
 use super::effects::{Call, Effect, Reply};
 use super::picker::{Pick, PickerItem};
 use crate::commands::Exit;
-use crate::commands::run::ending::{Ending, exit_of, stop_text};
-use crate::output::{Tone, clean};
-use crate::terminal::table::local_time;
+use crate::commands::run::ending::{Ending, ending_stop_text, exit_of_ending};
+use crate::output::{Tone, clean_output_text};
+use crate::terminal::list_table::table_local_time;
 
 /// Of a session that is opened so many turns are shown.
 const HISTORY_TURNS: usize = 10;
@@ -37,13 +37,15 @@ impl Conversation {
                 let current = self.info.option(&id).map(|option| option.current.clone()).unwrap_or_default();
                 self.transcript.line(Tone::Dim, &format!("  {id} is now {current}"));
             }
-            (Call::Sessions, Ok(page)) => self.push_reply(Reply::Sessions(session_items(&page))),
-            (Call::Agents { wanted: None }, Ok(listed)) => self.push_reply(Reply::Agents(agent_items(&listed))),
+            (Call::Sessions, Ok(page)) => self.push_reply(Reply::Sessions(answered_session_items(&page))),
+            (Call::Agents { wanted: None }, Ok(listed)) => {
+                self.push_reply(Reply::Agents(answered_agent_items(&listed)))
+            }
             (Call::Agents { wanted: Some(name) }, Ok(listed)) => self.choose_agent(&name, &listed),
             (Call::Find, Ok(found)) => self.handle_found(&found),
             (Call::Files { query }, Ok(found)) => {
                 let paths = found["paths"].as_array().into_iter().flatten().filter_map(Value::as_str);
-                self.push_reply(Reply::Files { query, paths: paths.map(clean).collect() });
+                self.push_reply(Reply::Files { query, paths: paths.map(clean_output_text).collect() });
             }
             // Without the method there is nothing to complete.
             (Call::Files { .. }, Err(_)) => {}
@@ -128,7 +130,7 @@ impl Conversation {
         let run = session.is_some_and(|session| !session["run"].is_null());
         if let Some(session) = session {
             self.info.workspace = session["workspace"].as_str().map(str::to_owned);
-            self.info.title = session["title"].as_str().filter(|title| !title.is_empty()).map(clean);
+            self.info.title = session["title"].as_str().filter(|title| !title.is_empty()).map(clean_output_text);
         }
         match run {
             true if !self.prompting || self.work == Work::Loading => {
@@ -172,8 +174,8 @@ impl Conversation {
     fn handle_prompt_ended(&mut self, ended: &Value) {
         let stop = ended["stopReason"].as_str().unwrap_or_default();
         self.transcript.close();
-        match exit_of(stop) {
-            Exit::Stopped => self.transcript.line(Tone::Warn, stop_text(stop)),
+        match exit_of_ending(stop) {
+            Exit::Stopped => self.transcript.line(Tone::Warn, ending_stop_text(stop)),
             Exit::Cancelled => self.transcript.line(Tone::Warn, "cancelled"),
             Exit::Done | Exit::Failed | Exit::Usage => {}
         }
@@ -246,12 +248,12 @@ impl Conversation {
 }
 
 /// Sessions for a list, the last changed first. Those of sub-agents belong to the one that began them.
-fn session_items(page: &Value) -> Vec<PickerItem> {
+fn answered_session_items(page: &Value) -> Vec<PickerItem> {
     let sessions = page["sessions"].as_array().into_iter().flatten().filter(|session| session["parent"].is_null());
     let item = |session: &Value| {
-        let text = |name: &str| clean(session[name].as_str().unwrap_or_default());
+        let text = |name: &str| clean_output_text(session[name].as_str().unwrap_or_default());
         let title = Some(text("title")).filter(|title| !title.is_empty()).unwrap_or_else(|| "(no title)".to_owned());
-        let updated = local_time(session["updatedAt"].as_i64().unwrap_or_default());
+        let updated = table_local_time(session["updatedAt"].as_i64().unwrap_or_default());
         let state = if text("state") == "waiting" { "waiting for you".to_owned() } else { text("state") };
         let detail = format!("{state} · {updated} · {}", text("cwd"));
         PickerItem { label: title, detail, pick: Pick::Session(text("sessionId")) }
@@ -260,9 +262,9 @@ fn session_items(page: &Value) -> Vec<PickerItem> {
 }
 
 /// Agents for a list: choosing one sets the session to its first mode.
-fn agent_items(listed: &Value) -> Vec<PickerItem> {
+fn answered_agent_items(listed: &Value) -> Vec<PickerItem> {
     let item = |agent: &Value| {
-        let text = |name: &str| clean(agent[name].as_str().unwrap_or_default());
+        let text = |name: &str| clean_output_text(agent[name].as_str().unwrap_or_default());
         let mode = agent["modes"][0].as_str().unwrap_or_default().to_owned();
         let detail = format!("{}  {}", text("name"), text("description"));
         PickerItem { label: text("title"), detail, pick: Pick::Option { id: "mode".to_owned(), value: mode } }

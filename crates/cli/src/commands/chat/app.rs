@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use super::asking::Answered;
-use super::commands::{ChatCommand, read_command};
-use super::completion::{Completion, Trigger, find_trigger, suggest_commands, suggest_files};
+use super::commands::{ChatCommand, read_chat_command};
+use super::completion::{Completion, Trigger, find_completion_trigger, suggest_commands, suggest_files};
 use super::conversation::{Conversation, Work};
 use super::editor::Editor;
 use super::effects::Reply;
 use super::history::InputHistory;
-use super::keys::Key;
+use super::key_parser::Key;
 use super::picker::{Pick, Picker, PickerItem};
 
 /// A key that comes so soon after another one was typed before its question was there is no answer to it.
@@ -192,7 +192,7 @@ impl App {
         if key == Key::Escape {
             self.reason = None;
         } else if key != Key::Enter {
-            edit(editor, key);
+            edit_with_key(editor, key);
         } else {
             let reason = editor.take();
             self.reason = None;
@@ -208,7 +208,7 @@ impl App {
         if key == Key::Escape {
             self.conversation.decline_form();
         } else if key != Key::Enter {
-            edit(&mut self.form_line, key);
+            edit_with_key(&mut self.form_line, key);
         } else {
             let line = self.form_line.text().to_owned();
             self.hint = self.conversation.fill_form(&line);
@@ -258,7 +258,9 @@ impl App {
     fn handle_edit_key(&mut self, key: Key) {
         match (key, &mut self.completion) {
             (Key::Tab, Some(_)) => return self.complete(),
-            (Key::Enter, Some(completion)) if !is_typed_out(completion, self.editor.text()) => return self.complete(),
+            (Key::Enter, Some(completion)) if !is_completion_typed_out(completion, self.editor.text()) => {
+                return self.complete();
+            }
             (Key::Up, Some(completion)) => return completion.previous(),
             (Key::Down, Some(completion)) => return completion.next(),
             (Key::Escape, Some(_)) => {
@@ -283,7 +285,7 @@ impl App {
                 }
                 return;
             }
-            (key, _) => edit(&mut self.editor, key),
+            (key, _) => edit_with_key(&mut self.editor, key),
         }
         self.look_for_completion();
     }
@@ -301,7 +303,7 @@ impl App {
             return;
         }
         self.history.push(line.trim_end());
-        match read_command(line.trim(), &self.conversation.info.options) {
+        match read_chat_command(line.trim(), &self.conversation.info.options) {
             Some(ChatCommand::Option { id, value: None }) => self.pick_option(&id),
             Some(_) | None => self.conversation.handle_line(&line),
         }
@@ -330,7 +332,7 @@ impl App {
 
     fn look_for_completion(&mut self) {
         self.completion = None;
-        match find_trigger(self.editor.text(), self.editor.cursor()) {
+        match find_completion_trigger(self.editor.text(), self.editor.cursor()) {
             Some(Trigger::Command { query }) => {
                 let suggestions = suggest_commands(&self.conversation.commands(), &query);
                 self.completion = Completion::new(0..self.editor.cursor(), suggestions);
@@ -343,7 +345,7 @@ impl App {
 
     /// Files that fit, unless something else was typed meanwhile.
     fn handle_files(&mut self, asked: &str, paths: &[String]) {
-        if let Some(Trigger::File { query, range }) = find_trigger(self.editor.text(), self.editor.cursor())
+        if let Some(Trigger::File { query, range }) = find_completion_trigger(self.editor.text(), self.editor.cursor())
             && query == asked
         {
             self.completion = Completion::new(range, suggest_files(paths));
@@ -359,12 +361,12 @@ impl App {
 }
 
 /// What stands there is what the chosen suggestion would write: enter sends it.
-fn is_typed_out(completion: &Completion, text: &str) -> bool {
+fn is_completion_typed_out(completion: &Completion, text: &str) -> bool {
     text.get(completion.range.clone()).is_some_and(|typed| typed == completion.insert().trim_end())
 }
 
 /// Keys that only change a text.
-fn edit(editor: &mut Editor, key: Key) {
+fn edit_with_key(editor: &mut Editor, key: Key) {
     match key {
         Key::Char(letter) => editor.insert(&letter.to_string()),
         Key::Paste(text) => editor.insert(&text),

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::conversation::Conversation;
 use super::effects::Effect;
 use super::form::{Filled, Form};
-use crate::commands::run::answer::{TypedAnswer, read_answer, reject_once};
+use crate::commands::run::answer::{TypedAnswer, read_typed_answer, reject_once_answer};
 use crate::commands::run::question_text::{self, DetailLimit};
 use crate::commands::run::questions::{Question, Withdrawn};
 use crate::output::{Style, Tone};
-use crate::terminal::wrap::wrap;
+use crate::terminal::wrap::wrap_text;
 
 /// What became of a typed answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,14 +101,14 @@ impl Conversation {
     /// Answers the question on the screen: a letter, a number, or words that reject it.
     pub(super) fn answer(&mut self, line: &str) -> Answered {
         let Some(Question { options, tool, .. }) = self.questions.asked() else { return Answered::Nothing };
-        match read_answer(options, line) {
+        match read_typed_answer(options, line) {
             TypedAnswer::Option(option) => self.choose(&option, None),
             TypedAnswer::Reject { option, reason } => self.choose(&option, Some(reason)),
-            TypedAnswer::WhichAlways => Answered::Hint(question_text::which_always(options)),
-            TypedAnswer::Unclear => Answered::Hint(question_text::try_again(options)),
-            TypedAnswer::Help => Answered::Hint(question_text::help_for_keys()),
+            TypedAnswer::WhichAlways => Answered::Hint(question_text::question_which_always(options)),
+            TypedAnswer::Unclear => Answered::Hint(question_text::question_try_again(options)),
+            TypedAnswer::Help => Answered::Hint(question_text::question_keys_help()),
             TypedAnswer::ShowAll => {
-                let whole = question_text::detail(tool, self.transcript.style(), DetailLimit::Whole);
+                let whole = question_text::question_detail(tool, self.transcript.style(), DetailLimit::Whole);
                 self.transcript.painted(whole.lines().map(str::to_owned).collect::<Vec<_>>());
                 Answered::Hint(String::new())
             }
@@ -118,7 +118,8 @@ impl Conversation {
     /// Rejects the question on the screen; the model is told why.
     pub(super) fn reject_with_reason(&mut self, reason: &str) -> Answered {
         let asked = self.questions.asked();
-        let no = asked.and_then(|asked| reject_once(&asked.options)).map(|option| option.option_id.0.to_string());
+        let no =
+            asked.and_then(|asked| reject_once_answer(&asked.options)).map(|option| option.option_id.0.to_string());
         match no {
             Some(option) => self.choose(&option, Some(reason.to_owned())),
             None => Answered::Hint("This question cannot be answered with no: choose a number.".to_owned()),
@@ -128,10 +129,10 @@ impl Conversation {
     /// The question as it stands on the screen, and how it can be answered.
     pub(super) fn question_lines(&self, style: Style, columns: usize, rows: usize) -> Option<Vec<String>> {
         let question = self.questions.asked()?;
-        let headline = style.paint(Tone::Warn, &format!("? {}", question_text::headline(question)));
-        let detail = question_text::detail(&question.tool, style, DetailLimit::Screen);
-        let menu = question_text::menu(&question.options);
-        let fit = |text: &str| text.lines().flat_map(|line| wrap(line, columns, 4)).collect::<Vec<_>>();
+        let headline = style.paint(Tone::Warn, &format!("? {}", question_text::question_headline(question)));
+        let detail = question_text::question_detail(&question.tool, style, DetailLimit::Screen);
+        let menu = question_text::question_menu(&question.options);
+        let fit = |text: &str| text.lines().flat_map(|line| wrap_text(line, columns, 4)).collect::<Vec<_>>();
         let (mut detail, menu) = (fit(&detail), fit(&menu));
         let room = rows.saturating_sub(menu.len() + 4).max(2);
         if detail.len() > room {
@@ -151,7 +152,7 @@ impl Conversation {
         let chosen = question.options.iter().find(|known| *known.option_id.0 == *option);
         let name = chosen.map(|chosen| chosen.name.clone()).unwrap_or_default();
         let said = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        let headline = question_text::headline(&question);
+        let headline = question_text::question_headline(&question);
         self.transcript.line(Tone::Warn, &format!("? {headline}\n  → {name}{said}"));
         let mut response = json!({ "outcome": { "outcome": "selected", "optionId": option } });
         if let Some(reason) = reason {

@@ -49,7 +49,7 @@ const KEYS: [(&str, &str); 11] = [
 ];
 
 /// What a line means to the chat; `None` if it is for the agent.
-pub(super) fn read_command(line: &str, options: &[SessionOption]) -> Option<ChatCommand> {
+pub(super) fn read_chat_command(line: &str, options: &[SessionOption]) -> Option<ChatCommand> {
     let (name, rest) = line.strip_prefix('/')?.split_once(char::is_whitespace).unwrap_or((line.strip_prefix('/')?, ""));
     let rest = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(str::to_owned);
     match name {
@@ -68,7 +68,7 @@ pub(super) fn read_command(line: &str, options: &[SessionOption]) -> Option<Chat
 }
 
 /// Everything that can be completed after a slash.
-pub(super) fn known_commands(options: &[SessionOption], server: &[(String, String)]) -> Vec<(String, String)> {
+pub(super) fn known_chat_commands(options: &[SessionOption], server: &[(String, String)]) -> Vec<(String, String)> {
     let own = COMMANDS.iter().map(|(name, what)| ((*name).to_owned(), (*what).to_owned()));
     let chosen = options.iter().map(|option| (option.id.clone(), format!("{}: {}", option.name, option.current)));
     let mut all: Vec<(String, String)> = own.chain(chosen).collect();
@@ -79,7 +79,7 @@ pub(super) fn known_commands(options: &[SessionOption], server: &[(String, Strin
 }
 
 /// What `/help` says.
-pub(super) fn help_lines(commands: &[(String, String)]) -> Vec<String> {
+pub(super) fn chat_command_help(commands: &[(String, String)]) -> Vec<String> {
     let keys = KEYS.iter().map(|(key, what)| format!("  {key:<17} {what}"));
     let commands = commands.iter().map(|(name, what)| format!("  /{name:<16} {what}"));
     keys.chain(commands).collect()
@@ -93,13 +93,13 @@ mod tests {
     fn own_commands_and_options_are_told_from_the_servers() {
         let model =
             SessionOption { id: "model".into(), name: "Model".into(), current: "a/b".into(), choices: Vec::new() };
-        let read = |line: &str| read_command(line, std::slice::from_ref(&model));
+        let read = |line: &str| read_chat_command(line, std::slice::from_ref(&model));
         assert_eq!(read("/model a/c"), Some(ChatCommand::Option { id: "model".into(), value: Some("a/c".into()) }));
         assert_eq!(read("/sessions"), Some(ChatCommand::Sessions(None)));
         assert_eq!(read("/agent coding"), Some(ChatCommand::Agent(Some("coding".into()))));
         assert_eq!(read("/queue then test it"), Some(ChatCommand::Queue("then test it".into())));
         assert_eq!((read("/compact"), read("hello"), read("/policy ask"), read("/queue")), (None, None, None, None));
-        let all = known_commands(&[model], &[("compact".into(), "x".into()), ("new".into(), "theirs".into())]);
+        let all = known_chat_commands(&[model], &[("compact".into(), "x".into()), ("new".into(), "theirs".into())]);
         assert_eq!(all.iter().filter(|(name, _)| name == "new").count(), 1);
         assert!(all.iter().any(|(name, _)| name == "compact"));
     }

@@ -31,7 +31,7 @@ pub(super) struct Completion {
 }
 
 /// What stands before the cursor, if it is to be completed.
-pub(super) fn find_trigger(text: &str, cursor: usize) -> Option<Trigger> {
+pub(super) fn find_completion_trigger(text: &str, cursor: usize) -> Option<Trigger> {
     let before = &text[..cursor];
     if let Some(query) = before.strip_prefix('/') {
         let word = query.chars().all(|c| c.is_alphanumeric() || "_:.-".contains(c));
@@ -105,11 +105,14 @@ mod tests {
 
     #[test]
     fn a_slash_begins_a_command_and_an_at_a_file() {
-        assert_eq!(find_trigger("/mo", 3), Some(Trigger::Command { query: "mo".into() }));
-        assert_eq!(find_trigger("/model x", 8), None);
-        assert_eq!(find_trigger("see @src/ma", 11), Some(Trigger::File { query: "src/ma".into(), range: 4..11 }));
-        assert_eq!(find_trigger("a@b.example", 11), None);
-        assert_eq!(find_trigger("say /mo", 7), None);
+        assert_eq!(find_completion_trigger("/mo", 3), Some(Trigger::Command { query: "mo".into() }));
+        assert_eq!(find_completion_trigger("/model x", 8), None);
+        assert_eq!(
+            find_completion_trigger("see @src/ma", 11),
+            Some(Trigger::File { query: "src/ma".into(), range: 4..11 })
+        );
+        assert_eq!(find_completion_trigger("a@b.example", 11), None);
+        assert_eq!(find_completion_trigger("say /mo", 7), None);
     }
 
     #[test]

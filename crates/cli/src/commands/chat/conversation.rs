@@ -6,7 +6,7 @@ use gander_client::AgentEvent;
 use gander_client::schema::{ContentBlock, ResourceLink, SessionUpdate, TextContent};
 use serde_json::{Value, json};
 
-use super::commands::{ChatCommand, help_lines, known_commands, read_command};
+use super::commands::{ChatCommand, chat_command_help, known_chat_commands, read_chat_command};
 use super::completion::mentioned_files;
 use super::effects::{Call, Effect, Reply};
 use super::form::Form;
@@ -143,7 +143,7 @@ impl Conversation {
         if line.is_empty() {
             return;
         }
-        match read_command(line, &self.info.options) {
+        match read_chat_command(line, &self.info.options) {
             Some(command) => self.handle_command(command),
             None => self.send_message(line),
         }
@@ -153,7 +153,7 @@ impl Conversation {
     pub(super) fn handle_command(&mut self, command: ChatCommand) {
         match command {
             ChatCommand::Help => {
-                let lines = help_lines(&self.commands());
+                let lines = chat_command_help(&self.commands());
                 self.transcript.painted(lines);
             }
             ChatCommand::New => self.begin_session(),
@@ -222,7 +222,7 @@ impl Conversation {
 
     /// All slash commands that can be typed.
     pub(super) fn commands(&self) -> Vec<(String, String)> {
-        known_commands(&self.info.options, &self.info.commands)
+        known_chat_commands(&self.info.options, &self.info.commands)
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -374,7 +374,7 @@ impl Conversation {
         let link = |path: String| {
             let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or(&path).to_owned();
             let whole = if path.starts_with('/') { path } else { format!("{workspace}/{path}") };
-            ContentBlock::ResourceLink(ResourceLink::new(name, format!("file://{}", encode_path(&whole))))
+            ContentBlock::ResourceLink(ResourceLink::new(name, format!("file://{}", encode_mentioned_path(&whole))))
         };
         let text_block = ContentBlock::Text(TextContent::new(text.to_owned()));
         std::iter::once(text_block).chain(mentioned_files(text).into_iter().map(link)).collect()
@@ -382,7 +382,7 @@ impl Conversation {
 }
 
 /// A path as it stands in an address.
-fn encode_path(path: &str) -> String {
+fn encode_mentioned_path(path: &str) -> String {
     path.bytes().fold(String::new(), |mut encoded, byte| {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => encoded.push(byte.into()),

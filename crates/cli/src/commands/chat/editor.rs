@@ -101,7 +101,7 @@ impl Editor {
         let Some(above) = start.checked_sub(1) else { return false };
         let column = self.text[start..self.cursor].chars().count();
         let above_start = self.text[..above].rfind('\n').map_or(0, |end| end + 1);
-        self.cursor = column_in(&self.text, above_start, above, column);
+        self.cursor = editor_column_in(&self.text, above_start, above, column);
         true
     }
 
@@ -113,7 +113,7 @@ impl Editor {
         }
         let column = self.text[self.line_start()..self.cursor].chars().count();
         let below_end = self.text[end + 1..].find('\n').map_or(self.text.len(), |length| end + 1 + length);
-        self.cursor = column_in(&self.text, end + 1, below_end, column);
+        self.cursor = editor_column_in(&self.text, end + 1, below_end, column);
         true
     }
 
@@ -189,7 +189,7 @@ impl Editor {
     }
 }
 
-fn column_in(text: &str, start: usize, end: usize, column: usize) -> usize {
+fn editor_column_in(text: &str, start: usize, end: usize, column: usize) -> usize {
     text[start..end].char_indices().nth(column).map_or(end, |(offset, _)| start + offset)
 }
 

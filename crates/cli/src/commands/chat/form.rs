@@ -4,7 +4,7 @@ use gander_wire::jsonrpc::Responder;
 use serde_json::{Map, Value, json};
 
 use super::form_limits::Limits;
-use crate::output::{clean, reveal};
+use crate::output::{clean_output_text, reveal_output_text};
 
 /// A form that waits for a person.
 pub(super) struct Form {
@@ -57,9 +57,9 @@ impl Form {
         let properties = schema["properties"].as_object().into_iter().flatten();
         Self {
             responder,
-            message: reveal(request["message"].as_str().unwrap_or_default()),
-            url: request["url"].as_str().map(reveal),
-            fields: properties.map(|(name, property)| read_field(name, property, required(name))).collect(),
+            message: reveal_output_text(request["message"].as_str().unwrap_or_default()),
+            url: request["url"].as_str().map(reveal_output_text),
+            fields: properties.map(|(name, property)| read_form_field(name, property, required(name))).collect(),
             values: Map::new(),
             current: 0,
         }
@@ -106,7 +106,7 @@ impl Form {
 
 impl Field {
     fn hint(&self) -> Option<String> {
-        let default = self.default.as_ref().map(|default| format!(" [{}]", clean(&default.to_string())));
+        let default = self.default.as_ref().map(|default| format!(" [{}]", clean_output_text(&default.to_string())));
         let limits = |unit: &str| self.limits.hint(unit);
         let text = match &self.kind {
             FieldKind::Text => limits("characters").unwrap_or_default(),
@@ -134,7 +134,7 @@ impl Field {
         }
         let known = |choices: &[String], value: &str| match choices.iter().any(|choice| choice == value) {
             true => Ok(json!(value)),
-            false => Err(format!("not one of the choices: {}", clean(value))),
+            false => Err(format!("not one of the choices: {}", clean_output_text(value))),
         };
         let value = match &self.kind {
             FieldKind::Text => {
@@ -169,23 +169,23 @@ impl Field {
     }
 }
 
-fn read_field(name: &str, property: &Value, required: bool) -> Field {
-    let text = |key: &str| reveal(property[key].as_str().unwrap_or_default());
+fn read_form_field(name: &str, property: &Value, required: bool) -> Field {
+    let text = |key: &str| reveal_output_text(property[key].as_str().unwrap_or_default());
     let kind = match property["type"].as_str() {
         Some("boolean") => FieldKind::Boolean,
         Some("integer") => FieldKind::Number { whole: true },
         Some("number") => FieldKind::Number { whole: false },
-        Some("array") => FieldKind::Choices(choices(&property["items"])),
-        Some(_) | None if choices(property).is_empty() => FieldKind::Text,
-        Some(_) | None => FieldKind::Choice(choices(property)),
+        Some("array") => FieldKind::Choices(form_field_choices(&property["items"])),
+        Some(_) | None if form_field_choices(property).is_empty() => FieldKind::Text,
+        Some(_) | None => FieldKind::Choice(form_field_choices(property)),
     };
-    let label = Some(text("title")).filter(|title| !title.is_empty()).unwrap_or_else(|| reveal(name));
+    let label = Some(text("title")).filter(|title| !title.is_empty()).unwrap_or_else(|| reveal_output_text(name));
     let default = property.get("default").filter(|default| !default.is_null()).cloned();
     let (description, limits) = (text("description"), Limits::new(property));
     Field { name: name.to_owned(), label, description, required, default, limits, kind }
 }
 
-fn choices(property: &Value) -> Vec<String> {
+fn form_field_choices(property: &Value) -> Vec<String> {
     let named = property["oneOf"].as_array().or(property["anyOf"].as_array()).into_iter().flatten();
     let plain = property["enum"].as_array().into_iter().flatten();
     plain.chain(named.map(|one| &one["const"])).filter_map(Value::as_str).map(str::to_owned).collect()

@@ -47,8 +47,8 @@ impl Limits {
     /// What is expected, in a few words; nothing if everything will do.
     pub(super) fn hint(&self, unit: &str) -> Option<String> {
         let format = self.format.map(|format| format.example().to_owned());
-        let count = range_text(self.least, self.most).map(|range| format!("{range} {unit}"));
-        let range = range_text(self.minimum, self.maximum);
+        let count = limit_range_text(self.least, self.most).map(|range| format!("{range} {unit}"));
+        let range = limit_range_text(self.minimum, self.maximum);
         let known: Vec<String> = format.into_iter().chain(count).chain(range).collect();
         (!known.is_empty()).then(|| known.join(", "))
     }
@@ -66,14 +66,14 @@ impl Limits {
     pub(super) fn check_count(&self, count: usize, unit: &str) -> Result<(), String> {
         let count = count as u64;
         let is_within = self.least.is_none_or(|least| count >= least) && self.most.is_none_or(|most| count <= most);
-        if is_within { Ok(()) } else { Err(self.expected(range_text(self.least, self.most), unit)) }
+        if is_within { Ok(()) } else { Err(self.expected(limit_range_text(self.least, self.most), unit)) }
     }
 
     /// Says what is wrong with a number.
     pub(super) fn check_number(&self, number: f64) -> Result<(), String> {
         let is_within =
             self.minimum.is_none_or(|least| number >= least) && self.maximum.is_none_or(|most| number <= most);
-        if is_within { Ok(()) } else { Err(self.expected(range_text(self.minimum, self.maximum), "")) }
+        if is_within { Ok(()) } else { Err(self.expected(limit_range_text(self.minimum, self.maximum), "")) }
     }
 
     fn expected(&self, range: Option<String>, unit: &str) -> String {
@@ -94,7 +94,7 @@ impl Format {
     fn fits(self, text: &str) -> bool {
         match self {
             Self::Email => {
-                let named = text.split_once('@').is_some_and(|(name, host)| !name.is_empty() && is_host(host));
+                let named = text.split_once('@').is_some_and(|(name, host)| !name.is_empty() && is_host_format(host));
                 named && !text.contains(char::is_whitespace)
             }
             Self::Uri => {
@@ -112,7 +112,7 @@ impl Format {
     }
 }
 
-fn is_host(host: &str) -> bool {
+fn is_host_format(host: &str) -> bool {
     let literal = host.strip_prefix("[IPv6:").and_then(|rest| rest.strip_suffix(']'));
     match literal {
         Some(address) => address.parse::<Ipv6Addr>().is_ok(),
@@ -120,7 +120,7 @@ fn is_host(host: &str) -> bool {
     }
 }
 
-fn range_text<T: PartialEq + ToString>(least: Option<T>, most: Option<T>) -> Option<String> {
+fn limit_range_text<T: PartialEq + ToString>(least: Option<T>, most: Option<T>) -> Option<String> {
     match (least, most) {
         (Some(least), Some(most)) if least == most => Some(least.to_string()),
         (Some(least), Some(most)) => Some(format!("{} to {}", least.to_string(), most.to_string())),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gander_services::paths::write_private;
+use gander_services::paths::write_private_file;
 
 /// Older ones are forgotten.
 const MAX_KEPT: usize = 500;
@@ -36,7 +36,7 @@ impl InputHistory {
         self.inputs.drain(..first);
         let lines = self.inputs.iter().map(|input| format!("{}\n", serde_json::json!(input)));
         if let Some(file) = &self.file
-            && let Err(error) = write_private(file, lines.collect::<String>().as_bytes())
+            && let Err(error) = write_private_file(file, lines.collect::<String>().as_bytes())
         {
             tracing::warn!("the history cannot be kept: {error}");
         }

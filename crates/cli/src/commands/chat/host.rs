@@ -12,7 +12,7 @@ use gander_client::{AgentConnection, CertificatePin, Endpoint, Link};
 use gander_services::token::owner_token;
 use secrecy::ExposeSecret;
 
-use super::options::ChatOptions;
+use super::flags::ChatOptions;
 use crate::commands::{UsageError, client};
 
 /// Where the chat connects to, each time anew.
@@ -24,21 +24,21 @@ pub(super) struct ChatHost {
 
 impl ChatHost {
     pub(super) fn new(config: &Config, folder: PathBuf, options: &ChatOptions) -> anyhow::Result<Self> {
-        let endpoint = options.attach.as_ref().map(|url| endpoint(config, url, options)).transpose()?;
+        let endpoint = options.attach.as_ref().map(|url| host_endpoint(config, url, options)).transpose()?;
         Ok(Self { config: config.clone(), folder, endpoint })
     }
 
     /// Connects and introduces itself. The server of the data directory is started if none runs.
     pub(super) async fn connect(&self) -> anyhow::Result<AgentConnection> {
         match &self.endpoint {
-            None => introduce(client::attach_link(&self.config, &self.folder).await?).await,
-            Some(endpoint) => introduce(Link::connect_websocket(endpoint).await?).await,
+            None => introduce_to_host(client::attach_client_link(&self.config, &self.folder).await?).await,
+            Some(endpoint) => introduce_to_host(Link::connect_websocket(endpoint).await?).await,
         }
     }
 }
 
 /// Says that a person is here who answers questions, fills in forms and opens pages.
-async fn introduce(link: Link) -> anyhow::Result<AgentConnection> {
+async fn introduce_to_host(link: Link) -> anyhow::Result<AgentConnection> {
     let forms =
         ElicitationCapabilities::new().form(ElicitationFormCapabilities::new()).url(ElicitationUrlCapabilities::new());
     let session = ClientSessionCapabilities::new().notices(NoticeCapabilities::new());
@@ -49,7 +49,7 @@ async fn introduce(link: Link) -> anyhow::Result<AgentConnection> {
     Ok(connection)
 }
 
-fn endpoint(config: &Config, url: &str, options: &ChatOptions) -> anyhow::Result<Endpoint> {
+fn host_endpoint(config: &Config, url: &str, options: &ChatOptions) -> anyhow::Result<Endpoint> {
     let Some((scheme, rest)) = url.split_once("://") else {
         return Err(UsageError(format!("--attach takes an address such as http://127.0.0.1:4747, not: {url}")).into());
     };
@@ -62,7 +62,7 @@ fn endpoint(config: &Config, url: &str, options: &ChatOptions) -> anyhow::Result
             Some(text.trim().to_owned())
         }
         // Our own token is shown to this machine alone.
-        None if is_local(rest) => Some(owner_token(&config.paths)?.expose_secret().to_owned()),
+        None if is_local_host(rest) => Some(owner_token(&config.paths)?.expose_secret().to_owned()),
         None => None,
     };
     let endpoint = match token {
@@ -75,7 +75,7 @@ fn endpoint(config: &Config, url: &str, options: &ChatOptions) -> anyhow::Result
     }
 }
 
-fn is_local(host: &str) -> bool {
+fn is_local_host(host: &str) -> bool {
     let authority = host.split(['/', '?', '#']).next().unwrap_or_default();
     // A name before an @ would hide the true host.
     let host = authority.rsplit('@').next().unwrap_or_default();
@@ -101,7 +101,7 @@ mod tests {
             ("127.0.0.1@example.com", false),
             ("localhost.example.com:80", false),
         ] {
-            assert_eq!(is_local(host), local, "{host}");
+            assert_eq!(is_local_host(host), local, "{host}");
         }
     }
 }

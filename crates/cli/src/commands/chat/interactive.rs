@@ -6,8 +6,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::app::{App, TerminalAction};
 use super::driver::Driver;
-use super::keyboard::read_keys;
-use super::keys::Key;
+use super::key_parser::Key;
+use super::key_reader::read_keys;
 use super::screen::ChatScreen;
 use super::view::{Frame, View};
 use crate::commands::Exit;
@@ -17,7 +17,7 @@ use crate::terminal::spinner;
 const FRAME_TIME: Duration = Duration::from_millis(30);
 
 /// Until the person leaves.
-pub(super) async fn run(mut driver: Driver, mut app: App) -> anyhow::Result<Exit> {
+pub(super) async fn run_interactive(mut driver: Driver, mut app: App) -> anyhow::Result<Exit> {
     let mut screen = ChatScreen::open()?;
     let mut keys = read_keys();
     let mut resized = signal(SignalKind::window_change())?;
@@ -43,7 +43,7 @@ pub(super) async fn run(mut driver: Driver, mut app: App) -> anyhow::Result<Exit
             // Keys first: who types must not wait for a long answer.
             biased;
             key = keys.recv() => match key {
-                Some(key) => handle_key(&mut app, &mut screen, key)?,
+                Some(key) => handle_interactive_key(&mut app, &mut screen, key)?,
                 None => app.conversation.leave(),
             },
             // It is measured before the next drawing.
@@ -62,7 +62,7 @@ pub(super) async fn run(mut driver: Driver, mut app: App) -> anyhow::Result<Exit
     Ok(exit)
 }
 
-fn handle_key(app: &mut App, screen: &mut ChatScreen, key: Key) -> std::io::Result<()> {
+fn handle_interactive_key(app: &mut App, screen: &mut ChatScreen, key: Key) -> std::io::Result<()> {
     match app.handle_key(Instant::now(), key) {
         TerminalAction::Nothing => Ok(()),
         TerminalAction::Suspend => screen.suspend(),

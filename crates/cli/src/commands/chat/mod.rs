@@ -9,14 +9,14 @@ mod conversation;
 mod driver;
 mod editor;
 mod effects;
+pub(crate) mod flags;
 mod form;
 mod form_limits;
 mod history;
 mod host;
 mod interactive;
-mod keyboard;
-mod keys;
-pub(crate) mod options;
+mod key_parser;
+mod key_reader;
 mod picker;
 mod plain;
 mod resume;
@@ -34,34 +34,34 @@ use anyhow::Context as _;
 use self::app::App;
 use self::conversation::Conversation;
 use self::driver::Driver;
+use self::flags::ChatOptions;
 use self::history::InputHistory;
 use self::host::ChatHost;
-use self::options::ChatOptions;
 use self::transcript::{Echo, Transcript};
 use super::run;
-use super::run::session::{folder_name, last_session};
-use super::session_id::resolve_session;
+use super::run::session::{find_last_session, session_folder_name};
+use super::session_id::resolve_session_id;
 use crate::commands::{Context, Exit, UsageError};
 use crate::output::{Style, Tone};
 use crate::terminal::person::Person;
 
 /// True if a chat can be held here: a person sees what is printed, and types.
-pub(super) fn is_possible() -> bool {
+pub(super) fn is_chat_possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
 pub(super) async fn run(context: Context, options: ChatOptions) -> anyhow::Result<Exit> {
-    if !is_possible() {
+    if !is_chat_possible() {
         let message = "a chat needs a terminal; from a script: gander run \"…\"";
         return Err(UsageError(message.to_owned()).into());
     }
-    let folder = run::folder(options.settings.folder.as_deref())?;
-    let folder_text = folder_name(&folder)?.to_owned();
+    let folder = run::run_folder(options.settings.folder.as_deref())?;
+    let folder_text = session_folder_name(&folder)?.to_owned();
     let host = ChatHost::new(&context.config, folder, &options)?;
     let mut connection = host.connect().await?;
     let session = match &options.session {
-        Some(given) => Some(resolve_session(&mut connection, given).await?),
-        None if options.continue_last => Some(last_session(&mut connection, &folder_text).await?),
+        Some(given) => Some(resolve_session_id(&mut connection, given).await?),
+        None if options.continue_last => Some(find_last_session(&mut connection, &folder_text).await?),
         None => None,
     };
     let driver = Driver::new(host, connection);
@@ -78,8 +78,8 @@ pub(super) async fn run(context: Context, options: ChatOptions) -> anyhow::Resul
     // Only one reader of the keyboard: a person is listened to in plain lines alone.
     if options.plain {
         let person = Person::at_terminal().context("a chat needs a terminal")?;
-        return plain::run(driver, conversation, person, context.output).await;
+        return plain::run_plain(driver, conversation, person, context.output).await;
     }
     let history = InputHistory::open(context.config.paths.data_directory().join("chat_history"));
-    interactive::run(driver, App::new(conversation, history)).await
+    interactive::run_interactive(driver, App::new(conversation, history)).await
 }

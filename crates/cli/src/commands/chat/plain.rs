@@ -10,12 +10,12 @@ use super::effects::Reply;
 use super::picker::{Pick, PickerItem};
 use crate::commands::Exit;
 use crate::commands::run::question_text;
-use crate::commands::session_id::short_length;
+use crate::commands::session_id::short_session_id_length;
 use crate::output::{Output, Style, Tone};
 use crate::terminal::person::Person;
 
 /// Until the person leaves.
-pub(super) async fn run(
+pub(super) async fn run_plain(
     mut driver: Driver,
     conversation: Conversation,
     person: Person,
@@ -126,8 +126,11 @@ impl PlainFront {
             let text = lines.join("\n");
             if self.asked.as_ref() != Some(&text) {
                 self.print(&text)?;
-                let options =
-                    self.conversation.questions.asked().map(|asked| question_text::prompt_line(&asked.options));
+                let options = self
+                    .conversation
+                    .questions
+                    .asked()
+                    .map(|asked| question_text::question_prompt_line(&asked.options));
                 self.output.piece(&options.unwrap_or_default())?;
                 (self.asked, self.prompted) = (Some(text), true);
             }
@@ -161,7 +164,7 @@ impl PlainFront {
             Pick::Option { value, .. } => value.clone(),
         };
         let ids: Vec<String> = items.iter().map(id).collect();
-        let length = short_length(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+        let length = short_session_id_length(&ids.iter().map(String::as_str).collect::<Vec<_>>());
         for (item, id) in items.iter().zip(&ids) {
             let short: String = id.chars().take(length).collect();
             self.print(&format!("{short}  {}  ({})", item.label, item.detail))?;

@@ -43,7 +43,7 @@ impl ShownSoFar {
     /// Remembers an update that is shown.
     pub(super) fn note(&mut self, update: &SessionUpdate) {
         self.seen.note(update);
-        if let Some(key) = item_key(update) {
+        if let Some(key) = resumed_item_key(update) {
             if !matches!(key, ItemKey::User(_)) {
                 self.unconfirmed = None;
             }
@@ -75,12 +75,12 @@ impl ShownSoFar {
     /// What of a history that is told again was not shown yet; it counts as shown from now on.
     pub(super) fn take_missed(&mut self, history: Vec<SessionUpdate>) -> Missed {
         let place = |key: &Option<ItemKey>| {
-            history.iter().rposition(|update| item_key(update).is_some_and(|item| Some(item) == *key))
+            history.iter().rposition(|update| resumed_item_key(update).is_some_and(|item| Some(item) == *key))
         };
         let floor = place(&self.floor).map_or(0, |floor| floor + 1);
         let shown = place(&self.last).map_or(0, |last| last + 1).max(floor);
         let mut rest = Vec::new();
-        for (index, message) in group_prompts(history).into_iter().filter(|(index, _)| *index >= floor) {
+        for (index, message) in group_resumed_prompts(history).into_iter().filter(|(index, _)| *index >= floor) {
             match message {
                 HistoryGroup::Prompt(_, _) if index < shown => {}
                 HistoryGroup::Prompt(text, updates) => {
@@ -92,12 +92,12 @@ impl ShownSoFar {
                     }
                 }
                 // What has no id of its own was shown with what came after it.
-                HistoryGroup::Other(update) if index < shown && !has_progress(&update) => {}
+                HistoryGroup::Other(update) if index < shown && !has_resumed_progress(&update) => {}
                 HistoryGroup::Other(update) => rest.push(*update),
             }
         }
         let updates = self.seen.take_unseen(rest);
-        if let Some(key) = updates.iter().rev().find_map(item_key) {
+        if let Some(key) = updates.iter().rev().find_map(resumed_item_key) {
             self.last = Some(key);
         }
         Missed { updates, unsent: self.unconfirmed.take() }
@@ -111,12 +111,12 @@ enum HistoryGroup {
 }
 
 /// The blocks of one prompt together, each with the place of its first block.
-fn group_prompts(history: Vec<SessionUpdate>) -> Vec<(usize, HistoryGroup)> {
+fn group_resumed_prompts(history: Vec<SessionUpdate>) -> Vec<(usize, HistoryGroup)> {
     let mut groups: Vec<(usize, HistoryGroup)> = Vec::new();
     let mut open = None;
     for (index, update) in history.into_iter().enumerate() {
-        let key = item_key(&update).filter(|key| matches!(key, ItemKey::User(_)));
-        let text = prompt_text(&update).unwrap_or_default().to_owned();
+        let key = resumed_item_key(&update).filter(|key| matches!(key, ItemKey::User(_)));
+        let text = resumed_prompt_text(&update).unwrap_or_default().to_owned();
         match (key, groups.last_mut()) {
             (Some(key), Some((_, HistoryGroup::Prompt(whole, updates)))) if open.as_ref() == Some(&key) => {
                 whole.push_str(&text);
@@ -136,13 +136,13 @@ fn group_prompts(history: Vec<SessionUpdate>) -> Vec<(usize, HistoryGroup)> {
 }
 
 /// True for what may have grown since it was shown: texts and tool calls, which [`Seen`] knows in detail.
-fn has_progress(update: &SessionUpdate) -> bool {
-    matches!(item_key(update), Some(ItemKey::Agent(_) | ItemKey::Tool(_)))
+fn has_resumed_progress(update: &SessionUpdate) -> bool {
+    matches!(resumed_item_key(update), Some(ItemKey::Agent(_) | ItemKey::Tool(_)))
         && !matches!(update, SessionUpdate::ToolCallUpdate(change) if !matches!(change.fields.status, Some(ToolCallStatus::Completed | ToolCallStatus::Failed)))
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-fn item_key(update: &SessionUpdate) -> Option<ItemKey> {
+fn resumed_item_key(update: &SessionUpdate) -> Option<ItemKey> {
     let id = |chunk: &gander_client::schema::ContentChunk| chunk.message_id.as_ref().map(ToString::to_string);
     match update {
         SessionUpdate::UserMessageChunk(chunk) => Some(ItemKey::User(id(chunk).unwrap_or_default())),
@@ -155,7 +155,7 @@ fn item_key(update: &SessionUpdate) -> Option<ItemKey> {
     }
 }
 
-fn prompt_text(update: &SessionUpdate) -> Option<&str> {
+fn resumed_prompt_text(update: &SessionUpdate) -> Option<&str> {
     if let SessionUpdate::UserMessageChunk(chunk) = update
         && let ContentBlock::Text(text) = &chunk.content
     {

@@ -30,7 +30,7 @@ pub(super) struct ChatScreen {
 impl ChatScreen {
     pub(super) fn open() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
-        let screen = Self { before, drawn: View::default(), columns: window_size().0, torn: false };
+        let screen = Self { before, drawn: View::default(), columns: screen_size().0, torn: false };
         screen.enter()?;
         Ok(screen)
     }
@@ -38,7 +38,7 @@ impl ChatScreen {
     /// Columns and rows as they are now. When the terminal has another width its rows were broken anew, and the cursor
     /// moved with them: what is drawn next must know, so ask before every drawing.
     pub(super) fn measure(&mut self) -> (usize, usize) {
-        let (columns, rows) = window_size();
+        let (columns, rows) = screen_size();
         self.torn |= columns != self.columns;
         self.columns = columns;
         (columns.max(20), rows.max(4))
@@ -57,20 +57,20 @@ impl ChatScreen {
         }
         text.push_str(&view.rows.join("\r\n"));
         let below = view.rows.len().saturating_sub(view.cursor.0 + 1);
-        text.push_str(&up(below));
+        text.push_str(&screen_up(below));
         text.push('\r');
         if view.cursor.1 > 0 {
             text.push_str(&format!("\x1b[{}C", view.cursor.1));
         }
         text.push_str(END_UPDATE);
         self.drawn = view;
-        print(&text)
+        print_to_screen(&text)
     }
 
     /// Clears everything that can be seen and draws the next view from the top.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         self.drawn = View::default();
-        print("\x1b[2J\x1b[H")
+        print_to_screen("\x1b[2J\x1b[H")
     }
 
     /// Gives the terminal back, stops this process, and takes the terminal again when it goes on.
@@ -86,18 +86,18 @@ impl ChatScreen {
         let mut raw = self.before.clone();
         raw.make_raw();
         tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
-        print(BEGIN_PASTES)
+        print_to_screen(BEGIN_PASTES)
     }
 
     fn leave(&self) -> io::Result<()> {
-        print(END_PASTES)?;
+        print_to_screen(END_PASTES)?;
         Ok(tcsetattr(io::stdin(), OptionalActions::Now, &self.before)?)
     }
 
     fn erase(&mut self) -> io::Result<()> {
         let text = self.erase_text();
         self.drawn = View::default();
-        print(&text)
+        print_to_screen(&text)
     }
 
     /// To the first row of the last view, and everything from there on is gone.
@@ -106,7 +106,7 @@ impl ChatScreen {
         let rows: usize = above.iter().map(|row| self.height(visible_width(row))).sum();
         // The cursor's own row may have been broken before it.
         let own = self.drawn.cursor.1 / self.columns.max(1);
-        format!("{}\r\x1b[J", up(rows + own))
+        format!("{}\r\x1b[J", screen_up(rows + own))
     }
 
     /// Rows that a row takes since the terminal was made narrower.
@@ -122,16 +122,16 @@ impl Drop for ChatScreen {
     }
 }
 
-fn up(rows: usize) -> String {
+fn screen_up(rows: usize) -> String {
     if rows == 0 { String::new() } else { format!("\x1b[{rows}A") }
 }
 
-fn window_size() -> (usize, usize) {
+fn screen_size() -> (usize, usize) {
     let size = tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
     size.map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()))
 }
 
-fn print(text: &str) -> io::Result<()> {
+fn print_to_screen(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()

@@ -6,8 +6,8 @@ use gander_client::schema::{
 };
 use serde_json::Value;
 
-use crate::commands::run::ending::cost_text;
-use crate::output::clean;
+use crate::commands::run::ending::ending_cost_text;
+use crate::output::clean_output_text;
 
 /// What is known of a session.
 #[derive(Debug, Default)]
@@ -53,7 +53,9 @@ impl SessionInfo {
     pub(super) fn note(&mut self, update: &SessionUpdate) {
         match update {
             SessionUpdate::AvailableCommandsUpdate(told) => {
-                let command = |command: &AvailableCommand| (clean(&command.name), clean(&command.description));
+                let command = |command: &AvailableCommand| {
+                    (clean_output_text(&command.name), clean_output_text(&command.description))
+                };
                 self.commands = told.available_commands.iter().map(command).collect();
             }
             SessionUpdate::ConfigOptionUpdate(told) => self.set_options(&told.config_options),
@@ -63,7 +65,7 @@ impl SessionInfo {
                 }
             }
             SessionUpdate::SessionInfoUpdate(told) => {
-                self.title = told.title.clone().take().map(|title| clean(&title)).or(self.title.take());
+                self.title = told.title.clone().take().map(|title| clean_output_text(&title)).or(self.title.take());
             }
             SessionUpdate::UsageUpdate(usage) => {
                 self.window = Some((usage.used, usage.size));
@@ -85,40 +87,40 @@ impl SessionInfo {
     /// Mode, model, policy, context and cost in one line.
     pub(super) fn status_text(&self) -> String {
         let options = ["mode", "model", "policy"].into_iter().filter_map(|id| self.option(id));
-        let mut parts: Vec<String> = options.map(|option| clean(&option.current)).collect();
+        let mut parts: Vec<String> = options.map(|option| clean_output_text(&option.current)).collect();
         if let Some((used, size)) = self.window.filter(|(_, size)| *size > 0) {
             parts.push(format!("{}% context", used.saturating_mul(100) / size));
         }
-        parts.extend(self.cost.as_ref().map(cost_text));
+        parts.extend(self.cost.as_ref().map(ending_cost_text));
         parts.join(" · ")
     }
 
     fn set_options(&mut self, told: &[SessionConfigOption]) {
-        self.options = told.iter().filter_map(read_option).collect();
+        self.options = told.iter().filter_map(read_session_option).collect();
     }
 }
 
-fn read_option(option: &SessionConfigOption) -> Option<SessionOption> {
+fn read_session_option(option: &SessionConfigOption) -> Option<SessionOption> {
     let SessionConfigKind::Select(select) = &option.kind else { return None };
     let choices = match &select.options {
-        SessionConfigSelectOptions::Ungrouped(choices) => choices.iter().map(read_choice).collect(),
+        SessionConfigSelectOptions::Ungrouped(choices) => choices.iter().map(read_session_option_choice).collect(),
         SessionConfigSelectOptions::Grouped(groups) => {
-            groups.iter().flat_map(|group| group.options.iter().map(read_choice)).collect()
+            groups.iter().flat_map(|group| group.options.iter().map(read_session_option_choice)).collect()
         }
         _ => Vec::new(),
     };
     Some(SessionOption {
         id: option.id.0.to_string(),
-        name: clean(&option.name),
+        name: clean_output_text(&option.name),
         current: select.current_value.0.to_string(),
         choices,
     })
 }
 
-fn read_choice(choice: &SessionConfigSelectOption) -> OptionChoice {
+fn read_session_option_choice(choice: &SessionConfigSelectOption) -> OptionChoice {
     OptionChoice {
         value: choice.value.0.to_string(),
-        name: clean(&choice.name),
-        description: clean(choice.description.as_deref().unwrap_or_default()),
+        name: clean_output_text(&choice.name),
+        description: clean_output_text(choice.description.as_deref().unwrap_or_default()),
     }
 }

@@ -12,7 +12,7 @@ use super::app::{App, TerminalAction};
 use super::conversation::{Conversation, Work};
 use super::effects::{Call, Effect};
 use super::history::InputHistory;
-use super::keys::{Key, KeyParser};
+use super::key_parser::{Key, KeyParser};
 use super::transcript::{Echo, Transcript};
 use super::view::Frame;
 use crate::output::Style;

@@ -2,10 +2,10 @@
 
 use gander_client::ShownUpdate;
 
-use crate::output::{Style, Tone, clean};
+use crate::output::{Style, Tone, clean_output_text};
 use crate::terminal::markdown::MarkdownStream;
 use crate::terminal::view::{AnswerKind, Piece, TerminalView};
-use crate::terminal::wrap::wrap;
+use crate::terminal::wrap::wrap_text;
 
 /// Lines of a session, in the order in which they happened.
 #[derive(Debug)]
@@ -98,9 +98,9 @@ impl Transcript {
     fn prompt(&mut self, text: &str) {
         self.close();
         self.begin(Section::Prompt);
-        for (index, line) in clean(text).lines().enumerate() {
+        for (index, line) in clean_output_text(text).lines().enumerate() {
             let line = format!("{} {line}", if index == 0 { "›" } else { " " });
-            let rows = wrap(&line, self.columns, 2);
+            let rows = wrap_text(&line, self.columns, 2);
             self.done.extend(rows.iter().map(|row| self.style.paint(Tone::Bold, row)));
         }
         self.section = Section::Prompt;
@@ -161,7 +161,7 @@ impl Transcript {
     }
 
     fn thought_rows(&self, line: &str) -> Vec<String> {
-        let rows = wrap(&format!("  {}", clean(line)), self.columns, 2);
+        let rows = wrap_text(&format!("  {}", clean_output_text(line)), self.columns, 2);
         rows.iter().map(|row| self.style.paint(Tone::Dim, row)).collect()
     }
 
@@ -173,7 +173,7 @@ impl Transcript {
         self.begin(Section::Around);
         for piece in pieces {
             let (Piece::Out(text) | Piece::Err(text)) = piece;
-            self.done.extend(text.trim_end_matches('\n').split('\n').flat_map(|line| wrap(line, self.columns, 4)));
+            self.done.extend(text.trim_end_matches('\n').split('\n').flat_map(|line| wrap_text(line, self.columns, 4)));
         }
     }
 

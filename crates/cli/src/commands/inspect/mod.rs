@@ -12,10 +12,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::timeline::{PROTOCOLS, Timeline, TimelineOptions};
 use super::client;
-use super::session_id::resolve_session;
+use super::session_id::resolve_session_id;
 use super::shell_completion;
 use crate::commands::{Context, Exit};
-use crate::output::{Output, Tone, clean};
+use crate::output::{Output, Tone, clean_output_text};
 
 /// How many entries are read at a time.
 const PAGE: u64 = 200;
@@ -27,13 +27,13 @@ const MAX_PAUSE: Duration = Duration::from_secs(2);
 #[derive(Debug, Args)]
 pub(super) struct InspectOptions {
     /// Session ID, or its beginning
-    #[arg(add = shell_completion::sessions())]
+    #[arg(add = shell_completion::complete_sessions())]
     session: String,
     /// Keep printing new entries, until ctrl-c
     #[arg(long, short)]
     follow: bool,
     /// Replay the log with its pauses, this many times as fast: 0.5x, 2x, 100x
-    #[arg(long, value_name = "SPEED", value_parser = read_speed, conflicts_with = "follow")]
+    #[arg(long, value_name = "SPEED", value_parser = read_inspect_speed, conflicts_with = "follow")]
     replay: Option<f64>,
     /// Only these protocols
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = PossibleValuesParser::new(PROTOCOLS))]
@@ -53,7 +53,7 @@ pub(super) struct InspectOptions {
 }
 
 /// `2x`, `2`, `0.5x`.
-fn read_speed(text: &str) -> Result<f64, String> {
+fn read_inspect_speed(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix(['x', '×']).unwrap_or(text).parse::<f64>().ok();
     number
         .filter(|speed| (0.01..=10_000.0).contains(speed))
@@ -62,8 +62,8 @@ fn read_speed(text: &str) -> Result<f64, String> {
 
 pub(super) async fn run(context: Context, options: InspectOptions) -> anyhow::Result<Exit> {
     let here = std::env::current_dir()?;
-    let mut connection = client::connect(&context.config, &here).await?;
-    let session = resolve_session(&mut connection, &options.session).await?;
+    let mut connection = client::connect_client(&context.config, &here).await?;
+    let session = resolve_session_id(&mut connection, &options.session).await?;
     let mut shown = LogPrinter::new(context.output, &options);
     // One listener for the whole time: a signal between two entries is not lost.
     let mut interrupts = signal(SignalKind::interrupt())?;
@@ -105,7 +105,7 @@ impl LogPrinter {
     ) -> anyhow::Result<()> {
         let (mut after, mut first) = (options.after, true);
         loop {
-            let page = read_page(connection, session, after).await?;
+            let page = read_inspect_page(connection, session, after).await?;
             if std::mem::take(&mut first) && !self.json {
                 self.print_head(session, &page);
             }
@@ -122,7 +122,7 @@ impl LogPrinter {
             if !options.follow {
                 return Ok(());
             }
-            wait_for_more(connection, session, after).await?;
+            wait_for_more_to_inspect(connection, session, after).await?;
         }
     }
 
@@ -130,14 +130,14 @@ impl LogPrinter {
         let names: Vec<&str> = page["clientNames"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let who =
             if names.is_empty() { "nobody attached".to_owned() } else { format!("attached: {}", names.join(", ")) };
-        let about = format!("session {session} · {} entries · {}", page["head"], clean(&who));
+        let about = format!("session {session} · {} entries · {}", page["head"], clean_output_text(&who));
         self.output.note(&self.output.error_style().paint(Tone::Dim, &about));
     }
 
     async fn print_entry(&mut self, entry: Value) -> anyhow::Result<()> {
         let at = entry["entry"]["at"].as_i64().unwrap_or_default();
         if let (Some(speed), Some(last)) = (self.speed, self.last.replace(at)) {
-            tokio::time::sleep(pause(at - last, speed)).await;
+            tokio::time::sleep(inspect_pause(at - last, speed)).await;
         }
         match self.json {
             true => self.output.line(&entry.to_string())?,
@@ -148,18 +148,18 @@ impl LogPrinter {
 }
 
 /// How long a replay waits between two entries that are so many microseconds apart.
-fn pause(micros: i64, speed: f64) -> Duration {
+fn inspect_pause(micros: i64, speed: f64) -> Duration {
     let whole = Duration::from_micros(u64::try_from(micros).unwrap_or_default());
     Duration::try_from_secs_f64(whole.as_secs_f64() / speed).map_or(MAX_PAUSE, |pause| pause.min(MAX_PAUSE))
 }
 
-async fn read_page(connection: &mut AgentConnection, session: &str, after: u64) -> anyhow::Result<Value> {
+async fn read_inspect_page(connection: &mut AgentConnection, session: &str, after: u64) -> anyhow::Result<Value> {
     let params = json!({ "sessionId": session, "after": after, "limit": PAGE });
     Ok(connection.call_method("_gander/session/inspect", &params).await?)
 }
 
 /// Until the log goes on after this entry: the server answers as soon as it does, and now and then in between.
-async fn wait_for_more(connection: &mut AgentConnection, session: &str, after: u64) -> anyhow::Result<()> {
+async fn wait_for_more_to_inspect(connection: &mut AgentConnection, session: &str, after: u64) -> anyhow::Result<()> {
     let params = json!({ "sessionId": session, "after": after });
     while connection.call_method("_gander/session/watch", &params).await?["head"].as_u64() <= Some(after) {}
     Ok(())
@@ -171,12 +171,12 @@ mod tests {
 
     #[test]
     fn a_replay_waits_as_long_as_it_took_and_never_long() {
-        assert_eq!(read_speed("2x"), Ok(2.0));
-        assert_eq!(read_speed("0.5"), Ok(0.5));
-        assert!(["0x", "fast", "-1x", "NaN"].iter().all(|text| read_speed(text).is_err()));
-        assert_eq!(pause(500_000, 2.0), Duration::from_millis(250));
-        assert_eq!(pause(500_000, 0.5), Duration::from_secs(1));
-        assert_eq!(pause(3_600_000_000, 1.0), MAX_PAUSE);
-        assert_eq!(pause(-1, 1.0), Duration::ZERO);
+        assert_eq!(read_inspect_speed("2x"), Ok(2.0));
+        assert_eq!(read_inspect_speed("0.5"), Ok(0.5));
+        assert!(["0x", "fast", "-1x", "NaN"].iter().all(|text| read_inspect_speed(text).is_err()));
+        assert_eq!(inspect_pause(500_000, 2.0), Duration::from_millis(250));
+        assert_eq!(inspect_pause(500_000, 0.5), Duration::from_secs(1));
+        assert_eq!(inspect_pause(3_600_000_000, 1.0), MAX_PAUSE);
+        assert_eq!(inspect_pause(-1, 1.0), Duration::ZERO);
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::output::{Style, Tone, clean};
-use crate::terminal::wrap::truncate;
+use crate::output::{Style, Tone, clean_output_text};
+use crate::terminal::wrap::truncate_to_columns;
 
 /// The protocols, as the server names them.
 pub(super) const PROTOCOLS: [&str; 5] = ["acp", "acp_rest", "a2a", "adk", "goose"];
@@ -65,7 +65,7 @@ impl Timeline {
     pub(super) fn push(&mut self, inspected: Value) -> Vec<String> {
         let is_piece = inspected["entry"]["event"]["kind"] == "part_delta" && !self.options.deltas;
         let mut lines = Vec::new();
-        if !is_piece || self.pieces.first().is_some_and(|first| !is_same_part(first, &inspected)) {
+        if !is_piece || self.pieces.first().is_some_and(|first| !is_same_timeline_part(first, &inspected)) {
             lines.extend(self.flush());
         }
         match is_piece {
@@ -95,16 +95,17 @@ impl Timeline {
             _ => format!("{}–{}", first["entry"]["seq"], last["entry"]["seq"]),
         };
         let text = match entries.len() {
-            1 => entry_text(event),
+            1 => timeline_entry_text(event),
             _ => entries.iter().filter_map(|entry| entry["entry"]["event"]["text"].as_str()).collect(),
         };
         let head = format!(
             "{seq:>7} {:>9} {:>8}  {kind:<18} {}",
-            seconds(at - start),
-            format!("+{}", seconds(since)),
-            one_line(&text)
+            timeline_seconds(at - start),
+            format!("+{}", timeline_seconds(since)),
+            timeline_line(&text)
         );
-        let mut lines = vec![self.options.style.paint(Tone::Bold, truncate(&head, self.options.columns).trim_end())];
+        let mut lines =
+            vec![self.options.style.paint(Tone::Bold, truncate_to_columns(&head, self.options.columns).trim_end())];
         for protocol in PROTOCOLS.iter().filter(|name| self.options.protocols.iter().any(|wanted| wanted == *name)) {
             lines.extend(self.protocol_lines(protocol, entries));
         }
@@ -123,11 +124,15 @@ impl Timeline {
             1 => {
                 let how = if commit.synced { "synced" } else { "committed" };
                 let with = if commit.first < *end { format!("{}–{end} ", commit.first) } else { String::new() };
-                format!("{with}{how} in {}", millis(slowest))
+                format!("{with}{how} in {}", timeline_millis(slowest))
             }
-            several => format!("×{several}, {synced} synced, slowest {}", millis(slowest)),
+            several => format!("×{several}, {synced} synced, slowest {}", timeline_millis(slowest)),
         };
-        Some(self.options.style.paint(Tone::Dim, &truncate(&format!("{:>27} {text}", "commit"), self.options.columns)))
+        Some(
+            self.options
+                .style
+                .paint(Tone::Dim, &truncate_to_columns(&format!("{:>27} {text}", "commit"), self.options.columns)),
+        )
     }
 
     fn protocol_lines(&self, protocol: &str, entries: &[Value]) -> Vec<String> {
@@ -136,41 +141,48 @@ impl Timeline {
         let Some(first) = told.first() else { return Vec::new() };
         let paint = |text: &str| self.options.style.paint(Tone::Dim, text);
         if self.options.full {
-            return told.iter().map(|message| format!("{:>27} {}", protocol, clean(&message.to_string()))).collect();
+            return told
+                .iter()
+                .map(|message| format!("{:>27} {}", protocol, clean_output_text(&message.to_string())))
+                .collect();
         }
         if entries.len() > 1 {
-            let line = format!("{protocol:>27} {} ×{}", message_name(first), told.len());
-            return vec![paint(&truncate(&line, self.options.columns))];
+            let line = format!("{protocol:>27} {} ×{}", timeline_message_name(first), told.len());
+            return vec![paint(&truncate_to_columns(&line, self.options.columns))];
         }
         let line = |message: &&Value| {
-            let text = message_text(message, 0).map(|text| format!(" {}", one_line(&text))).unwrap_or_default();
-            paint(&truncate(&format!("{protocol:>27} {}{text}", message_name(message)), self.options.columns))
+            let text =
+                timeline_message_text(message, 0).map(|text| format!(" {}", timeline_line(&text))).unwrap_or_default();
+            paint(&truncate_to_columns(
+                &format!("{protocol:>27} {}{text}", timeline_message_name(message)),
+                self.options.columns,
+            ))
         };
         told.iter().map(line).collect()
     }
 }
 
-fn is_same_part(one: &Value, other: &Value) -> bool {
+fn is_same_timeline_part(one: &Value, other: &Value) -> bool {
     ["message", "part", "growth"].iter().all(|name| one["entry"]["event"][name] == other["entry"]["event"][name])
 }
 
 /// What an entry is about.
-fn entry_text(event: &Value) -> String {
+fn timeline_entry_text(event: &Value) -> String {
     let inner = ["call", "message", "question", "outcome", "notice", "plan", "usage", "patch", "result"];
     let own = ["text", "title", "name"].iter().find_map(|name| event[name].as_str().map(str::to_owned));
-    own.or_else(|| inner.iter().find_map(|name| message_text(&event[name], 0))).unwrap_or_default()
+    own.or_else(|| inner.iter().find_map(|name| timeline_message_text(&event[name], 0))).unwrap_or_default()
 }
 
 /// What a protocol calls a message: its update, its method, its type.
-fn message_name(message: &Value) -> String {
+fn timeline_message_name(message: &Value) -> String {
     let named = message["params"]["update"]["sessionUpdate"].as_str().or(message["method"].as_str());
     let named = named.or(message["type"].as_str()).or(message["kind"].as_str()).or(message["event"].as_str());
     let only_key = message.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.keys().next());
-    clean(named.or(only_key.map(String::as_str)).unwrap_or("event"))
+    clean_output_text(named.or(only_key.map(String::as_str)).unwrap_or("event"))
 }
 
 /// The first text in a message that says something to people.
-fn message_text(message: &Value, depth: usize) -> Option<String> {
+fn timeline_message_text(message: &Value, depth: usize) -> Option<String> {
     if depth > MAX_DEPTH {
         return None;
     }
@@ -182,24 +194,24 @@ fn message_text(message: &Value, depth: usize) -> Option<String> {
             own.map(str::to_owned).or_else(|| {
                 let nested =
                     fields.iter().filter(|(name, value)| !ids(name) && (value.is_object() || value.is_array()));
-                nested.into_iter().find_map(|(_, value)| message_text(value, depth + 1))
+                nested.into_iter().find_map(|(_, value)| timeline_message_text(value, depth + 1))
             })
         }
-        Value::Array(items) => items.iter().find_map(|item| message_text(item, depth + 1)),
+        Value::Array(items) => items.iter().find_map(|item| timeline_message_text(item, depth + 1)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
 }
 
-fn one_line(text: &str) -> String {
-    clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
+fn timeline_line(text: &str) -> String {
+    clean_output_text(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn millis(micros: u64) -> String {
+fn timeline_millis(micros: u64) -> String {
     format!("{}.{} ms", micros / 1000, micros % 1000 / 100)
 }
 
 /// Microseconds as seconds, short.
-fn seconds(micros: i64) -> String {
+fn timeline_seconds(micros: i64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
     let seconds = micros as f64 / 1e6;
     if seconds < 100.0 { format!("{seconds:.3}s") } else { format!("{seconds:.0}s") }

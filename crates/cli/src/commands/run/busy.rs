@@ -25,7 +25,7 @@ pub(crate) const CHOICES: &str = "  s) steer: hand your prompt to the running tu
 pub(crate) const PROMPT: &str = "[s/q/w/l] > ";
 
 /// What a typed line means; `None` if it means nothing, and the inner one if it means to leave.
-pub(crate) fn read_choice(line: &str) -> Option<Option<IfBusy>> {
+pub(crate) fn read_busy_choice(line: &str) -> Option<Option<IfBusy>> {
     match line.trim().to_lowercase().as_str() {
         "s" | "steer" | "1" => Some(Some(IfBusy::Steer)),
         "q" | "queue" | "2" => Some(Some(IfBusy::Queue)),
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn letters_words_and_numbers_choose() {
         assert_eq!(
-            [read_choice("s"), read_choice(" Queue "), read_choice("4"), read_choice("x")],
+            [read_busy_choice("s"), read_busy_choice(" Queue "), read_busy_choice("4"), read_busy_choice("x")],
             [Some(Some(IfBusy::Steer)), Some(Some(IfBusy::Queue)), Some(None), None]
         );
     }

@@ -5,12 +5,12 @@ use gander_wire::acp::schema::{PermissionOption, ToolCallUpdate};
 use serde_json::{Value, json};
 
 /// The session that speaks.
-pub(crate) fn session(id: &str) -> Value {
+pub(crate) fn session_event_json(id: &str) -> Value {
     json!({ "type": "session", "session": id })
 }
 
 /// Something that happened in it.
-pub(crate) fn update_json(heard: &ShownUpdate) -> Value {
+pub(crate) fn update_event_json(heard: &ShownUpdate) -> Value {
     match heard {
         ShownUpdate::User(text) => json!({ "type": "user", "text": text }),
         ShownUpdate::Agent(text) => json!({ "type": "text", "text": text }),
@@ -27,12 +27,12 @@ pub(crate) fn update_json(heard: &ShownUpdate) -> Value {
 }
 
 /// A question, and what it is answered with.
-pub(crate) fn question(tool: &ToolCallUpdate, options: &[PermissionOption], answer: Option<&str>) -> Value {
+pub(crate) fn question_event_json(tool: &ToolCallUpdate, options: &[PermissionOption], answer: Option<&str>) -> Value {
     json!({ "type": "question", "tool": tool, "options": options, "answer": answer })
 }
 
 /// The end of the turn, and what it used if anybody counted.
-pub(crate) fn end(stop: &Value, usage: Option<&Value>) -> Value {
+pub(crate) fn end_event_json(stop: &Value, usage: Option<&Value>) -> Value {
     match usage {
         Some(usage) => json!({ "type": "end", "stop": stop, "usage": usage }),
         None => json!({ "type": "end", "stop": stop }),
@@ -40,6 +40,6 @@ pub(crate) fn end(stop: &Value, usage: Option<&Value>) -> Value {
 }
 
 /// The turn failed.
-pub(crate) fn failed(message: &str) -> Value {
+pub(crate) fn failed_event_json(message: &str) -> Value {
     json!({ "type": "error", "message": message })
 }

@@ -4,7 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod busy;
 pub(crate) mod ending;
 pub(crate) mod events;
-pub(crate) mod options;
+pub(crate) mod flags;
 mod prompt;
 pub(crate) mod question_text;
 pub(crate) mod questions;
@@ -20,15 +20,15 @@ use anyhow::Context as _;
 use gander_client::AgentConnection;
 use serde_json::json;
 
-use self::options::RunOptions;
+use self::flags::RunOptions;
 use self::prompt::Prompt;
 use self::reconnect::Host;
 use self::screen::{Format, Screen};
-use self::seen::last_turn;
-use self::session::{Opened, configure_session, folder_name, load_history, open_session};
+use self::seen::last_turn_seen;
+use self::session::{Opened, configure_run_session, load_session_history, open_run_session, session_folder_name};
 use self::turn::{Then, Turn, Work};
 use super::client::Standalone;
-use super::recipes::{self, Found};
+use super::recipes::{self, FoundRecipe};
 use crate::commands::{Context, Exit, UsageError};
 use crate::terminal::person::Person;
 use crate::terminal::view::AnswerKind;
@@ -42,10 +42,10 @@ pub(super) async fn run(context: Context, options: RunOptions) -> anyhow::Result
         return Err(UsageError(message.to_owned()).into());
     }
     let follows = prompt.is_empty() && options.recipe.is_none();
-    let folder = folder(options.settings.folder.as_deref())?;
+    let folder = run_folder(options.settings.folder.as_deref())?;
     let config = &context.config;
     let found = match &options.recipe {
-        Some(name) => Some(recipes::find(config, &folder, name).await?),
+        Some(name) => Some(recipes::find_recipe(config, &folder, name).await?),
         None => None,
     };
     let host = match options.standalone {
@@ -53,8 +53,9 @@ pub(super) async fn run(context: Context, options: RunOptions) -> anyhow::Result
         false => Host::Server { config, folder: &folder },
     };
     let mut connection = host.connect(config, &folder).await?;
-    let (session, opened) = open_session(&mut connection, &options, folder_name(&folder)?, follows).await?;
-    let exit = follow(&context, &options, Opening { host: &host, connection, session, opened, prompt, found }).await;
+    let (session, opened) = open_run_session(&mut connection, &options, session_folder_name(&folder)?, follows).await?;
+    let exit =
+        follow_run(&context, &options, Opening { host: &host, connection, session, opened, prompt, found }).await;
     if let Host::Standalone(standalone) = host {
         standalone.app.drain().await;
     }
@@ -68,17 +69,17 @@ struct Opening<'a> {
     session: String,
     opened: Opened,
     prompt: Prompt,
-    found: Option<Found>,
+    found: Option<FoundRecipe>,
 }
 
-async fn follow(context: &Context, options: &RunOptions, opening: Opening<'_>) -> anyhow::Result<Exit> {
+async fn follow_run(context: &Context, options: &RunOptions, opening: Opening<'_>) -> anyhow::Result<Exit> {
     let Opening { host, mut connection, session, opened, prompt, found } = opening;
-    configure_session(&mut connection, &session, options, opened).await?;
+    configure_run_session(&mut connection, &session, options, opened).await?;
     let mut person = Person::at_terminal();
     let first = match &found {
         Some(found) => {
-            let at = recipes::At { context, person: person.as_mut(), session: &session };
-            recipes::begin(at, &mut connection, found, &options.params).await?
+            let at = recipes::RecipeStart { context, person: person.as_mut(), session: &session };
+            recipes::begin_recipe(at, &mut connection, found, &options.params).await?
         }
         None => None,
     };
@@ -88,16 +89,16 @@ async fn follow(context: &Context, options: &RunOptions, opening: Opening<'_>) -
     let answer = if wants_result { AnswerKind::Result } else { AnswerKind::Text };
     let format = if options.json { Format::Json } else { Format::Text };
     let screen = Screen::new(context.output, format, answer);
-    let waits_for = format!("waiting for {}", model_name(&mut connection, &session).await);
+    let waits_for = format!("waiting for {}", run_model_name(&mut connection, &session).await);
     let mut turn = Turn { prompt, if_busy: options.if_busy, person, ..Turn::new(host, connection, session, screen) };
     turn.waits_for = waits_for;
     if options.json {
-        let session = events::session(&turn.session);
+        let session = events::session_event_json(&turn.session);
         turn.screen.event(&session)?;
     }
     match turn.prompt.is_empty() {
         true => {
-            turn.attach(folder_name(&folder(options.settings.folder.as_deref())?)?).await?;
+            turn.attach(session_folder_name(&run_folder(options.settings.folder.as_deref())?)?).await?;
             turn.wait_for_run(Then::Leave);
         }
         false => turn.send_prompt(),
@@ -113,7 +114,7 @@ pub(super) struct FollowOptions {
 }
 
 /// Follows a session, turn after turn, until somebody interrupts.
-pub(super) async fn watch_session(
+pub(super) async fn watch_running_session(
     context: &Context,
     connection: AgentConnection,
     options: FollowOptions,
@@ -124,7 +125,7 @@ pub(super) async fn watch_session(
     let screen = Screen::new(context.output, format, AnswerKind::Text);
     let person = Person::at_terminal().filter(|_| !json);
     let mut turn = Turn { person, ..Turn::new(&host, connection, session, screen) };
-    turn.attach(folder_name(&folder)?).await?;
+    turn.attach(session_folder_name(&folder)?).await?;
     turn.work = Work::Watch;
     turn.run().await
 }
@@ -132,8 +133,8 @@ pub(super) async fn watch_session(
 impl Turn<'_> {
     /// Shows the turn under way from its beginning, then goes on with it.
     async fn attach(&mut self, folder: &str) -> anyhow::Result<()> {
-        let history = load_history(&mut self.connection, &self.session, folder).await?;
-        for update in self.seen.take_unseen(last_turn(history)) {
+        let history = load_session_history(&mut self.connection, &self.session, folder).await?;
+        for update in self.seen.take_unseen(last_turn_seen(history)) {
             self.ending.note(&update);
             self.screen.show_update(update.into())?;
         }
@@ -142,13 +143,13 @@ impl Turn<'_> {
 }
 
 /// The folder to work in.
-pub(super) fn folder(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+pub(super) fn run_folder(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let folder = given.unwrap_or(Path::new("."));
     folder.canonicalize().with_context(|| format!("no such folder: {}", folder.display()))
 }
 
 /// What the session's model is called, for people who wait for it.
-pub(super) async fn model_name(connection: &mut AgentConnection, session: &str) -> String {
+pub(super) async fn run_model_name(connection: &mut AgentConnection, session: &str) -> String {
     let view = connection.call_method("_gander/session/show", &json!({ "sessionId": session })).await;
     let model = view.ok().and_then(|view| view["settings"]["model"].as_str().map(str::to_owned));
     model.unwrap_or_else(|| "the model".to_owned())

@@ -14,7 +14,7 @@ use gander_client::schema::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 
-use super::options::RunOptions;
+use super::flags::RunOptions;
 use crate::output::Output;
 
 /// How long a pipe may take to say its first word before the prompt goes without it.
@@ -44,13 +44,13 @@ impl Prompt {
             output.note("Type your prompt; ctrl-d on a line of its own ends it.");
         }
         let piped = match typed.is_some() && !options.stdin {
-            _ if from_dash => Some(read_stdin()?),
-            _ if !has_input_on_stdin() => None,
-            true if !is_stdin_ready(STDIN_TIMEOUT) => {
+            _ if from_dash => Some(read_prompt_from_stdin()?),
+            _ if !has_prompt_on_stdin() => None,
+            true if !is_prompt_stdin_ready(STDIN_TIMEOUT) => {
                 output.note("No input on stdin within 3 s: continuing without it (--stdin waits for it).");
                 None
             }
-            true | false => Some(read_stdin()?),
+            true | false => Some(read_prompt_from_stdin()?),
         };
         let piped = piped.filter(|piped| from_dash || !piped.trim().is_empty());
         let text = match (typed, piped) {
@@ -60,8 +60,8 @@ impl Prompt {
         if let Some(text) = &text {
             ensure!(!text.trim().is_empty(), "the prompt is empty");
         }
-        let files = options.files.iter().map(|path| file_block(path));
-        let images = options.images.iter().map(|path| image_block(path));
+        let files = options.files.iter().map(|path| prompt_file_block(path));
+        let images = options.images.iter().map(|path| prompt_image_block(path));
         Ok(Self { text, attachments: files.chain(images).collect::<anyhow::Result<_>>()? })
     }
 
@@ -84,28 +84,28 @@ impl Prompt {
 }
 
 /// A pipe or a file. A terminal is a person, and `/dev/null` is nobody.
-fn has_input_on_stdin() -> bool {
+fn has_prompt_on_stdin() -> bool {
     let kind = rustix::fs::fstat(io::stdin()).map(|stat| FileType::from_raw_mode(stat.st_mode));
     matches!(kind, Ok(FileType::Fifo | FileType::RegularFile | FileType::Socket))
 }
 
 /// True once there is something to read, or the end.
-fn is_stdin_ready(timeout: Duration) -> bool {
+fn is_prompt_stdin_ready(timeout: Duration) -> bool {
     let stdin = io::stdin();
     let mut polled = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
     let timeout = Timespec { tv_sec: timeout.as_secs().cast_signed(), tv_nsec: 0 };
     poll(&mut polled, Some(&timeout)).is_ok_and(|ready| ready > 0)
 }
 
-fn read_stdin() -> anyhow::Result<String> {
+fn read_prompt_from_stdin() -> anyhow::Result<String> {
     let mut text = String::new();
     io::stdin().take(MAX_TEXT + 1).read_to_string(&mut text).context("cannot read the prompt from stdin")?;
     ensure!(text.len() as u64 <= MAX_TEXT, "stdin is too long for a prompt, at most {} MiB", MAX_TEXT >> 20);
     Ok(text)
 }
 
-fn file_block(path: &Path) -> anyhow::Result<ContentBlock> {
-    let bytes = read_file(path, MAX_TEXT)?;
+fn prompt_file_block(path: &Path) -> anyhow::Result<ContentBlock> {
+    let bytes = read_prompt_file(path, MAX_TEXT)?;
     let Ok(text) = String::from_utf8(bytes) else {
         bail!("not a text file, use --image for images: {}", path.display());
     };
@@ -114,15 +114,15 @@ fn file_block(path: &Path) -> anyhow::Result<ContentBlock> {
     Ok(ContentBlock::Resource(EmbeddedResource::new(EmbeddedResourceResource::TextResourceContents(contents))))
 }
 
-fn image_block(path: &Path) -> anyhow::Result<ContentBlock> {
-    let bytes = read_file(path, MAX_IMAGE)?;
-    let Some(mime) = image_type(&bytes) else {
+fn prompt_image_block(path: &Path) -> anyhow::Result<ContentBlock> {
+    let bytes = read_prompt_file(path, MAX_IMAGE)?;
+    let Some(mime) = prompt_image_type(&bytes) else {
         bail!("not an image (png, jpeg, gif or webp): {}", path.display());
     };
     Ok(ContentBlock::Image(ImageContent::new(STANDARD.encode(bytes), mime)))
 }
 
-fn read_file(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
+fn read_prompt_file(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
     let shown = path.display();
     let file = std::fs::File::open(path).with_context(|| format!("cannot read {shown}"))?;
     let mut bytes = Vec::new();
@@ -132,7 +132,7 @@ fn read_file(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
 }
 
 /// What a picture's first bytes say. Its name proves nothing.
-fn image_type(bytes: &[u8]) -> Option<&'static str> {
+fn prompt_image_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),

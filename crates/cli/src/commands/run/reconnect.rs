@@ -8,8 +8,8 @@ use gander_client::AgentConnection;
 use gander_client::schema::SessionUpdate;
 use gander_wire::jsonrpc::Error;
 
-use super::seen::{last_prompt, last_turn};
-use super::session::{folder_name, load_history};
+use super::seen::{last_prompt_seen, last_turn_seen};
+use super::session::{load_session_history, session_folder_name};
 use super::turn::{Then, Turn, Work};
 use crate::commands::client::{self, Standalone};
 use crate::output::Tone;
@@ -29,8 +29,8 @@ pub(crate) enum Host<'a> {
 impl Host<'_> {
     pub(crate) async fn connect(&self, config: &Config, folder: &Path) -> anyhow::Result<AgentConnection> {
         match self {
-            Self::Server { .. } => client::connect(config, folder).await,
-            Self::Standalone(standalone) => client::within(standalone, config, folder).await,
+            Self::Server { .. } => client::connect_client(config, folder).await,
+            Self::Standalone(standalone) => client::connect_client_within(standalone, config, folder).await,
         }
     }
 }
@@ -50,14 +50,14 @@ impl Turn<'_> {
                 Err(error) => last = Some(error),
             }
         }
-        let lost = format!("Lost the server. The turn will resume; {}", follow_hint(&self.session));
+        let lost = format!("Lost the server. The turn will resume; {}", reconnect_hint(&self.session));
         Err(last.unwrap_or_else(|| anyhow::anyhow!("no attempt was made")).context(lost))
     }
 
     async fn find_again(&mut self, config: &Config, folder: &Path) -> anyhow::Result<Vec<SessionUpdate>> {
-        self.connection = client::connect(config, folder).await?;
-        let history = load_history(&mut self.connection, &self.session, folder_name(folder)?).await?;
-        Ok(last_turn(history))
+        self.connection = client::connect_client(config, folder).await?;
+        let history = load_session_history(&mut self.connection, &self.session, session_folder_name(folder)?).await?;
+        Ok(last_turn_seen(history))
     }
 
     /// Goes on where the last connection broke off. A prompt that never arrived is sent again.
@@ -66,7 +66,7 @@ impl Turn<'_> {
         if self.work == Work::Watch {
             return Ok(());
         }
-        let asked = self.prompt.text.as_deref().is_some_and(|text| last_prompt(&turn) != text);
+        let asked = self.prompt.text.as_deref().is_some_and(|text| last_prompt_seen(&turn) != text);
         if asked && matches!(self.work, Work::Prompt(_)) {
             self.send_prompt();
             return Ok(());
@@ -83,17 +83,17 @@ impl Turn<'_> {
 }
 
 /// How a person comes back to a session.
-pub(crate) fn follow_hint(session: &str) -> String {
+pub(crate) fn reconnect_hint(session: &str) -> String {
     format!("follow it with: gander run --session {session}")
 }
 
 /// What is said to somebody who stops following.
-pub(crate) fn left_hint(session: &str) -> String {
+pub(crate) fn left_run_hint(session: &str) -> String {
     format!("The turn continues. Follow it: gander run --session {session} · stop it: gander cancel {session}")
 }
 
 /// Why a prompt was not taken, and what a script can do about it.
-pub(crate) fn busy_message(session: &str, error: &Error) -> String {
+pub(crate) fn reconnect_busy_message(session: &str, error: &Error) -> String {
     let data = error.data.as_ref();
     match data.and_then(|data| data["state"].as_str()) {
         Some("awaiting") => format!(
@@ -103,7 +103,7 @@ pub(crate) fn busy_message(session: &str, error: &Error) -> String {
         Some(_) | None => {
             format!(
                 "a turn is running in this session: use --if-busy steer, queue or wait, or {}",
-                follow_hint(session)
+                reconnect_hint(session)
             )
         }
     }

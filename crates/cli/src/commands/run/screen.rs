@@ -47,7 +47,7 @@ impl Screen {
     /// Shows what happened, now or once the question on the screen is answered.
     pub(crate) fn show_update(&mut self, heard: ShownUpdate) -> io::Result<()> {
         if self.is_json() {
-            return self.event(&events::update_json(&heard));
+            return self.event(&events::update_event_json(&heard));
         }
         if self.holding {
             self.hold(heard);

@@ -22,7 +22,7 @@ enum Voice {
 impl Seen {
     /// Remembers what is shown as it happens.
     pub(crate) fn note(&mut self, update: &SessionUpdate) {
-        if let Some((key, text)) = text_chunk(update) {
+        if let Some((key, text)) = seen_text_chunk(update) {
             *self.texts.entry(key).or_default() += text.len();
         } else if let SessionUpdate::ToolCall(call) = update {
             self.called.insert(call.tool_call_id.0.to_string());
@@ -38,14 +38,14 @@ impl Seen {
         let mut told: HashMap<(String, Voice), usize> = HashMap::new();
         let mut unseen = Vec::new();
         for mut update in history {
-            let fresh = match text_chunk(&update).map(|(key, text)| (key, text.len())) {
+            let fresh = match seen_text_chunk(&update).map(|(key, text)| (key, text.len())) {
                 Some((key, length)) => {
                     let before = told.get(&key).copied().unwrap_or(0);
                     told.insert(key.clone(), before + length);
                     let shown = self.texts.entry(key).or_default();
                     let known = shown.saturating_sub(before).min(length);
                     *shown = (*shown).max(before + length);
-                    known < length && cut_text(&mut update, known)
+                    known < length && cut_seen_text(&mut update, known)
                 }
                 None => self.is_unseen(&update),
             };
@@ -73,7 +73,7 @@ impl Seen {
 }
 
 /// The turn under way, or the last one: from what the person said last.
-pub(crate) fn last_turn(mut history: Vec<SessionUpdate>) -> Vec<SessionUpdate> {
+pub(crate) fn last_turn_seen(mut history: Vec<SessionUpdate>) -> Vec<SessionUpdate> {
     let is_user = |update: &SessionUpdate| matches!(update, SessionUpdate::UserMessageChunk(_));
     let Some(last) = history.iter().rposition(is_user) else { return history };
     let earlier = history[..last].iter().rev().take_while(|update| is_user(update)).count();
@@ -82,7 +82,7 @@ pub(crate) fn last_turn(mut history: Vec<SessionUpdate>) -> Vec<SessionUpdate> {
 
 /// What the person said last.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-pub(crate) fn last_prompt(history: &[SessionUpdate]) -> String {
+pub(crate) fn last_prompt_seen(history: &[SessionUpdate]) -> String {
     let chunks = history.iter().filter_map(|update| match update {
         SessionUpdate::UserMessageChunk(ContentChunk { content: ContentBlock::Text(text), .. }) => Some(&*text.text),
         _ => None,
@@ -91,7 +91,7 @@ pub(crate) fn last_prompt(history: &[SessionUpdate]) -> String {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-fn text_chunk(update: &SessionUpdate) -> Option<((String, Voice), &str)> {
+fn seen_text_chunk(update: &SessionUpdate) -> Option<((String, Voice), &str)> {
     let (chunk, voice) = match update {
         SessionUpdate::AgentMessageChunk(chunk) => (chunk, Voice::Agent),
         SessionUpdate::AgentThoughtChunk(chunk) => (chunk, Voice::Thought),
@@ -102,7 +102,7 @@ fn text_chunk(update: &SessionUpdate) -> Option<((String, Voice), &str)> {
 }
 
 /// Leaves out the bytes that were shown. They are the first ones: a message only grows.
-fn cut_text(update: &mut SessionUpdate, shown: usize) -> bool {
+fn cut_seen_text(update: &mut SessionUpdate, shown: usize) -> bool {
     if let SessionUpdate::AgentMessageChunk(chunk) | SessionUpdate::AgentThoughtChunk(chunk) = update
         && let ContentBlock::Text(text) = &mut chunk.content
     {
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn the_last_turn_begins_with_what_the_person_said() {
         let history = vec![asked("a"), said("1", "b"), asked("c"), asked("d"), said("2", "e")];
-        let turn = last_turn(history);
-        assert_eq!((turn.len(), last_prompt(&turn).as_str()), (3, "cd"));
+        let turn = last_turn_seen(history);
+        assert_eq!((turn.len(), last_prompt_seen(&turn).as_str()), (3, "cd"));
     }
 }

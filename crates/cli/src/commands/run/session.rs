@@ -7,9 +7,9 @@ use gander_client::schema::SessionUpdate;
 use gander_client::{AgentConnection, AgentEvent, CallError};
 use serde_json::json;
 
-use super::options::RunOptions;
+use super::flags::RunOptions;
 use crate::commands::UsageError;
-use crate::commands::session_id::resolve_session;
+use crate::commands::session_id::resolve_session_id;
 
 /// Whether the session was there before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,16 +20,16 @@ pub(super) enum Opened {
 
 /// The session to speak in: a named one, the last one of this folder, or a new one. One that is only followed is found
 /// here and opened with its history later.
-pub(super) async fn open_session(
+pub(super) async fn open_run_session(
     connection: &mut AgentConnection,
     options: &RunOptions,
     folder: &str,
     follows: bool,
 ) -> anyhow::Result<(String, Opened)> {
     let named = match &options.session {
-        None if options.continue_last => Some(last_session(connection, folder).await?),
+        None if options.continue_last => Some(find_last_session(connection, folder).await?),
         None => None,
-        Some(given) => Some(resolve_session(connection, given).await?),
+        Some(given) => Some(resolve_session_id(connection, given).await?),
     };
     let (call, opened) = match named {
         Some(id) if follows => return Ok((id, Opened::Found)),
@@ -43,7 +43,7 @@ pub(super) async fn open_session(
 }
 
 /// Opens a session and gives its history. Open questions are asked afterwards.
-pub(crate) async fn load_history(
+pub(crate) async fn load_session_history(
     connection: &mut AgentConnection,
     session: &str,
     folder: &str,
@@ -60,14 +60,14 @@ pub(crate) async fn load_history(
 }
 
 /// The session of this folder that changed last.
-pub(crate) async fn last_session(connection: &mut AgentConnection, folder: &str) -> anyhow::Result<String> {
+pub(crate) async fn find_last_session(connection: &mut AgentConnection, folder: &str) -> anyhow::Result<String> {
     let answer = connection.call_method("session/list", &json!({ "cwd": folder })).await?;
     let id = answer["sessions"][0]["sessionId"].as_str();
     id.map(str::to_owned).with_context(|| format!("no session in this folder yet: {folder}"))
 }
 
 /// What was said on the command line holds for a session that exists already, too.
-pub(super) async fn configure_session(
+pub(super) async fn configure_run_session(
     connection: &mut AgentConnection,
     session: &str,
     options: &RunOptions,
@@ -80,14 +80,14 @@ pub(super) async fn configure_session(
         if let Some(value) = value {
             let params = json!({ "sessionId": session, "configId": option, "value": value });
             let set = connection.call_method("session/set_config_option", &params).await;
-            set.map_err(usage_error)?;
+            set.map_err(session_usage_error)?;
         }
     }
     Ok(())
 }
 
 /// A value that there is not is a matter of the command line.
-fn usage_error(error: CallError) -> anyhow::Error {
+fn session_usage_error(error: CallError) -> anyhow::Error {
     match error {
         CallError::Refused(refused) => UsageError(refused.message).into(),
         CallError::Gone(_) | CallError::Late { .. } | CallError::Unreadable { .. } | CallError::Version(_) => {
@@ -97,6 +97,6 @@ fn usage_error(error: CallError) -> anyhow::Error {
 }
 
 /// A folder's name as the protocol takes it.
-pub(crate) fn folder_name(folder: &Path) -> anyhow::Result<&str> {
+pub(crate) fn session_folder_name(folder: &Path) -> anyhow::Result<&str> {
     folder.to_str().context("the folder's name is not UTF-8")
 }

@@ -189,7 +189,7 @@ impl Turn<'_> {
 
     fn handle_failed(&mut self, call: CallId, error: &Error) -> anyhow::Result<Option<Exit>> {
         match self.work {
-            Work::Prompt(own) if own == call => match busy_state(error) {
+            Work::Prompt(own) if own == call => match turn_busy_state(error) {
                 Some(state) => self.handle_busy(state, error),
                 None => self.fail(&error.message).map(Some),
             },
@@ -219,7 +219,7 @@ impl Turn<'_> {
                 self.screen.aside(&format!("{}\n{}", busy::CHOICES, busy::PROMPT));
             }
             (Some(IfBusy::Steer | IfBusy::Queue | IfBusy::Refuse), _) | (None, None) => {
-                return self.fail(&reconnect::busy_message(&self.session, error)).map(Some);
+                return self.fail(&reconnect::reconnect_busy_message(&self.session, error)).map(Some);
             }
         }
         Ok(None)
@@ -251,10 +251,10 @@ impl Turn<'_> {
         }
         let style = self.screen.output().error_style();
         let more = if waiting > 0 { format!(" ({waiting} more after this)") } else { String::new() };
-        let headline = format!("? {}{more}", question_text::headline(question));
-        let detail = question_text::detail(&question.tool, style, DetailLimit::Screen);
-        let menu = question_text::menu(&question.options);
-        let prompt = question_text::prompt_line(&question.options);
+        let headline = format!("? {}{more}", question_text::question_headline(question));
+        let detail = question_text::question_detail(&question.tool, style, DetailLimit::Screen);
+        let menu = question_text::question_menu(&question.options);
+        let prompt = question_text::question_prompt_line(&question.options);
         self.screen.line(Tone::Warn, &headline)?;
         self.screen.hold_updates();
         self.screen.aside(&format!("{detail}{menu}\n{prompt}"));
@@ -277,20 +277,21 @@ impl Turn<'_> {
         };
         let Some(Question { options, tool, .. }) = self.questions.asked() else { return Ok(None) };
         let style = self.screen.output().error_style();
-        match answer::read_answer(options, &line) {
+        match answer::read_typed_answer(options, &line) {
             TypedAnswer::Option(option) => self.answer(&option, None)?,
             TypedAnswer::Reject { option, reason } => {
                 self.answer(&option, Some(json!({ "gander/reason": reason })))?;
             }
-            TypedAnswer::WhichAlways => self.screen.output().aside(&question_text::which_always(options)),
-            TypedAnswer::Unclear => self.screen.output().aside(&question_text::try_again(options)),
+            TypedAnswer::WhichAlways => self.screen.output().aside(&question_text::question_which_always(options)),
+            TypedAnswer::Unclear => self.screen.output().aside(&question_text::question_try_again(options)),
             TypedAnswer::Help => {
-                let prompt = question_text::prompt_line(options);
+                let prompt = question_text::question_prompt_line(options);
                 self.screen.output().aside(&format!("{}\n{prompt}", question_text::HELP));
             }
             TypedAnswer::ShowAll => {
-                let whole = question_text::detail(tool, style, DetailLimit::Whole);
-                let (menu, prompt) = (question_text::menu(options), question_text::prompt_line(options));
+                let whole = question_text::question_detail(tool, style, DetailLimit::Whole);
+                let (menu, prompt) =
+                    (question_text::question_menu(options), question_text::question_prompt_line(options));
                 self.screen.output().aside(&format!("{whole}{menu}\n{prompt}"));
             }
         }
@@ -317,10 +318,10 @@ impl Turn<'_> {
     }
 
     fn handle_busy_choice(&mut self, line: Option<&str>) -> anyhow::Result<Option<Exit>> {
-        match line.map_or(Some(None), busy::read_choice) {
+        match line.map_or(Some(None), busy::read_busy_choice) {
             None => self.screen.output().aside(busy::PROMPT),
             Some(None) => {
-                self.screen.aside(&format!("{}\n", reconnect::follow_hint(&self.session)));
+                self.screen.aside(&format!("{}\n", reconnect::reconnect_hint(&self.session)));
                 return Ok(Some(Exit::Done));
             }
             Some(Some(choice)) => {
@@ -338,11 +339,11 @@ impl Turn<'_> {
 
     /// Nobody can be asked: it is a no, and the model is told that it is nobody's.
     fn reject_unattended(&mut self, question: Question) -> anyhow::Result<()> {
-        let headline = question_text::headline(&question);
+        let headline = question_text::question_headline(&question);
         let Question { permission, tool, options, .. } = question;
-        let refusal = answer::reject_once(&options).map(|option| option.option_id.0.to_string());
+        let refusal = answer::reject_once_answer(&options).map(|option| option.option_id.0.to_string());
         if self.screen.is_json() {
-            self.screen.event(&events::question(&tool, &options, refusal.as_deref()))?;
+            self.screen.event(&events::question_event_json(&tool, &options, refusal.as_deref()))?;
         } else {
             let title = tool.fields.title.as_deref().unwrap_or(&headline);
             self.screen.line(Tone::Warn, &format!("rejected, nobody could be asked: {title}"))?;
@@ -379,7 +380,7 @@ impl Turn<'_> {
         if !own || self.cancelled {
             self.screen.aside("\n");
             if !own {
-                self.screen.line(Tone::Dim, &reconnect::left_hint(&self.session))?;
+                self.screen.line(Tone::Dim, &reconnect::left_run_hint(&self.session))?;
             }
             return Ok(Some(if own { Exit::Cancelled } else { Exit::Done }));
         }
@@ -395,7 +396,7 @@ impl Turn<'_> {
 
     fn fail(&mut self, message: &str) -> anyhow::Result<Exit> {
         if self.screen.is_json() {
-            self.screen.event(&events::failed(message))?;
+            self.screen.event(&events::failed_event_json(message))?;
         } else {
             self.screen.close()?;
             self.screen.line(Tone::Bad, &format!("failed: {message}"))?;
@@ -415,7 +416,7 @@ impl Turn<'_> {
 }
 
 /// What a session that refuses a prompt does.
-fn busy_state(error: &Error) -> Option<&str> {
+fn turn_busy_state(error: &Error) -> Option<&str> {
     let data = error.data.as_ref().filter(|data| data["reason"] == "session_busy")?;
     data["state"].as_str()
 }

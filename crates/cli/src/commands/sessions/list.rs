@@ -7,8 +7,8 @@ use gander_client::AgentConnection;
 use serde_json::{Map, Value, json};
 
 use crate::commands::Context;
-use crate::commands::session_id::short_length;
-use crate::terminal::table::{local_time, print_table};
+use crate::commands::session_id::short_session_id_length;
+use crate::terminal::list_table::{print_list_table, table_local_time};
 
 /// Which sessions are listed.
 pub(super) struct SessionSelection {
@@ -18,7 +18,7 @@ pub(super) struct SessionSelection {
 }
 
 /// Prints them, last changed first.
-pub(super) async fn list(
+pub(super) async fn list_sessions(
     context: &Context,
     connection: &mut AgentConnection,
     selection: SessionSelection,
@@ -43,35 +43,35 @@ pub(super) async fn list(
         context.output.note("No sessions yet. Start one: gander run \"…\"");
         return Ok(());
     }
-    let rows = table_rows(&sessions, selection.all);
-    Ok(print_table(context.output, &["ID", "STATE", "UPDATED", "TITLE", "FOLDER"], &rows)?)
+    let rows = session_list_rows(&sessions, selection.all);
+    Ok(print_list_table(context.output, &["ID", "STATE", "UPDATED", "TITLE", "FOLDER"], &rows)?)
 }
 
 /// Sessions of sub-agents stand below the one that began them.
-fn table_rows(sessions: &[Value], all: bool) -> Vec<Vec<String>> {
+fn session_list_rows(sessions: &[Value], all: bool) -> Vec<Vec<String>> {
     let ids: Vec<&str> = sessions.iter().filter_map(|session| session["sessionId"].as_str()).collect();
-    let length = short_length(&ids);
+    let length = short_session_id_length(&ids);
     let is_child = |session: &&Value| session["parent"].as_str().is_some_and(|parent| ids.contains(&parent));
     let mut rows = Vec::new();
     for session in sessions.iter().filter(|session| !is_child(session)) {
-        rows.push(row(session, length, ""));
+        rows.push(session_list_row(session, length, ""));
         let own = |child: &&Value| child["parent"] == session["sessionId"];
         let children = sessions.iter().filter(|_| all).filter(own);
-        rows.extend(children.map(|child| row(child, length, "└ ")));
+        rows.extend(children.map(|child| session_list_row(child, length, "└ ")));
     }
     rows
 }
 
-fn row(session: &Value, length: usize, indent: &str) -> Vec<String> {
+fn session_list_row(session: &Value, length: usize, indent: &str) -> Vec<String> {
     let text = |name: &str| session[name].as_str().unwrap_or_default().to_owned();
     let id: String = text("sessionId").chars().take(length).collect();
     let title = Some(text("title")).filter(|title| !title.is_empty()).unwrap_or_else(|| "(no title)".to_owned());
     let title = if title.chars().count() > 48 { title.chars().take(47).chain(['…']).collect() } else { title };
-    let updated = local_time(session["updatedAt"].as_i64().unwrap_or_default());
-    vec![id, state_text(&text("state")).to_owned(), updated, format!("{indent}{title}"), text("cwd")]
+    let updated = table_local_time(session["updatedAt"].as_i64().unwrap_or_default());
+    vec![id, session_state_text(&text("state")).to_owned(), updated, format!("{indent}{title}"), text("cwd")]
 }
 
-fn state_text(state: &str) -> &str {
+fn session_state_text(state: &str) -> &str {
     match state {
         "waiting" => "waiting for you",
         other => other,
@@ -87,9 +87,10 @@ mod tests {
         let session = |id: &str, parent: Option<&str>| json!({ "sessionId": id, "title": id, "cwd": "/w", "state": "waiting", "updatedAt": 0, "parent": parent });
         let child = session("cccccccc-3", Some("bbbbbbbb-2"));
         let all = [child, session("aaaaaaaa-1", None), session("bbbbbbbb-2", Some("gone"))];
-        let titles = |all_too| table_rows(&all, all_too).into_iter().map(|row| row[3].clone()).collect::<Vec<_>>();
+        let titles =
+            |all_too| session_list_rows(&all, all_too).into_iter().map(|row| row[3].clone()).collect::<Vec<_>>();
         assert_eq!(titles(true), ["aaaaaaaa-1", "bbbbbbbb-2", "└ cccccccc-3"]);
         assert_eq!(titles(false), ["aaaaaaaa-1", "bbbbbbbb-2"]);
-        assert_eq!(table_rows(&all, false)[0][..2], ["aaaaaaaa".to_owned(), "waiting for you".to_owned()]);
+        assert_eq!(session_list_rows(&all, false)[0][..2], ["aaaaaaaa".to_owned(), "waiting for you".to_owned()]);
     }
 }

@@ -11,14 +11,14 @@ use std::str::FromStr as _;
 use anyhow::{Context as _, bail};
 use clap::{Subcommand, ValueHint};
 use gander_client::AgentConnection;
-use gander_services::paths::write_private;
+use gander_services::paths::write_private_file;
 use gander_services::units::DurationSetting;
 use serde_json::{Value, json};
 
-use super::session_id::resolve_session;
+use super::session_id::resolve_session_id;
 use super::{client, shell_completion};
 use crate::commands::{Context, Exit};
-use crate::output::clean;
+use crate::output::clean_output_text;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::commands) enum SessionsCommand {
@@ -37,7 +37,7 @@ pub(in crate::commands) enum SessionsCommand {
     /// Print a session: messages, tool calls and their output, what it cost
     Show {
         /// Session ID, or its beginning
-        #[arg(add = shell_completion::sessions())]
+        #[arg(add = shell_completion::complete_sessions())]
         id: String,
         /// One event per line, as JSON
         #[arg(long)]
@@ -46,7 +46,7 @@ pub(in crate::commands) enum SessionsCommand {
     /// Print a session's log, one entry per line
     Export {
         /// Session ID, or its beginning
-        #[arg(add = shell_completion::sessions())]
+        #[arg(add = shell_completion::complete_sessions())]
         id: String,
         /// Write to FILE (mode 600)
         #[arg(long, short, value_name = "FILE")]
@@ -63,7 +63,7 @@ pub(in crate::commands) enum SessionsCommand {
     /// Change a session's title
     Rename {
         /// Session ID, or its beginning
-        #[arg(add = shell_completion::sessions())]
+        #[arg(add = shell_completion::complete_sessions())]
         id: String,
         /// The new title
         title: String,
@@ -71,7 +71,7 @@ pub(in crate::commands) enum SessionsCommand {
     /// Delete sessions permanently: their content, artifacts and private folders are overwritten and removed
     Delete {
         /// Session IDs, or their beginnings
-        #[arg(required = true, add = shell_completion::sessions())]
+        #[arg(required = true, add = shell_completion::complete_sessions())]
         ids: Vec<String>,
     },
     /// Delete sessions that were not used for a while; running and waiting ones are kept
@@ -87,32 +87,34 @@ pub(in crate::commands) enum SessionsCommand {
 
 pub(super) async fn run(context: Context, command: SessionsCommand) -> anyhow::Result<Exit> {
     let here = std::env::current_dir()?;
-    let mut connection = client::connect(&context.config, &here).await?;
+    let mut connection = client::connect_client(&context.config, &here).await?;
     match command {
         SessionsCommand::List { cwd, all, json } => {
             let selection = list::SessionSelection { folder: cwd, all };
-            list::list(&context, &mut connection, selection, json).await?;
+            list::list_sessions(&context, &mut connection, selection, json).await?;
         }
         SessionsCommand::Show { id, json } => {
-            let id = resolve_session(&mut connection, &id).await?;
-            show::show(&context, &mut connection, &id, &here, json).await?;
+            let id = resolve_session_id(&mut connection, &id).await?;
+            show::show_session(&context, &mut connection, &id, &here, json).await?;
         }
         SessionsCommand::Export { id, output } => {
-            let id = resolve_session(&mut connection, &id).await?;
-            export(&context, &mut connection, &id, output.as_deref()).await?;
+            let id = resolve_session_id(&mut connection, &id).await?;
+            export_session(&context, &mut connection, &id, output.as_deref()).await?;
         }
         SessionsCommand::Prune { older_than, dry_run } => {
-            prune::prune(&context, &mut connection, older_than.0, dry_run).await?;
+            prune::prune_sessions(&context, &mut connection, older_than.0, dry_run).await?;
         }
-        SessionsCommand::Import { file, cwd } => import(&context, &mut connection, &file, cwd.as_deref()).await?,
+        SessionsCommand::Import { file, cwd } => {
+            import_session(&context, &mut connection, &file, cwd.as_deref()).await?
+        }
         SessionsCommand::Rename { id, title } => {
-            let id = resolve_session(&mut connection, &id).await?;
+            let id = resolve_session_id(&mut connection, &id).await?;
             connection.call_method("_gander/session/rename", &json!({ "sessionId": id, "title": title })).await?;
             context.output.note(&format!("Renamed session {id}."));
         }
         SessionsCommand::Delete { ids } => {
             for id in ids {
-                let id = resolve_session(&mut connection, &id).await?;
+                let id = resolve_session_id(&mut connection, &id).await?;
                 let deleted = connection.call_method("session/delete", &json!({ "sessionId": id })).await;
                 deleted.with_context(|| format!("cannot delete {id}"))?;
                 context.output.note(&format!("Deleted session {id}."));
@@ -123,7 +125,7 @@ pub(super) async fn run(context: Context, command: SessionsCommand) -> anyhow::R
 }
 
 /// One line that says what it is, then one entry per line: every tool that knows lines can read it.
-async fn export(
+async fn export_session(
     context: &Context,
     connection: &mut AgentConnection,
     id: &str,
@@ -136,13 +138,13 @@ async fn export(
     match to {
         Some(path) => {
             let text: String = lines.collect();
-            write_private(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+            write_private_file(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
         }
         None => Ok(lines.into_iter().try_for_each(|line| context.output.piece(&line))?),
     }
 }
 
-async fn import(
+async fn import_session(
     context: &Context,
     connection: &mut AgentConnection,
     from: &Path,
@@ -169,9 +171,9 @@ async fn import(
     let answer = connection.call_method("_gander/session/import", &params).await?;
     let reset: Vec<&str> = answer["reset"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if !reset.is_empty() {
-        context.output.note(&format!("Ignored from the file: {}", clean(&reset.join(", "))));
+        context.output.note(&format!("Ignored from the file: {}", clean_output_text(&reset.join(", "))));
     }
-    let folder = clean(answer["workspace"].as_str().unwrap_or_default());
+    let folder = clean_output_text(answer["workspace"].as_str().unwrap_or_default());
     context.output.note(&format!("The session works in {folder} (choose another folder with --cwd)."));
     context.output.line(answer["sessionId"].as_str().unwrap_or_default())?;
     Ok(())

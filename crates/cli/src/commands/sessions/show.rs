@@ -7,14 +7,14 @@ use gander_client::{AgentConnection, ShownUpdate};
 use serde_json::{Value, json};
 
 use crate::commands::Context;
-use crate::commands::run::ending::{cost_text, grouped};
+use crate::commands::run::ending::{ending_cost_text, grouped_number};
 use crate::commands::run::events;
-use crate::commands::run::session::load_history;
+use crate::commands::run::session::load_session_history;
 use crate::output::Tone;
 use crate::terminal::view::{AnswerKind, Piece, TerminalView};
 
 /// Prints it.
-pub(super) async fn show(
+pub(super) async fn show_session(
     context: &Context,
     connection: &mut AgentConnection,
     id: &str,
@@ -23,7 +23,7 @@ pub(super) async fn show(
 ) -> anyhow::Result<()> {
     let output = context.output;
     let view = connection.call_method("_gander/session/show", &json!({ "sessionId": id })).await?;
-    let history = load_history(connection, id, here.to_str().unwrap_or("/")).await?;
+    let history = load_session_history(connection, id, here.to_str().unwrap_or("/")).await?;
     let mut screen = TerminalView::new(output, AnswerKind::Text);
     // Here everything is the result.
     let print = |pieces: Vec<Piece>| {
@@ -35,7 +35,7 @@ pub(super) async fn show(
     for update in history {
         let heard = ShownUpdate::from(update);
         match json {
-            true => output.line(&events::update_json(&heard).to_string())?,
+            true => output.line(&events::update_event_json(&heard).to_string())?,
             false => print(screen.show_update(&heard))?,
         }
     }
@@ -43,18 +43,18 @@ pub(super) async fn show(
         return Ok(output.line(&json!({ "type": "spent", "spent": view["spent"] }).to_string())?);
     }
     print(screen.close())?;
-    output.note(&output.error_style().paint(Tone::Dim, &spent_text(&view)));
+    output.note(&output.error_style().paint(Tone::Dim, &session_spent_text(&view)));
     Ok(())
 }
 
 /// What the session used and does now, in one line.
-fn spent_text(view: &Value) -> String {
+fn session_spent_text(view: &Value) -> String {
     let spent = &view["spent"];
-    let tokens = |name: &str| grouped(spent[name].as_u64().unwrap_or(0));
+    let tokens = |name: &str| grouped_number(spent[name].as_u64().unwrap_or(0));
     let mut parts = vec![format!("{} tokens in, {} out", tokens("input"), tokens("output"))];
     #[expect(clippy::cast_precision_loss, reason = "prices are shown with four digits")]
     let cost = spent["cost"].as_u64().filter(|cost| *cost > 0).map(|cost| cost as f64 / 1e6);
-    parts.extend(cost.map(|amount| cost_text(&Cost::new(amount, "USD"))));
+    parts.extend(cost.map(|amount| ending_cost_text(&Cost::new(amount, "USD"))));
     let waits = view["run"]["questions"].as_array().is_some_and(|questions| !questions.is_empty());
     parts.push(match (view["run"].is_null(), waits) {
         (true, _) => "idle".to_owned(),

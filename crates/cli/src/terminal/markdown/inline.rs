@@ -5,7 +5,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use crate::output::Style;
 
 /// A line of Markdown, painted. What begins like a block of its own is shown as it was written.
-pub(super) fn render_inline(text: &str, style: Style) -> String {
+pub(super) fn render_markdown_inline(text: &str, style: Style) -> String {
     let mut run = Run { style, text: String::new(), bold: 0, italic: 0, struck: 0, link: None };
     for (index, event) in Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH).enumerate() {
         if index == 0 && !matches!(event, Event::Start(Tag::Paragraph)) {
@@ -74,17 +74,20 @@ mod tests {
     #[test]
     fn emphasis_is_painted_or_left_out() {
         assert_eq!(
-            render_inline("a **b *c*** `d`", Style::Colour),
+            render_markdown_inline("a **b *c*** `d`", Style::Colour),
             "a \x1b[1mb \x1b[0m\x1b[1;3mc\x1b[0m \x1b[36md\x1b[0m"
         );
-        assert_eq!(render_inline("a **b** _c_ ~~d~~", Style::Plain), "a b c d");
-        assert_eq!(render_inline("2 * 3 * 4 and snake_case_name", Style::Plain), "2 * 3 * 4 and snake_case_name");
+        assert_eq!(render_markdown_inline("a **b** _c_ ~~d~~", Style::Plain), "a b c d");
+        assert_eq!(
+            render_markdown_inline("2 * 3 * 4 and snake_case_name", Style::Plain),
+            "2 * 3 * 4 and snake_case_name"
+        );
     }
 
     #[test]
     fn links_say_where_they_lead() {
-        assert_eq!(render_inline("[docs](https://a.example/x)", Style::Plain), "docs (https://a.example/x)");
-        assert_eq!(render_inline("<https://a.example>", Style::Plain), "https://a.example");
-        assert_eq!(render_inline("# not here", Style::Plain), "# not here");
+        assert_eq!(render_markdown_inline("[docs](https://a.example/x)", Style::Plain), "docs (https://a.example/x)");
+        assert_eq!(render_markdown_inline("<https://a.example>", Style::Plain), "https://a.example");
+        assert_eq!(render_markdown_inline("# not here", Style::Plain), "# not here");
     }
 }

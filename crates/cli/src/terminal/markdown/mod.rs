@@ -1,12 +1,12 @@
 //! Markdown as it streams in: a line is rendered for good when it is whole, and only the last one is drawn again.
 
 mod inline;
-mod table;
+mod markdown_table;
 
-use self::inline::render_inline;
-use self::table::render_table;
-use super::wrap::wrap;
-use crate::output::{Style, Tone, clean};
+use self::inline::render_markdown_inline;
+use self::markdown_table::render_markdown_table;
+use super::wrap::wrap_text;
+use crate::output::{Style, Tone, clean_output_text};
 
 /// Bytes of an unfinished line that are rendered while it grows.
 const MAX_OPEN: usize = 8 << 10;
@@ -54,7 +54,7 @@ impl MarkdownStream {
             preview.render_line(&self.open[from..], columns, &mut lines);
             lines.append(&mut preview.table);
         }
-        lines.iter().flat_map(|line| wrap(line, columns, 0)).collect()
+        lines.iter().flat_map(|line| wrap_text(line, columns, 0)).collect()
     }
 
     /// The text is over: everything that is open is rendered for good.
@@ -70,7 +70,7 @@ impl MarkdownStream {
     }
 
     fn render_line(&mut self, line: &str, columns: usize, done: &mut Vec<String>) {
-        let line = clean(line).replace('\t', "    ");
+        let line = clean_output_text(line).replace('\t', "    ");
         let trimmed = line.trim();
         if let Some(fence) = &self.fence {
             match trimmed.starts_with(fence.as_str()) && trimmed.chars().all(|c| fence.starts_with(c)) {
@@ -103,45 +103,46 @@ impl MarkdownStream {
 
     fn render_block(&self, line: &str, trimmed: &str, columns: usize) -> Vec<String> {
         let indent = line.len() - line.trim_start().len();
-        if let Some(title) = heading(trimmed) {
-            return wrap(&self.style.paint(Tone::Bold, &render_inline(title, Style::Plain)), columns, 0);
+        if let Some(title) = markdown_heading(trimmed) {
+            return wrap_text(&self.style.paint(Tone::Bold, &render_markdown_inline(title, Style::Plain)), columns, 0);
         }
-        if is_rule(trimmed) {
+        if is_markdown_rule(trimmed) {
             return vec![self.style.paint(Tone::Dim, &"─".repeat(columns.min(40)))];
         }
         if let Some(quoted) = trimmed.strip_prefix('>') {
             let bar = self.style.paint(Tone::Dim, "│");
-            let rows = wrap(&render_inline(quoted.trim_start(), self.style), columns.saturating_sub(2), 0);
+            let rows =
+                wrap_text(&render_markdown_inline(quoted.trim_start(), self.style), columns.saturating_sub(2), 0);
             return rows.iter().map(|row| format!("{bar} {row}")).collect();
         }
-        if let Some((marker, rest)) = list_item(trimmed) {
-            let item = format!("{}{marker} {}", " ".repeat(indent), render_inline(rest, self.style));
-            return wrap(&item, columns, indent + marker.chars().count() + 1);
+        if let Some((marker, rest)) = markdown_list_item(trimmed) {
+            let item = format!("{}{marker} {}", " ".repeat(indent), render_markdown_inline(rest, self.style));
+            return wrap_text(&item, columns, indent + marker.chars().count() + 1);
         }
-        wrap(&format!("{}{}", " ".repeat(indent), render_inline(trimmed, self.style)), columns, indent)
+        wrap_text(&format!("{}{}", " ".repeat(indent), render_markdown_inline(trimmed, self.style)), columns, indent)
     }
 
     fn end_table(&mut self, columns: usize, done: &mut Vec<String>) {
         if !self.table.is_empty() {
-            done.extend(render_table(&std::mem::take(&mut self.table), columns, self.style));
+            done.extend(render_markdown_table(&std::mem::take(&mut self.table), columns, self.style));
             self.after_blank = false;
         }
     }
 }
 
-fn heading(line: &str) -> Option<&str> {
+fn markdown_heading(line: &str) -> Option<&str> {
     let rest = line.trim_start_matches('#');
     let level = line.len() - rest.len();
     ((1..=6).contains(&level) && rest.starts_with(' ')).then(|| rest.trim().trim_end_matches('#').trim_end())
 }
 
-fn is_rule(line: &str) -> bool {
+fn is_markdown_rule(line: &str) -> bool {
     let marks = line.replace(' ', "");
     marks.len() >= 3 && ["-", "*", "_"].iter().any(|mark| marks.replace(mark, "").is_empty())
 }
 
 /// The marker of a list item as it is shown, and the item.
-fn list_item(line: &str) -> Option<(String, &str)> {
+fn markdown_list_item(line: &str) -> Option<(String, &str)> {
     let (marker, rest) = line.split_once(' ')?;
     let rest = rest.trim_start();
     if matches!(marker, "-" | "*" | "+") {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::routing::on;
 use gander_domain::caller::Scope;
-use gander_gateway::server::{Gateway, ROUTES, router, router_for_routes};
+use gander_gateway::server::{Gateway, ROUTES, guarded_test_router, router};
 use gander_http::settings::OpenProtocol;
 use gander_http::{Access, HttpState, Payload, Route, RouteRule, Size, Verb};
 use gander_services::token;
@@ -60,7 +60,7 @@ const TEST_ROUTES: &[Route<Arc<HttpState>>] = &[
 ];
 
 fn test_router(gateway: &Gateway) -> axum::Router {
-    router_for_routes(TEST_ROUTES, &gateway.http)
+    guarded_test_router(TEST_ROUTES, &gateway.http)
 }
 
 async fn panics() -> &'static str {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use gander_services::paths::write_private;
+use gander_services::paths::write_private_file;
 use gander_wire::a2a::card::canonical_card;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
@@ -50,14 +50,14 @@ impl CardSigner {
         let own = data.join("a2a-key.pem");
         let path = settings.signing_key.as_ref().map_or(own.clone(), PathBuf::from);
         if path == own && !own.exists() {
-            create_key(&own)?;
+            create_signing_key(&own)?;
         }
         Self::read_key(&path).map(Some)
     }
 
     fn read_key(path: &Path) -> Result<Self, SignError> {
         let no_key = || SignError::NoKey(path.to_owned());
-        let text = std::fs::read_to_string(path).map_err(|reason| unusable_key(path, reason))?;
+        let text = std::fs::read_to_string(path).map_err(|reason| unusable_signing_key(path, reason))?;
         let (_, rest) = text.split_once(PEM_BEGIN).ok_or_else(no_key)?;
         let (body, _) = rest.split_once(PEM_END).ok_or_else(no_key)?;
         let key = STANDARD.decode(body.split_whitespace().collect::<String>()).map_err(|_| no_key())?;
@@ -68,18 +68,18 @@ impl CardSigner {
         };
         let (x, y) = numbers.split_at_checked(COORDINATE_LEN).ok_or_else(no_key)?;
         // In this order its text is what names a key (RFC 7638).
-        let public = json!({ "crv": "P-256", "kty": "EC", "x": base64url(x), "y": base64url(y) });
-        let id = base64url(&Sha256::digest(public.to_string()));
+        let public = json!({ "crv": "P-256", "kty": "EC", "x": signature_base64url(x), "y": signature_base64url(y) });
+        let id = signature_base64url(&Sha256::digest(public.to_string()));
         Ok(Self { pair, random, id, public })
     }
 
     /// The signature of a card, for whoever looks for its key at `keys`. None if the system has no chance left to give.
     pub fn sign_card(&self, card: &Value, keys: &str) -> Option<Value> {
         let head = json!({ "alg": "ES256", "kid": self.id, "typ": "JOSE", "jku": keys }).to_string();
-        let protected = base64url(head.as_bytes());
-        let signed = format!("{protected}.{}", base64url(canonical_card(card).as_bytes()));
+        let protected = signature_base64url(head.as_bytes());
+        let signed = format!("{protected}.{}", signature_base64url(canonical_card(card).as_bytes()));
         let signature = self.pair.sign(&self.random, signed.as_bytes()).ok()?;
-        Some(json!({ "protected": protected, "signature": base64url(signature.as_ref()) }))
+        Some(json!({ "protected": protected, "signature": signature_base64url(signature.as_ref()) }))
     }
 
     /// The set of keys that signatures can be checked with (RFC 7517).
@@ -98,17 +98,17 @@ impl fmt::Debug for CardSigner {
     }
 }
 
-fn create_key(path: &Path) -> Result<(), SignError> {
+fn create_signing_key(path: &Path) -> Result<(), SignError> {
     let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
-        .map_err(|_| unusable_key(path, std::io::Error::other("the system gives no random numbers")))?;
+        .map_err(|_| unusable_signing_key(path, std::io::Error::other("the system gives no random numbers")))?;
     let text = format!("{PEM_BEGIN}\n{}\n{PEM_END}\n", STANDARD.encode(key.as_ref()));
-    write_private(path, text.as_bytes()).map_err(|reason| unusable_key(path, reason))
+    write_private_file(path, text.as_bytes()).map_err(|reason| unusable_signing_key(path, reason))
 }
 
-fn unusable_key(path: &Path, reason: std::io::Error) -> SignError {
+fn unusable_signing_key(path: &Path, reason: std::io::Error) -> SignError {
     SignError::Unusable { path: path.to_owned(), reason }
 }
 
-fn base64url(bytes: &[u8]) -> String {
+fn signature_base64url(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }

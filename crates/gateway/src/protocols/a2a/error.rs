@@ -3,48 +3,48 @@
 use axum::body::Body;
 use axum::response::Response;
 use gander_domain::CommandError;
-use gander_http::error::with_json_body;
+use gander_http::error::error_with_json_body;
 use gander_http::{Problem, RefusedRequest};
 use gander_runtime::hub::HubError;
 use gander_services::sessions::SessionError;
 use gander_store::StoreError;
-use gander_wire::a2a::{A2aError, ErrorKind};
+use gander_wire::a2a::{A2aError, A2aErrorKind};
 use http::header::{self, HeaderValue};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 /// What the hub refuses, in the words of this protocol.
-pub(super) fn hub_error(error: HubError) -> A2aError {
+pub(super) fn a2a_hub_error(error: HubError) -> A2aError {
     match error {
-        HubError::Refused(CommandError::QueueFull(_)) => A2aError::new(ErrorKind::TooMany, error.to_string()),
+        HubError::Refused(CommandError::QueueFull(_)) => A2aError::new(A2aErrorKind::TooMany, error.to_string()),
         HubError::Refused(CommandError::EmptyPrompt) => A2aError::invalid_field("message.parts", "must say something"),
         HubError::Refused(CommandError::BadTitle) => A2aError::invalid_field("message.parts", error.to_string()),
         HubError::Refused(CommandError::BadAnswer(why)) => A2aError::invalid_field("message.parts", why),
-        HubError::Refused(_) => A2aError::new(ErrorKind::UnsupportedOperation, error.to_string()),
-        HubError::Denied(denied) => A2aError::new(ErrorKind::Forbidden, denied.to_string()),
-        HubError::Draining => A2aError::new(ErrorKind::Unavailable, error.to_string()),
-        HubError::Store(error) => store_error(error),
-        HubError::Gone(_) => A2aError::new(ErrorKind::Internal, error.to_string()),
+        HubError::Refused(_) => A2aError::new(A2aErrorKind::UnsupportedOperation, error.to_string()),
+        HubError::Denied(denied) => A2aError::new(A2aErrorKind::Forbidden, denied.to_string()),
+        HubError::Draining => A2aError::new(A2aErrorKind::Unavailable, error.to_string()),
+        HubError::Store(error) => a2a_store_error(error),
+        HubError::Gone(_) => A2aError::new(A2aErrorKind::Internal, error.to_string()),
     }
 }
 
 /// Why a session is not created or not found, in the words of this protocol.
-pub(super) fn session_error(error: SessionError) -> A2aError {
+pub(super) fn a2a_session_error(error: SessionError) -> A2aError {
     match error {
-        SessionError::Hub(error) => hub_error(error),
-        SessionError::AliasTaken(session) => store_error(StoreError::AliasTaken(session)),
-        SessionError::Folder(_) | SessionError::Document(_) => A2aError::new(ErrorKind::Internal, error.to_string()),
+        SessionError::Hub(error) => a2a_hub_error(error),
+        SessionError::AliasTaken(session) => a2a_store_error(StoreError::AliasTaken(session)),
+        SessionError::Folder(_) | SessionError::Document(_) => A2aError::new(A2aErrorKind::Internal, error.to_string()),
     }
 }
 
 /// What the store refuses. What went wrong inside is told to the log alone.
-pub(super) fn store_error(error: StoreError) -> A2aError {
+pub(super) fn a2a_store_error(error: StoreError) -> A2aError {
     match error {
         StoreError::NotFound(id) | StoreError::Deleted(id) => {
-            A2aError::new(ErrorKind::TaskNotFound, format!("context not found: {id}"))
+            A2aError::new(A2aErrorKind::TaskNotFound, format!("context not found: {id}"))
         }
         elsewhere @ (StoreError::Owned(_) | StoreError::Pinned(_)) => {
-            A2aError::new(ErrorKind::Unavailable, elsewhere.to_string())
+            A2aError::new(A2aErrorKind::Unavailable, elsewhere.to_string())
         }
         inside @ (StoreError::Exists(_)
         | StoreError::Fenced { .. }
@@ -60,46 +60,46 @@ pub(super) fn store_error(error: StoreError) -> A2aError {
         | StoreError::Newer { .. }
         | StoreError::Closed) => {
             tracing::error!(error = %inside, "the store failed a request");
-            A2aError::new(ErrorKind::Unavailable, "the store failed, see the server's log")
+            A2aError::new(A2aErrorKind::Unavailable, "the store failed, see the server's log")
         }
     }
 }
 
 /// A refusal of the outer layer in the words of this protocol.
-pub(super) fn outer_refusal(problem: &Problem, request: RefusedRequest<'_>, response: Response) -> Response {
+pub(super) fn a2a_outer_refusal(problem: &Problem, request: RefusedRequest<'_>, response: Response) -> Response {
     if request.is_grpc {
-        return grpc_refusal(problem, &response);
+        return a2a_grpc_refusal(problem, &response);
     }
-    let (status, body) = match is_json_rpc_path(request.method, request.path) {
-        true => json_rpc_refusal(problem),
-        false => (problem.status, rest_refusal(problem)),
+    let (status, body) = match is_a2a_json_rpc_path(request.method, request.path) {
+        true => a2a_json_rpc_refusal(problem),
+        false => (problem.status, a2a_rest_refusal(problem)),
     };
-    with_json_body(response, status, &body)
+    error_with_json_body(response, status, &body)
 }
 
-fn error_kind(problem: &Problem) -> ErrorKind {
+fn a2a_error_kind(problem: &Problem) -> A2aErrorKind {
     match problem.status {
-        _ if problem.is_bad_json() => ErrorKind::Parse,
-        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => ErrorKind::MethodNotFound,
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => ErrorKind::ContentTypeNotSupported,
-        StatusCode::TOO_MANY_REQUESTS => ErrorKind::TooMany,
-        StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Unavailable,
-        status if status.is_client_error() => ErrorKind::InvalidRequest,
-        _ => ErrorKind::Internal,
+        _ if problem.is_bad_json() => A2aErrorKind::Parse,
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => A2aErrorKind::MethodNotFound,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => A2aErrorKind::ContentTypeNotSupported,
+        StatusCode::TOO_MANY_REQUESTS => A2aErrorKind::TooMany,
+        StatusCode::SERVICE_UNAVAILABLE => A2aErrorKind::Unavailable,
+        status if status.is_client_error() => A2aErrorKind::InvalidRequest,
+        _ => A2aErrorKind::Internal,
     }
 }
 
 /// JSON-RPC knows what is wrong with a message, HTTP what is wrong with a caller.
-fn json_rpc_refusal(problem: &Problem) -> (StatusCode, Value) {
-    let error = A2aError::new(error_kind(problem), problem.message.as_ref());
+fn a2a_json_rpc_refusal(problem: &Problem) -> (StatusCode, Value) {
+    let error = A2aError::new(a2a_error_kind(problem), problem.message.as_ref());
     let status = if problem.is_bad_json() { StatusCode::OK } else { problem.status };
-    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error.json_rpc_error(gander_wire::a2a::Dialect::V1) });
+    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error.json_rpc_error(gander_wire::a2a::A2aDialect::V1) });
     (status, body)
 }
 
 /// `google.rpc.Status`, with the status that HTTP says.
-fn rest_refusal(problem: &Problem) -> Value {
-    let mut body = A2aError::new(error_kind(problem), problem.message.as_ref()).rest_body();
+fn a2a_rest_refusal(problem: &Problem) -> Value {
+    let mut body = A2aError::new(a2a_error_kind(problem), problem.message.as_ref()).rest_body();
     body["error"]["code"] = problem.status.as_u16().into();
     match problem.status {
         StatusCode::UNAUTHORIZED => body["error"]["status"] = "UNAUTHENTICATED".into(),
@@ -111,7 +111,7 @@ fn rest_refusal(problem: &Problem) -> Value {
 }
 
 /// A call that ends before it begins, as gRPC has it: the status stands in the header.
-fn grpc_refusal(problem: &Problem, response: &Response) -> Response {
+fn a2a_grpc_refusal(problem: &Problem, response: &Response) -> Response {
     let code = match problem.status {
         StatusCode::UNAUTHORIZED => tonic::Code::Unauthenticated,
         StatusCode::FORBIDDEN => tonic::Code::PermissionDenied,
@@ -133,7 +133,7 @@ fn grpc_refusal(problem: &Problem, response: &Response) -> Response {
 }
 
 /// The addresses of the JSON-RPC binding: an agent and nothing behind it.
-fn is_json_rpc_path(method: &Method, path: &str) -> bool {
+fn is_a2a_json_rpc_path(method: &Method, path: &str) -> bool {
     let rest = path.strip_prefix("/a2a").unwrap_or("//").trim_matches('/');
     method == Method::POST && !rest.contains(['/', ':'])
 }
@@ -144,9 +144,10 @@ mod tests {
 
     #[test]
     fn one_agent_and_nothing_behind_it_is_json_rpc() {
-        let rpc = ["/a2a", "/a2a/", "/a2a/gander", "/a2a/gander/"].map(|path| is_json_rpc_path(&Method::POST, path));
+        let rpc =
+            ["/a2a", "/a2a/", "/a2a/gander", "/a2a/gander/"].map(|path| is_a2a_json_rpc_path(&Method::POST, path));
         assert_eq!(rpc, [true; 4]);
-        let rest = ["/a2a/message:send", "/a2a/gander/tasks"].map(|path| is_json_rpc_path(&Method::POST, path));
-        assert_eq!((rest, is_json_rpc_path(&Method::GET, "/a2a")), ([false; 2], false));
+        let rest = ["/a2a/message:send", "/a2a/gander/tasks"].map(|path| is_a2a_json_rpc_path(&Method::POST, path));
+        assert_eq!((rest, is_a2a_json_rpc_path(&Method::GET, "/a2a")), ([false; 2], false));
     }
 }

@@ -7,10 +7,10 @@ use gander_runtime::hub::Ack;
 use gander_services::idempotency::RequestHash;
 use gander_store::DeltaForm;
 use gander_store::clock::SystemIds;
-use gander_wire::a2a::{A2aError, ErrorKind, Message, content, question};
+use gander_wire::a2a::{A2aError, A2aErrorKind, A2aMessage, content, question};
 use serde_json::Value;
 
-use super::{A2a, A2aCaller, TaskRef, store_error};
+use super::{A2a, A2aCaller, TaskRef, a2a_store_error};
 
 /// Why a message that fits an answered question is refused.
 pub(super) const ALREADY_ANSWERED: &str = "the question was answered already; to prompt the running task set \
@@ -21,7 +21,7 @@ const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A message on its way to a task.
 pub(super) struct SentMessage<'a> {
-    pub(super) message: &'a Message,
+    pub(super) message: &'a A2aMessage,
     pub(super) parts: Vec<Part>,
     pub(super) ack: Ack,
     hash: RequestHash,
@@ -44,14 +44,14 @@ pub(super) enum MessageSeen {
 }
 
 impl<'a> SentMessage<'a> {
-    pub(super) fn new(message: &'a Message, parts: Vec<Part>, ack: Ack) -> Self {
+    pub(super) fn new(message: &'a A2aMessage, parts: Vec<Part>, ack: Ack) -> Self {
         let hash = RequestHash::new(&(&parts, &message.metadata));
         Self { message, parts, ack, hash }
     }
 
     /// What is kept of it in the log beside its content.
     pub(super) fn log_meta(&self) -> Value {
-        self.hash.add_to_meta(Some(content::message_meta(self.message)))
+        self.hash.add_to_meta(Some(content::a2a_message_meta(self.message)))
     }
 
     /// A prompt to the running task.
@@ -62,7 +62,7 @@ impl<'a> SentMessage<'a> {
 
     /// An answer to what the task asks.
     pub(super) fn answer_command(&self, caller: &A2aCaller, question: &Question) -> Result<Command, A2aError> {
-        let reply = question::read_reply(question, self.message)?;
+        let reply = question::read_a2a_reply(question, self.message)?;
         let meta = Some(Box::new(self.log_meta()));
         Ok(Command::Answer { question: question.id, reply, origin: caller.origin(), meta })
     }
@@ -77,7 +77,7 @@ impl<'a> SentMessage<'a> {
 impl PriorMessages {
     fn scan_entry(&mut self, entry: &Entry, sent: &SentMessage<'_>) {
         let meta = entry.meta.as_deref();
-        if meta.and_then(content::message_id_in_meta) == Some(sent.message.message_id.as_str()) {
+        if meta.and_then(content::a2a_message_id_in_meta) == Some(sent.message.message_id.as_str()) {
             self.sent = if sent.hash.matches_meta(meta) { MessageSeen::Same } else { MessageSeen::Otherwise };
         }
         if let Event::QuestionAsked { question } = &entry.event {
@@ -95,12 +95,13 @@ impl PriorMessages {
     ///
     /// Whoever answers has seen the question and not what happened since: taking the words for a prompt would hand a
     /// "no" to an agent that goes on with somebody else's "yes".
-    pub(super) fn repeats_answer(&self, message: &Message) -> bool {
-        if let Some(named) = question::question_id_in(message) {
+    pub(super) fn repeats_answer(&self, message: &A2aMessage) -> bool {
+        if let Some(named) = question::a2a_question_id_in(message) {
             return self.answered.iter().any(|question| question.id.to_string() == named);
         }
         let last = self.answered.iter().rev().find(|question| !question.is_non_blocking());
-        !question::declares_prompt(message) && last.is_some_and(|last| question::read_reply(last, message).is_ok())
+        !question::is_marked_as_prompt(message)
+            && last.is_some_and(|last| question::read_a2a_reply(last, message).is_ok())
     }
 }
 
@@ -117,9 +118,9 @@ impl A2a {
         let mut follower = self.services.hub.follow_session(task_ref.session, task_ref.after, DeltaForm::Joined);
         let mut at = task_ref.after;
         while at < head {
-            let late = |_| A2aError::new(ErrorKind::Unavailable, "the store is slow, try again");
+            let late = |_| A2aError::new(A2aErrorKind::Unavailable, "the store is slow, try again");
             let batch = tokio::time::timeout(COMMIT_TIMEOUT, follower.next_batch()).await.map_err(late)?;
-            let Some(batch) = batch.map_err(store_error)? else { break };
+            let Some(batch) = batch.map_err(a2a_store_error)? else { break };
             let from = at;
             // A batch may begin with entries that were given before.
             for entry in batch.iter().skip_while(|entry| entry.seq <= from) {

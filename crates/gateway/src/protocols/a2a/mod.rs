@@ -6,23 +6,23 @@ mod message_intent;
 pub mod push;
 pub(crate) mod routes;
 mod runs;
-mod sessions;
 mod settings;
 mod state;
 mod stream;
 mod task_list;
+mod tasks;
 
 use std::fmt;
 use std::sync::Arc;
 
 use gander_domain::{AgentManifest, RunId, RunOrigin, Seq, SessionId};
 use gander_wire::a2a::{
-    A2aError, DetailLevel, Dialect, PROTOCOL_NAME, PushConfig, Request, Task, TaskOpening, TaskPage, TaskSubject,
-    TaskUpdate,
+    A2aDialect, A2aError, A2aRequest, A2aTask, DetailLevel, PROTOCOL_NAME, PushConfig, TaskOpening, TaskPage,
+    TaskSubject, TaskUpdate,
 };
 
 pub use card_signing::{CardSigner, SignError};
-use error::{hub_error, session_error, store_error};
+use error::{a2a_hub_error, a2a_session_error, a2a_store_error};
 pub use push::PushNotifications;
 pub use settings::A2aSection;
 pub use state::{A2aProtocol, A2aSettings, A2aState};
@@ -45,7 +45,7 @@ pub struct A2aCaller {
     /// Of which agent.
     pub agent: Arc<AgentManifest>,
     /// In which words.
-    pub dialect: Dialect,
+    pub dialect: A2aDialect,
     /// How much is wanted.
     pub detail: DetailLevel,
     /// Where the caller found us: addresses of ours begin with this.
@@ -57,7 +57,7 @@ pub enum A2aAnswer {
     /// Something was said: this is the task, or the agent's mere message.
     Sent(TaskUpdate<'static>),
     /// A task.
-    Task(Box<Task>),
+    Task(Box<A2aTask>),
     /// Some tasks.
     Page(TaskPage),
     /// Where updates are sent.
@@ -112,38 +112,38 @@ impl A2a {
     }
 
     /// Carries out a request.
-    pub async fn handle_request(&self, caller: &A2aCaller, request: Request) -> Result<A2aAnswer, A2aError> {
+    pub async fn handle_request(&self, caller: &A2aCaller, request: A2aRequest) -> Result<A2aAnswer, A2aError> {
         match request {
-            Request::Send(send) => self.send_message(caller, *send).await.map(A2aAnswer::Sent),
-            Request::Stream(send) => {
+            A2aRequest::Send(send) => self.send_message(caller, *send).await.map(A2aAnswer::Sent),
+            A2aRequest::Stream(send) => {
                 self.send_streaming_message(caller, *send).await.map(Box::new).map(A2aAnswer::Stream)
             }
-            Request::Get { id, history } => {
+            A2aRequest::Get { id, history } => {
                 let task = self.load_task(caller, &id).await?;
                 Ok(A2aAnswer::Task(Box::new(task.with_history_length(history))))
             }
-            Request::List(list) => self.list_tasks(caller, *list).await.map(A2aAnswer::Page),
-            Request::Cancel { id } => self.cancel_task(caller, &id).await.map(Box::new).map(A2aAnswer::Task),
-            Request::Subscribe { id } => self.subscribe_task(caller, &id).await.map(Box::new).map(A2aAnswer::Stream),
-            Request::SetPush(config) => {
+            A2aRequest::List(list) => self.list_tasks(caller, *list).await.map(A2aAnswer::Page),
+            A2aRequest::Cancel { id } => self.cancel_task(caller, &id).await.map(Box::new).map(A2aAnswer::Task),
+            A2aRequest::Subscribe { id } => self.subscribe_task(caller, &id).await.map(Box::new).map(A2aAnswer::Stream),
+            A2aRequest::SetPush(config) => {
                 let (task_ref, _) = self.find_task_to_change(caller, &config.task_id.clone()).await?;
-                let head = self.services.hub.store().head(task_ref.session).await.map_err(store_error)?;
+                let head = self.services.hub.store().head(task_ref.session).await.map_err(a2a_store_error)?;
                 self.push.set_config(caller, &task_ref, config, head).await.map(A2aAnswer::Push)
             }
-            Request::GetPush { task, id } => {
+            A2aRequest::GetPush { task, id } => {
                 let (task_ref, _) = self.find_task_to_change(caller, &task).await?;
                 self.push.get_config(task_ref.run, id.as_deref()).map(A2aAnswer::Push)
             }
-            Request::ListPush { task } => {
+            A2aRequest::ListPush { task } => {
                 let (task_ref, _) = self.find_task_to_change(caller, &task).await?;
                 Ok(A2aAnswer::Pushes(self.push.list_configs(task_ref.run)))
             }
-            Request::DeletePush { task, id } => {
+            A2aRequest::DeletePush { task, id } => {
                 let (task_ref, _) = self.find_task_to_change(caller, &task).await?;
                 self.push.delete_config(task_ref.run, &id).await?;
                 Ok(A2aAnswer::Deleted)
             }
-            Request::ExtendedCard => Ok(A2aAnswer::Card),
+            A2aRequest::ExtendedCard => Ok(A2aAnswer::Card),
         }
     }
 }

@@ -7,12 +7,12 @@ use gander_services::slash_commands;
 use gander_store::RunState;
 use gander_store::clock::SystemIds;
 use gander_wire::a2a::input::SendRequest;
-use gander_wire::a2a::{A2aError, ErrorKind, Message, PushConfig, TaskUpdate, content, question};
+use gander_wire::a2a::{A2aError, A2aErrorKind, A2aMessage, PushConfig, TaskUpdate, content, question};
 use sha2::{Digest as _, Sha256};
 
 use super::message_intent::{ALREADY_ANSWERED, MessageSeen, SentMessage};
-use super::sessions::context_alias;
-use super::{A2a, A2aCaller, StopWhen, TaskRef, TaskStream, hub_error, session_error};
+use super::tasks::a2a_context_alias;
+use super::{A2a, A2aCaller, StopWhen, TaskRef, TaskStream, a2a_hub_error, a2a_session_error};
 
 /// A longer name for a context is no name.
 const MAX_CONTEXT_NAME: usize = 256;
@@ -53,10 +53,10 @@ impl A2a {
     }
 
     async fn deliver_message(&self, caller: &A2aCaller, send: &SendRequest, ack: Ack) -> Result<TaskRef, A2aError> {
-        self.services.sessions.authorize_prompt(&caller.identity).map_err(session_error)?;
-        let parts = content::prompt_parts(&send.message, &caller.agent.takes)?;
+        self.services.sessions.authorize_prompt(&caller.identity).map_err(a2a_session_error)?;
+        let parts = content::a2a_prompt_parts(&send.message, &caller.agent.takes)?;
         if let Some(config) = &send.push {
-            check_push_task(&send.message, config)?;
+            check_push_config_of_run(&send.message, config)?;
             self.push.check_receiver(config).await?;
         }
         let sent = SentMessage::new(&send.message, parts, ack);
@@ -74,10 +74,10 @@ impl A2a {
         let Some(name) = sent.message.context_id.as_deref() else {
             let workspace = self.named_workspace(caller, sent.message).await?;
             if slash_commands::begins_with_slash(&sent.parts) {
-                let session = self.create_empty_context(caller, None, workspace).await.map_err(session_error)?;
+                let session = self.create_empty_context(caller, None, workspace).await.map_err(a2a_session_error)?;
                 return self.prompt_context(caller, session, &session.to_string(), sent).await;
             }
-            return self.create_context(caller, None, &sent, workspace).await.map_err(session_error);
+            return self.create_context(caller, None, &sent, workspace).await.map_err(a2a_session_error);
         };
         if name.len() > MAX_CONTEXT_NAME {
             return Err(A2aError::invalid_field("message.contextId", "is too long"));
@@ -93,12 +93,12 @@ impl A2a {
                     true => self.create_empty_context(caller, Some(name), workspace).await,
                     false => match self.create_context(caller, Some(name), &sent, workspace).await {
                         Err(error) => Err(error),
-                        begun => return begun.map_err(session_error),
+                        begun => return begun.map_err(a2a_session_error),
                     },
                 };
                 match created {
                     Err(SessionError::AliasTaken(session)) => session, // just now, by another message
-                    created => created.map_err(session_error)?,
+                    created => created.map_err(a2a_session_error)?,
                 }
             }
         };
@@ -113,14 +113,14 @@ impl A2a {
         context: &str,
         sent: SentMessage<'_>,
     ) -> Result<TaskRef, A2aError> {
-        let view = self.services.sessions.view(&caller.identity, session).await.map_err(session_error)?;
+        let view = self.services.sessions.view(&caller.identity, session).await.map_err(a2a_session_error)?;
         let run = idempotent_run_id(caller, session, &sent.message.message_id);
-        if self.services.hub.knows_run(session, run).await.map_err(hub_error)? {
+        if self.services.hub.knows_run(session, run).await.map_err(a2a_hub_error)? {
             return self.find_repeated_task(caller, run, &sent).await;
         }
         if let Some(asking) = view.run.as_ref().filter(|run| run.blocking_question().is_some()) {
             let message = format!("this context waits for an answer first, name its task: {}", asking.id);
-            return Err(A2aError::new(ErrorKind::UnsupportedOperation, message));
+            return Err(A2aError::new(A2aErrorKind::UnsupportedOperation, message));
         }
         // A mode that is addressed is chosen; an agent leaves the context as it is.
         let roster = self.services.agents.roster();
@@ -131,15 +131,19 @@ impl A2a {
                 .hub
                 .execute_command(&caller.identity, session, Command::Configure { patch }, Ack::Committed)
                 .await
-                .map_err(hub_error)?;
+                .map_err(a2a_hub_error)?;
         }
         let meta = Some(sent.log_meta());
         let parts = slash_commands::expand_slash_command(&self.services, &caller.identity, session, sent.parts.clone());
         let parts = parts.await.map_err(|error| A2aError::invalid_field("message.parts", error.to_string()))?;
         let if_busy = IfBusy::Queue;
         let command = Command::Prompt { run, origin: caller.origin(), parts, if_busy, meta };
-        let accepted =
-            self.services.hub.execute_command(&caller.identity, session, command, sent.ack).await.map_err(hub_error)?;
+        let accepted = self
+            .services
+            .hub
+            .execute_command(&caller.identity, session, command, sent.ack)
+            .await
+            .map_err(a2a_hub_error)?;
         let after = match accepted {
             Accepted::Repeated(_) => return self.find_repeated_task(caller, run, &sent).await,
             Accepted::Started(_) | Accepted::Queued(_) | Accepted::Steered(_) | Accepted::Done => view.head,
@@ -165,8 +169,8 @@ impl A2a {
     async fn continue_task(&self, caller: &A2aCaller, id: &str, sent: SentMessage<'_>) -> Result<TaskRef, A2aError> {
         let (mut task_ref, state) = self.find_task(caller, id).await?;
         self.check_same_context(caller, &task_ref, sent.message).await?;
-        let no = |why: &str| Err(A2aError::new(ErrorKind::UnsupportedOperation, format!("{why}: {id}")));
-        let view = self.services.sessions.view(&caller.identity, task_ref.session).await.map_err(session_error)?;
+        let no = |why: &str| Err(A2aError::new(A2aErrorKind::UnsupportedOperation, format!("{why}: {id}")));
+        let view = self.services.sessions.view(&caller.identity, task_ref.session).await.map_err(a2a_session_error)?;
         let past = self.scan_prior_messages(&task_ref, &sent, view.head).await?;
         match past.sent {
             MessageSeen::Same => return Ok(task_ref),
@@ -181,9 +185,9 @@ impl A2a {
         let Some(run) = view.run.as_ref().filter(|run| run.id == task_ref.run) else {
             return no("task is over and takes no message");
         };
-        let command = match question::answered_question(&run.questions, sent.message) {
+        let command = match question::a2a_answered_question(&run.questions, sent.message) {
             None if past.repeats_answer(sent.message) => return no(ALREADY_ANSWERED),
-            None if run.blocking_question().is_some() || question::question_id_in(sent.message).is_some() => {
+            None if run.blocking_question().is_some() || question::a2a_question_id_in(sent.message).is_some() => {
                 return Err(A2aError::invalid_field("message.metadata", format!("task does not ask this: {id}")));
             }
             None => sent.steer_command(caller),
@@ -193,7 +197,7 @@ impl A2a {
             .hub
             .execute_command(&caller.identity, task_ref.session, command, sent.ack)
             .await
-            .map_err(hub_error)?;
+            .map_err(a2a_hub_error)?;
         task_ref.check_from = view.head.next();
         Ok(task_ref)
     }
@@ -202,7 +206,7 @@ impl A2a {
         &self,
         caller: &A2aCaller,
         task_ref: &TaskRef,
-        message: &Message,
+        message: &A2aMessage,
     ) -> Result<(), A2aError> {
         let Some(named) = message.context_id.as_deref().filter(|named| *named != task_ref.context) else {
             return Ok(());
@@ -217,7 +221,7 @@ impl A2a {
     }
 
     /// The folder that a message names for its new context, if it names one that this caller may choose.
-    async fn named_workspace(&self, caller: &A2aCaller, message: &Message) -> Result<SessionFolder, A2aError> {
+    async fn named_workspace(&self, caller: &A2aCaller, message: &A2aMessage) -> Result<SessionFolder, A2aError> {
         let named = message.metadata.as_ref().and_then(|metadata| metadata.get(WORKSPACE_METADATA));
         let Some(named) = named else { return Ok(SessionFolder::OfAgent) };
         let unusable =
@@ -246,7 +250,7 @@ impl A2a {
     ) -> Result<NewSession, SessionError> {
         let settings =
             self.services.agents.settings_for_agent(&caller.agent.name, &self.services.default_session_settings());
-        let aliases = name.map(|name| context_alias(&caller.identity.principal, name)).into_iter().collect();
+        let aliases = name.map(|name| a2a_context_alias(&caller.identity.principal, name)).into_iter().collect();
         let session = SessionId::make(&mut SystemIds);
         let settings = settings.ok_or(HubError::Gone(session))?;
         Ok(NewSession { aliases, workspace: Some(workspace), ..NewSession::with_id(session, settings) })
@@ -282,7 +286,7 @@ impl A2a {
 }
 
 /// Where updates are sent and what is said are about one task.
-fn check_push_task(message: &Message, config: &PushConfig) -> Result<(), A2aError> {
+fn check_push_config_of_run(message: &A2aMessage, config: &PushConfig) -> Result<(), A2aError> {
     match message.task_id.as_deref() {
         Some(task) if !config.task_id.is_empty() && config.task_id != task => {
             let field = "configuration.taskPushNotificationConfig.taskId";

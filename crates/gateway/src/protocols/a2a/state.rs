@@ -84,7 +84,7 @@ impl HttpProtocol for A2aProtocol {
     }
 
     fn word_refusal(problem: &Problem, request: RefusedRequest<'_>, response: Response) -> Response {
-        error::outer_refusal(problem, request, response)
+        error::a2a_outer_refusal(problem, request, response)
     }
 }
 

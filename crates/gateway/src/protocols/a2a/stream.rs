@@ -4,10 +4,12 @@ use gander_domain::{Entry, Seq};
 use gander_http::sse::{Projection, SseWriter};
 use gander_runtime::hub::Follower;
 use gander_store::{Cursor, DeltaForm, Limit, StoreError};
-use gander_wire::a2a::encode::EventFrame;
-use gander_wire::a2a::{A2aError, A2aProjection, ErrorKind, Task, TaskOpening, TaskState, TaskSubject, TaskUpdate};
+use gander_wire::a2a::json::EventFrame;
+use gander_wire::a2a::{
+    A2aError, A2aErrorKind, A2aProjection, A2aTask, TaskOpening, TaskState, TaskSubject, TaskUpdate,
+};
 
-use super::{A2a, A2aCaller, TaskRef, store_error};
+use super::{A2a, A2aCaller, TaskRef, a2a_store_error};
 
 /// A longer buffer is given back: who reads slowly must not hold it.
 const KEEP_CAPACITY: usize = 16 * 1024;
@@ -28,7 +30,7 @@ pub struct TaskStream {
     /// What turns entries into updates: it has seen everything up to the place.
     pub watch: A2aProjection,
     /// The task up to the place, if the stream begins with it.
-    pub snapshot: Option<Task>,
+    pub snapshot: Option<A2aTask>,
     /// Where the log goes on.
     pub follower: Follower,
     /// When the stream ends.
@@ -41,7 +43,7 @@ pub struct TaskStream {
 pub struct TaskProjection {
     watch: A2aProjection,
     frame: EventFrame,
-    snapshot: Option<Task>,
+    snapshot: Option<A2aTask>,
     ends: StopWhen,
     check_from: Seq,
     over: bool,
@@ -64,19 +66,19 @@ impl A2a {
         &self,
         caller: &A2aCaller,
         task_ref: &TaskRef,
-    ) -> Result<(A2aProjection, Option<Task>, Seq), A2aError> {
+    ) -> Result<(A2aProjection, Option<A2aTask>, Seq), A2aError> {
         let store = self.services.hub.store();
         let mut watch = A2aProjection::new(task_ref.subject(caller), caller.detail, TaskOpening::AtOnce);
         let (mut task, mut at) = (None, task_ref.after);
         loop {
             let page =
-                store.read(task_ref.session, at, Limit::default(), DeltaForm::Joined).await.map_err(store_error)?;
+                store.read(task_ref.session, at, Limit::default(), DeltaForm::Joined).await.map_err(a2a_store_error)?;
             let Some(last) = page.last() else { return Ok((watch, task, at)) };
             at = last.seq;
             for entry in &page {
-                watch.project_entry(entry).into_iter().for_each(|update| Task::apply_update(&mut task, update));
+                watch.project_entry(entry).into_iter().for_each(|update| A2aTask::apply_update(&mut task, update));
             }
-            if task.as_ref().is_some_and(|task: &Task| task.status.state.is_terminal()) {
+            if task.as_ref().is_some_and(|task: &A2aTask| task.status.state.is_terminal()) {
                 return Ok((watch, task, at));
             }
         }
@@ -92,14 +94,14 @@ impl A2a {
         let mut watch = A2aProjection::new(task_ref.subject(caller), caller.detail, TaskOpening::AtOnce);
         let follow = || self.services.hub.follow_session(task_ref.session, task_ref.after, DeltaForm::Joined);
         let mut follower = task_ref.newborn.unwrap_or_else(follow);
-        let mut task: Option<Task> = None;
-        while let Some(batch) = follower.next_batch().await.map_err(store_error)? {
+        let mut task: Option<A2aTask> = None;
+        while let Some(batch) = follower.next_batch().await.map_err(a2a_store_error)? {
             for entry in batch.iter() {
                 for update in watch.project_entry(entry) {
                     if let TaskUpdate::Reply(message) = update {
                         return Ok(TaskUpdate::Reply(message));
                     }
-                    Task::apply_update(&mut task, update);
+                    A2aTask::apply_update(&mut task, update);
                 }
                 if let Some(task) =
                     task.take_if(|task| entry.seq >= task_ref.check_from && ends.is_reached_by(task.status.state))
@@ -108,7 +110,7 @@ impl A2a {
                 }
             }
         }
-        Err(A2aError::new(ErrorKind::Unavailable, "the context is gone"))
+        Err(A2aError::new(A2aErrorKind::Unavailable, "the context is gone"))
     }
 
     /// Waits until a task is over.
@@ -117,7 +119,7 @@ impl A2a {
         caller: &A2aCaller,
         task_ref: TaskRef,
         ends: StopWhen,
-    ) -> Result<Task, A2aError> {
+    ) -> Result<A2aTask, A2aError> {
         let run = task_ref.run;
         match self.wait_for_update(caller, task_ref, ends).await? {
             TaskUpdate::Begin(task) => Ok(*task),
@@ -155,7 +157,7 @@ impl A2a {
         let (watch, task, at) = self.rebuild_task(caller, &task_ref).await?;
         let over = task.as_ref().is_none_or(|task| task.status.state.is_terminal());
         if over {
-            return Err(A2aError::new(ErrorKind::UnsupportedOperation, format!("task is over: {id}")));
+            return Err(A2aError::new(A2aErrorKind::UnsupportedOperation, format!("task is over: {id}")));
         }
         let follower = self.services.hub.follow_session(task_ref.session, at, DeltaForm::Exact);
         Ok(TaskStream { watch, snapshot: task, follower, ends: StopWhen::Terminal, check_from: at.next() })
@@ -167,11 +169,11 @@ impl A2a {
         self.services.hub.store().validate_cursor(task_ref.session, seen).await.map_err(|error| {
             if matches!(error, StoreError::Truncated { .. }) {
                 return A2aError::new(
-                    ErrorKind::Truncated,
+                    A2aErrorKind::Truncated,
                     format!("the log does not have this event, subscribe anew: {id}"),
                 );
             }
-            store_error(error)
+            a2a_store_error(error)
         })?;
         let watch = A2aProjection::new(task_ref.subject(caller), caller.detail, caller.task_opening());
         let follower = self.services.hub.follow_session(task_ref.session, task_ref.after, DeltaForm::Exact);
@@ -188,7 +190,7 @@ impl TaskStream {
 
     /// True if nothing follows this update of this entry.
     pub fn ends_with(&self, seq: Seq, update: &TaskUpdate<'_>) -> bool {
-        is_last_update(self.ends, self.check_from, seq, update)
+        is_last_stream_update(self.ends, self.check_from, seq, update)
     }
 
     /// The stream as events in this frame, and where they come from.
@@ -199,7 +201,7 @@ impl TaskStream {
     }
 }
 
-fn is_last_update(ends: StopWhen, check_from: Seq, seq: Seq, update: &TaskUpdate<'_>) -> bool {
+fn is_last_stream_update(ends: StopWhen, check_from: Seq, seq: Seq, update: &TaskUpdate<'_>) -> bool {
     let rests = matches!(update, TaskUpdate::Reply(_)) || update.state().is_some_and(|state| ends.is_reached_by(state));
     rests && seq >= check_from
 }
@@ -216,7 +218,7 @@ impl Projection for TaskProjection {
 
     fn project_entry(&mut self, entry: &Entry, frames: &mut SseWriter) {
         for update in self.watch.project_entry(entry) {
-            let last = is_last_update(self.ends, self.check_from, entry.seq, &update);
+            let last = is_last_stream_update(self.ends, self.check_from, entry.seq, &update);
             self.line.clear();
             if self.frame.write_update(&update, &mut self.line) {
                 frames.write_json(&self.line);

@@ -5,7 +5,7 @@ use gander_store::{RunPage, RunQuery, RunSort};
 use gander_wire::a2a::input::ListRequest;
 use gander_wire::a2a::{A2aError, TaskPage, TaskState};
 
-use super::{A2a, A2aCaller, TaskRef, session_error};
+use super::{A2a, A2aCaller, TaskRef, a2a_session_error};
 
 impl A2a {
     /// The caller's tasks with this agent, those whose state changed last first.
@@ -14,7 +14,7 @@ impl A2a {
             TaskPage { tasks: Vec::new(), next_page_token: String::new(), page_size: list.page_size, total_size: 0 };
         let Some(query) = self.run_query(caller, &list).await? else { return Ok(page) };
         let page_of_runs = self.services.sessions.list_runs(&caller.identity, query).await;
-        let RunPage { rows, total, next } = page_of_runs.map_err(session_error)?;
+        let RunPage { rows, total, next } = page_of_runs.map_err(a2a_session_error)?;
         (page.total_size, page.next_page_token) = (total, next.map(|key| key.to_string()).unwrap_or_default());
         for row in rows {
             let context = self.context_id(&caller.identity, row.session).await?;
@@ -22,7 +22,9 @@ impl A2a {
             let task_ref =
                 TaskRef { session: row.session, context, run: row.run, after, check_from: row.first, newborn: None };
             let (_, task, _) = self.rebuild_task(caller, &task_ref).await?;
-            let Some(mut task) = task.filter(|task| matches_state(task.status.state, list.state)) else { continue };
+            let Some(mut task) = task.filter(|task| task_matches_state(task.status.state, list.state)) else {
+                continue;
+            };
             if !list.artifacts {
                 task.artifacts.clear();
             }
@@ -50,7 +52,7 @@ impl A2a {
                 .settings_for_agent(&caller.agent.name, &self.services.default_session_settings())
                 .map(|settings| settings.agent),
             session,
-            state: list.state.map(run_sort_of_state),
+            state: list.state.map(run_sort_of_task_state),
             since: list.since.map(Timestamp::from_micros),
             after: list.page_token.as_deref().map(str::parse).transpose().map_err(bad)?,
             limit: list.page_size,
@@ -59,11 +61,11 @@ impl A2a {
 }
 
 /// The store knows that a run asks, not what.
-fn matches_state(state: TaskState, wanted: Option<TaskState>) -> bool {
+fn task_matches_state(state: TaskState, wanted: Option<TaskState>) -> bool {
     wanted.is_none_or(|wanted| wanted == state || !wanted.is_interrupted())
 }
 
-fn run_sort_of_state(state: TaskState) -> RunSort {
+fn run_sort_of_task_state(state: TaskState) -> RunSort {
     match state {
         TaskState::Submitted => RunSort::Queued,
         TaskState::Working => RunSort::Running,

@@ -4,11 +4,11 @@ use gander_domain::{ArtifactContent, ServiceError, SessionId};
 use gander_services::Services;
 use gander_services::artifacts::{ArtifactError, ArtifactScope, NamedArtifact};
 use gander_services::errors::service_error_from_store;
-use gander_wire::goose::session::time_text;
+use gander_wire::goose::session::goose_session_time;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::gander_methods::read_params;
+use super::gander_methods::read_gander_params;
 use crate::ClientPeer;
 
 #[derive(Deserialize)]
@@ -17,25 +17,25 @@ struct List {
     session_id: SessionId,
 }
 
-pub(super) async fn list_artifacts(
+pub(super) async fn handle_artifact_list(
     services: &Services,
     peer: &ClientPeer,
     params: Value,
 ) -> Result<Value, ServiceError> {
-    let List { session_id } = read_params(params)?;
+    let List { session_id } = read_gander_params(params)?;
     services.sessions.view(&peer.caller, session_id).await?;
     let artifacts = services.artifacts.list(&ArtifactScope::for_session(session_id)).await;
-    let artifacts = artifacts.map_err(artifact_error)?;
-    Ok(json!({ "artifacts": artifacts.iter().map(artifact_row).collect::<Vec<_>>() }))
+    let artifacts = artifacts.map_err(artifact_method_error)?;
+    Ok(json!({ "artifacts": artifacts.iter().map(artifact_list_row).collect::<Vec<_>>() }))
 }
 
-fn artifact_row(artifact: &NamedArtifact) -> Value {
+fn artifact_list_row(artifact: &NamedArtifact) -> Value {
     let last = artifact.versions.last();
     json!({
         "name": artifact.name,
         "versions": artifact.versions.len(),
         "mimeType": last.and_then(|version| version.mime.as_deref()),
-        "updatedAt": last.map(|version| time_text(version.saved_at())),
+        "updatedAt": last.map(|version| goose_session_time(version.saved_at())),
     })
 }
 
@@ -48,15 +48,15 @@ struct Read {
     version: Option<u64>,
 }
 
-pub(super) async fn read_artifact(
+pub(super) async fn handle_artifact_read(
     services: &Services,
     peer: &ClientPeer,
     params: Value,
 ) -> Result<Value, ServiceError> {
-    let Read { session_id, name, version } = read_params(params)?;
+    let Read { session_id, name, version } = read_gander_params(params)?;
     services.sessions.view(&peer.caller, session_id).await?;
     let found = services.artifacts.load(&ArtifactScope::for_session(session_id), &name, version).await;
-    let Some((version, content)) = found.map_err(artifact_error)? else {
+    let Some((version, content)) = found.map_err(artifact_method_error)? else {
         return Err(ServiceError::BadParams(format!("no such artifact: {name}")));
     };
     let content = match content {
@@ -66,7 +66,7 @@ pub(super) async fn read_artifact(
     Ok(json!({ "name": name, "version": version.number, "mimeType": version.mime, (content.0): content.1 }))
 }
 
-fn artifact_error(error: ArtifactError) -> ServiceError {
+fn artifact_method_error(error: ArtifactError) -> ServiceError {
     match error {
         ArtifactError::Store(error) => service_error_from_store(&error),
         ArtifactError::BadName(..) | ArtifactError::TooLarge(_) | ArtifactError::Full => {

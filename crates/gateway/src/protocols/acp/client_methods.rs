@@ -8,19 +8,21 @@ use gander_runtime::hub::CommitRecord;
 use gander_services::Services;
 use gander_services::errors::{service_error_from_hub, service_error_from_store};
 use gander_services::extension_changes as changes;
-use gander_services::session_watch::{WatchQuery, WatchedSessions, status_word, watch_log, watch_sessions};
+use gander_services::session_watch::{
+    WatchQuery, WatchedSessions, watch_session_log, watch_sessions, watched_status_word,
+};
 use gander_services::sessions::HistoryEnd;
 use gander_store::{DeltaForm, Durability, Limit, SessionSummary};
 use gander_tools::BuiltIn;
 use gander_tools::files::complete::complete_paths;
-use gander_wire::acp::{conversation_updates, state_updates};
-use gander_wire::goose::session::time_text;
+use gander_wire::acp::{history_conversation_updates, history_state_updates};
+use gander_wire::goose::session::goose_session_time;
 use gander_wire::inspect::Inspection;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::artifact_methods::{list_artifacts, read_artifact};
-use super::gander_methods::read_params;
+use super::artifact_methods::{handle_artifact_list, handle_artifact_read};
+use super::gander_methods::read_gander_params;
 use crate::ClientPeer;
 
 /// Sessions in one answer at most, and unless the client says how many.
@@ -46,23 +48,23 @@ pub(super) async fn handle_client_method(
     params: &Value,
 ) -> Option<Result<Value, ServiceError>> {
     Some(match method {
-        "_gander/sessions/watch" => watch(services, peer, params.clone()).await,
-        "_gander/workspace/files" => complete_files(services, peer, params.clone()).await,
-        "_gander/extensions/status" => extension_status(services, peer, params.clone()).await,
-        "_gander/extensions/login" => begin_login(services, peer, params.clone()).await,
-        "_gander/extensions/login/wait" => wait_for_login(services, peer, params.clone()).await,
-        "_gander/agents/list" => list_agents(services, peer, params.clone()).await,
-        "_gander/artifacts/list" => list_artifacts(services, peer, params.clone()).await,
-        "_gander/artifacts/read" => read_artifact(services, peer, params.clone()).await,
-        "_gander/session/history" => read_history(services, peer, params.clone()).await,
-        "_gander/session/watch" => watch_entries(services, peer, params.clone()).await,
-        "_gander/session/inspect" => inspect_session(services, peer, params.clone()).await,
+        "_gander/sessions/watch" => handle_watch(services, peer, params.clone()).await,
+        "_gander/workspace/files" => handle_complete_files(services, peer, params.clone()).await,
+        "_gander/extensions/status" => handle_extension_status(services, peer, params.clone()).await,
+        "_gander/extensions/login" => handle_begin_login(services, peer, params.clone()).await,
+        "_gander/extensions/login/wait" => handle_wait_for_login(services, peer, params.clone()).await,
+        "_gander/agents/list" => handle_list_agents(services, peer, params.clone()).await,
+        "_gander/artifacts/list" => handle_artifact_list(services, peer, params.clone()).await,
+        "_gander/artifacts/read" => handle_artifact_read(services, peer, params.clone()).await,
+        "_gander/session/history" => handle_read_history(services, peer, params.clone()).await,
+        "_gander/session/watch" => handle_watch_entries(services, peer, params.clone()).await,
+        "_gander/session/inspect" => handle_inspect_session(services, peer, params.clone()).await,
         _ => return None,
     })
 }
 
 /// True if the answer comes when something happens that others do.
-pub(super) fn waits_for_others(method: &str) -> bool {
+pub(super) fn client_method_waits(method: &str) -> bool {
     matches!(method, "_gander/sessions/watch" | "_gander/session/watch" | "_gander/extensions/login/wait")
 }
 
@@ -75,8 +77,8 @@ struct Watch {
     limit: Option<u32>,
 }
 
-async fn watch(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Watch { after, text, archived, limit } = read_params(params)?;
+async fn handle_watch(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Watch { after, text, archived, limit } = read_gander_params(params)?;
     let text = text.filter(|text| !text.trim().is_empty());
     let query = WatchQuery { text, archived, limit: limit.unwrap_or(DEFAULT_SESSIONS).clamp(1, MAX_SESSIONS) };
     let now = watch_sessions(services, &peer.caller.principal, &query, after.as_deref()).await;
@@ -95,9 +97,9 @@ fn watched_session(summary: &SessionSummary, clients: &[Arc<str>]) -> Value {
         "cwd": summary.workspace,
         "title": Some(&summary.title).filter(|title| !title.is_empty()),
         "agent": summary.agent,
-        "state": status_word(summary.state),
-        "createdAt": time_text(summary.created_at),
-        "updatedAt": time_text(summary.updated_at),
+        "state": watched_status_word(summary.state),
+        "createdAt": goose_session_time(summary.created_at),
+        "updatedAt": goose_session_time(summary.updated_at),
         "archived": summary.archived,
         "messages": summary.messages,
         "parent": summary.parent,
@@ -115,8 +117,8 @@ struct Files {
 }
 
 /// Files of a session's workspace, as its agent may list them.
-async fn complete_files(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Files { session_id, query } = read_params(params)?;
+async fn handle_complete_files(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Files { session_id, query } = read_gander_params(params)?;
     let view = services.sessions.view(&peer.caller, session_id).await?;
     if query.len() > MAX_QUERY {
         return Err(ServiceError::BadParams(format!("query is longer than this many bytes: {MAX_QUERY}")));
@@ -137,8 +139,8 @@ struct Status {
 }
 
 /// The built-in tools and the MCP servers, and how these are in a session. Programs and addresses are the owner's alone.
-async fn extension_status(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Status { session_id } = read_params(params)?;
+async fn handle_extension_status(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Status { session_id } = read_gander_params(params)?;
     let on = match session_id {
         Some(session) => {
             let view = services.sessions.view(&peer.caller, session).await?;
@@ -175,19 +177,19 @@ struct Login {
 
 /// The address that a person opens to log in at an MCP server. Tokens belong to the caller's own principal, and a turn
 /// that needs the login shows the same address.
-async fn begin_login(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Login { session_id, name } = read_params(params)?;
-    changes::begin_login(services, &peer.caller, session_id, &name).await.map(|url| json!({ "url": url }))
+async fn handle_begin_login(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Login { session_id, name } = read_gander_params(params)?;
+    changes::begin_extension_login(services, &peer.caller, session_id, &name).await.map(|url| json!({ "url": url }))
 }
 
-async fn wait_for_login(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Login { name, .. } = read_params(params)?;
-    changes::wait_for_login(services, &peer.caller, &name).await.map(|()| json!({}))
+async fn handle_wait_for_login(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Login { name, .. } = read_gander_params(params)?;
+    changes::wait_for_extension_login(services, &peer.caller, &name).await.map(|()| json!({}))
 }
 
 /// The agents that a session can be set to, each with the names of its modes, the default first; all without a session.
-async fn list_agents(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Status { session_id } = read_params(params)?;
+async fn handle_list_agents(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Status { session_id } = read_gander_params(params)?;
     let view = match session_id {
         Some(session) => Some(services.sessions.view(&peer.caller, session).await?),
         None => None,
@@ -217,16 +219,16 @@ struct History {
 }
 
 /// A part of a conversation as updates, read from its end; beside it the title, the plan and the usage as they are now.
-async fn read_history(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let History { session_id, last, limit } = read_params(params)?;
+async fn handle_read_history(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let History { session_id, last, limit } = read_gander_params(params)?;
     let limit = limit.unwrap_or(DEFAULT_MESSAGES).clamp(1, MAX_MESSAGES);
     let view = services.sessions.view(&peer.caller, session_id).await?;
     let last = last.as_ref().map(history_end).transpose()?;
     let page = services.sessions.history_page(session_id, last, limit).await?;
     let catalog = (services.catalog)(&view.workspace);
-    let updates = conversation_updates(&view, &catalog, &page.entries);
+    let updates = history_conversation_updates(&view, &catalog, &page.entries);
     Ok(
-        json!({ "updates": updates, "earlier": page.earlier.map(|end| end.to_string()), "state": state_updates(&view, &catalog) }),
+        json!({ "updates": updates, "earlier": page.earlier.map(|end| end.to_string()), "state": history_state_updates(&view, &catalog) }),
     )
 }
 
@@ -245,10 +247,10 @@ struct WatchEntries {
     after: u64,
 }
 
-async fn watch_entries(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let WatchEntries { session_id, after } = read_params(params)?;
+async fn handle_watch_entries(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let WatchEntries { session_id, after } = read_gander_params(params)?;
     services.sessions.view(&peer.caller, session_id).await?;
-    let head = watch_log(services, session_id, Seq(after)).await;
+    let head = watch_session_log(services, session_id, Seq(after)).await;
     head.map(|head| json!({ "head": head })).map_err(|error| service_error_from_hub(session_id, &error.into()))
 }
 
@@ -264,8 +266,8 @@ struct Inspect {
 
 /// A page of a session's log with what every protocol says of each entry. The log is folded from its beginning: this is
 /// for people who look, not for programs that follow.
-async fn inspect_session(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Inspect { session_id, after, limit } = read_params(params)?;
+async fn handle_inspect_session(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Inspect { session_id, after, limit } = read_gander_params(params)?;
     let limit = limit.unwrap_or(DEFAULT_ENTRIES).clamp(1, MAX_ENTRIES);
     let view = services.sessions.view(&peer.caller, session_id).await?;
     let (store, catalog) = (services.hub.store(), (services.catalog)(&view.workspace));
@@ -289,13 +291,13 @@ async fn inspect_session(services: &Services, peer: &ClientPeer, params: Value) 
     Ok(json!({
         "entries": shown,
         "head": head,
-        "commits": commits.iter().map(shown_commit).collect::<Vec<_>>(),
+        "commits": commits.iter().map(inspected_commit).collect::<Vec<_>>(),
         "clients": names.len(),
         "clientNames": names,
     }))
 }
 
-fn shown_commit(commit: &CommitRecord) -> Value {
+fn inspected_commit(commit: &CommitRecord) -> Value {
     let CommitRecord { first, last, sync, took } = commit;
     json!({ "first": first, "last": last, "synced": *sync == Durability::Barrier, "micros": u64::try_from(took.as_micros()).unwrap_or(u64::MAX) })
 }

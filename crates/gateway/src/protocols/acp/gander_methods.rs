@@ -7,7 +7,7 @@ use gander_domain::{Command, ServiceError, SessionId, Timestamp};
 use gander_runtime::hub::Ack;
 use gander_services::errors::{service_error_from_hub, service_error_from_store};
 use gander_services::extensions::{self, Confinement, ExtensionEntry, TrialNetwork};
-use gander_services::permission_changes::{self, control_server};
+use gander_services::permission_changes::{self, change_control_server};
 use gander_services::sessions::{ImportedDocument, PruneMode, PrunedSession, SessionFolder};
 use gander_services::{Control, ListenSecurity, Services, TicketReach, extension_changes as changes};
 use gander_tools::BuiltIn;
@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::session_overview;
-use super::sessions::find_own_session;
+use super::sessions::find_own_acp_session;
 use crate::ClientPeer;
 
 /// Carries out one of our own methods.
@@ -31,39 +31,43 @@ pub(super) async fn handle_gander_method(
     }
     match method {
         "_gander/status" => Ok((services.status)()),
-        "_gander/session/export" => export_session(services, peer, &params).await,
-        "_gander/session/import" => import_session(services, peer, params).await,
-        "_gander/session/rename" => rename_session(services, peer, params).await,
-        "_gander/sessions/list" => session_overview::list_overview(services, peer, read_params(params)?).await,
-        "_gander/sessions/prune" => prune_sessions(services, peer, params).await,
-        "_gander/session/find" => session_overview::find_by_prefix(services, peer, read_params(params)?).await,
-        "_gander/catalog" => Ok(session_overview::show_catalog(services, read_params(params)?).await),
-        "_gander/session/show" => show_session(services, peer, &params).await,
-        "_gander/extensions/list" => list_extensions(services, peer, params).await,
-        "_gander/extensions/add" => add_extension(services, peer, params).await,
-        "_gander/extensions/try" => try_extension(services, peer, params).await,
-        "_gander/extensions/show" => show_extension(services, peer, params).await,
-        "_gander/extensions/remove" => remove_extension(services, peer, params).await,
-        "_gander/extensions/switch" => switch_extension(services, peer, params).await,
-        "_gander/extensions/logout" => log_out(services, peer, params).await,
-        "_gander/grants/list" => list_grants(services, peer).await,
-        "_gander/grants/revoke" => revoke_grant(services, peer, params).await,
-        "_gander/trust/list" => Ok(list_trusted_folders(services)),
-        "_gander/trust/add" => trust_folder(services, peer, params).await,
-        "_gander/trust/revoke" => distrust_folder(services, peer, params).await,
+        "_gander/session/export" => handle_gander_export(services, peer, &params).await,
+        "_gander/session/import" => handle_gander_import(services, peer, params).await,
+        "_gander/session/rename" => handle_gander_rename(services, peer, params).await,
+        "_gander/sessions/list" => {
+            session_overview::list_session_overview(services, peer, read_gander_params(params)?).await
+        }
+        "_gander/sessions/prune" => handle_gander_prune(services, peer, params).await,
+        "_gander/session/find" => {
+            session_overview::find_session_by_prefix(services, peer, read_gander_params(params)?).await
+        }
+        "_gander/catalog" => Ok(session_overview::catalog_overview(services, read_gander_params(params)?).await),
+        "_gander/session/show" => handle_gander_show_session(services, peer, &params).await,
+        "_gander/extensions/list" => handle_gander_list_extensions(services, peer, params).await,
+        "_gander/extensions/add" => handle_gander_add_extension(services, peer, params).await,
+        "_gander/extensions/try" => handle_gander_try_extension(services, peer, params).await,
+        "_gander/extensions/show" => handle_gander_show_extension(services, peer, params).await,
+        "_gander/extensions/remove" => handle_gander_remove_extension(services, peer, params).await,
+        "_gander/extensions/switch" => handle_gander_switch_extension(services, peer, params).await,
+        "_gander/extensions/logout" => handle_gander_log_out(services, peer, params).await,
+        "_gander/grants/list" => handle_gander_list_grants(services, peer).await,
+        "_gander/grants/revoke" => handle_gander_revoke_grant(services, peer, params).await,
+        "_gander/trust/list" => Ok(handle_gander_list_trusted_folders(services)),
+        "_gander/trust/add" => handle_gander_trust_folder(services, peer, params).await,
+        "_gander/trust/revoke" => handle_gander_distrust_folder(services, peer, params).await,
         "_gander/listen" => {
-            let Listen { listen: address, security } = read_params(params)?;
-            control_server(services, &peer.caller, Control::Listen { address, security }).await
+            let Listen { listen: address, security } = read_gander_params(params)?;
+            change_control_server(services, &peer.caller, Control::Listen { address, security }).await
         }
-        "_gander/unlisten" => control_server(services, &peer.caller, Control::Unlisten).await,
+        "_gander/unlisten" => change_control_server(services, &peer.caller, Control::Unlisten).await,
         "_gander/ticket" => {
-            let Ticket { listen: address, reach } = read_params(params)?;
-            control_server(services, &peer.caller, Control::Ticket { reach, address }).await
+            let Ticket { listen: address, reach } = read_gander_params(params)?;
+            change_control_server(services, &peer.caller, Control::Ticket { reach, address }).await
         }
-        "_gander/browsers/revoke" => control_server(services, &peer.caller, Control::RevokeBrowsers).await,
-        "_gander/server" => control_server(services, &peer.caller, Control::Describe).await,
-        "_gander/settings" => control_server(services, &peer.caller, Control::Settings).await,
-        "_gander/drain" => control_server(services, &peer.caller, Control::Drain).await,
+        "_gander/browsers/revoke" => change_control_server(services, &peer.caller, Control::RevokeBrowsers).await,
+        "_gander/server" => change_control_server(services, &peer.caller, Control::Describe).await,
+        "_gander/settings" => change_control_server(services, &peer.caller, Control::Settings).await,
+        "_gander/drain" => change_control_server(services, &peer.caller, Control::Drain).await,
         _ => Err(ServiceError::UnknownMethod(method.to_owned())),
     }
 }
@@ -128,13 +132,13 @@ struct Ticket {
     reach: TicketReach,
 }
 
-async fn export_session(services: &Services, peer: &ClientPeer, params: &Value) -> Result<Value, ServiceError> {
-    let Named { session_id } = read_params(params.clone())?;
+async fn handle_gander_export(services: &Services, peer: &ClientPeer, params: &Value) -> Result<Value, ServiceError> {
+    let Named { session_id } = read_gander_params(params.clone())?;
     Ok(services.sessions.export_document(&peer.caller, session_id).await?)
 }
 
-async fn prune_sessions(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Prune { before, dry_run } = read_params(params)?;
+async fn handle_gander_prune(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Prune { before, dry_run } = read_gander_params(params)?;
     let mode = if dry_run { PruneMode::DryRun } else { PruneMode::Delete };
     let pruned = services.sessions.prune(&peer.caller, before, mode).await?;
     let rows = pruned.iter().map(|PrunedSession { summary, bytes }| {
@@ -143,20 +147,20 @@ async fn prune_sessions(services: &Services, peer: &ClientPeer, params: Value) -
     Ok(json!({ "sessions": rows.collect::<Vec<_>>() }))
 }
 
-async fn import_session(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Import { log, cwd } = read_params(params)?;
+async fn handle_gander_import(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Import { log, cwd } = read_gander_params(params)?;
     let imported = services.sessions.import_document(&peer.caller, cwd.map(SessionFolder::Chosen), log).await?;
     let ImportedDocument { session, workspace, ignored } = imported;
     Ok(json!({ "sessionId": session, "workspace": workspace, "reset": ignored }))
 }
 
-async fn rename_session(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Rename { session_id, title } = read_params(params)?;
+async fn handle_gander_rename(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let Rename { session_id, title } = read_gander_params(params)?;
     let title = title.trim().to_owned();
     if title.is_empty() || title.chars().count() > 200 || title.chars().any(char::is_control) {
         return Err(ServiceError::BadParams("title must have 1 to 200 characters on one line".to_owned()));
     }
-    find_own_session(services, peer, session_id).await?;
+    find_own_acp_session(services, peer, session_id).await?;
     let renamed = services
         .hub
         .execute_command(&peer.caller, session_id, Command::SetTitle { title: title.clone() }, Ack::Synced)
@@ -164,14 +168,22 @@ async fn rename_session(services: &Services, peer: &ClientPeer, params: Value) -
     renamed.map(|_| json!({ "title": title })).map_err(|error| service_error_from_hub(session_id, &error))
 }
 
-async fn show_session(services: &Services, peer: &ClientPeer, params: &Value) -> Result<Value, ServiceError> {
-    let Named { session_id } = read_params(params.clone())?;
+async fn handle_gander_show_session(
+    services: &Services,
+    peer: &ClientPeer,
+    params: &Value,
+) -> Result<Value, ServiceError> {
+    let Named { session_id } = read_gander_params(params.clone())?;
     let view = services.sessions.view(&peer.caller, session_id).await?;
     serde_json::to_value(view).map_err(|error| ServiceError::Internal(error.to_string()))
 }
 
-async fn list_extensions(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let MaybeNamed { session_id } = read_params(params)?;
+async fn handle_gander_list_extensions(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
+    let MaybeNamed { session_id } = read_gander_params(params)?;
     let on = match session_id {
         Some(session) => {
             let view = services
@@ -196,20 +208,28 @@ async fn list_extensions(services: &Services, peer: &ClientPeer, params: Value) 
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Extension {
+struct ExtensionParams {
     session_id: Option<SessionId>,
     name: String,
     #[serde(default)]
     entry: ExtensionEntry,
 }
 
-async fn add_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Extension { session_id, name, entry } = read_params(params)?;
+async fn handle_gander_add_extension(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
+    let ExtensionParams { session_id, name, entry } = read_gander_params(params)?;
     changes::add_extension(services, &peer.caller, session_id, &name, entry).await.map(|()| json!({}))
 }
 
-async fn remove_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Extension { session_id, name, .. } = read_params(params)?;
+async fn handle_gander_remove_extension(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
+    let ExtensionParams { session_id, name, .. } = read_gander_params(params)?;
     changes::remove_extension(services, &peer.caller, session_id, &name).await.map(|()| json!({}))
 }
 
@@ -225,18 +245,26 @@ struct Trial {
     grant_network: bool,
 }
 
-async fn try_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Trial { session_id, name, cwd, grant_network } = read_params(params)?;
+async fn handle_gander_try_extension(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
+    let Trial { session_id, name, cwd, grant_network } = read_gander_params(params)?;
     let network = if grant_network { TrialNetwork::Granted } else { TrialNetwork::Unchanged };
     let tried = changes::try_extension(services, &peer.caller, session_id, &name, &cwd, network).await?;
-    let mut answer = extensions::status_json(tried.status);
+    let mut answer = extensions::extension_status_json(tried.status);
     answer["wantsNetwork"] = tried.wants_network.into();
     answer["stderr"] = tried.stderr.into();
     Ok(answer)
 }
 
-async fn show_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Extension { session_id, name, .. } = read_params(params)?;
+async fn handle_gander_show_extension(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
+    let ExtensionParams { session_id, name, .. } = read_gander_params(params)?;
     let (spec, home) = match changes::show_extension(services, &peer.caller, session_id, &name).await {
         Ok(shown) => shown,
         // The caller may know which servers there are, and there is none of this name.
@@ -265,44 +293,60 @@ struct Switched {
     on: bool,
 }
 
-async fn switch_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Switched { name, on } = read_params(params)?;
+async fn handle_gander_switch_extension(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
+    let Switched { name, on } = read_gander_params(params)?;
     let switch = if on { changes::Switch::On } else { changes::Switch::Off };
     changes::switch_extension(services, &peer.caller, &name, switch).await.map(|()| json!({}))
 }
 
-async fn log_out(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Extension { session_id, name, .. } = read_params(params)?;
-    changes::log_out(services, &peer.caller, session_id, &name).await.map(|()| json!({}))
+async fn handle_gander_log_out(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let ExtensionParams { session_id, name, .. } = read_gander_params(params)?;
+    changes::log_out_of_extension(services, &peer.caller, session_id, &name).await.map(|()| json!({}))
 }
 
-async fn list_grants(services: &Services, peer: &ClientPeer) -> Result<Value, ServiceError> {
+async fn handle_gander_list_grants(services: &Services, peer: &ClientPeer) -> Result<Value, ServiceError> {
     let grants =
         services.grants.list(&peer.caller.principal).await.map_err(|error| service_error_from_store(&error))?;
     Ok(json!({ "grants": grants }))
 }
 
-async fn revoke_grant(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Revoke { id } = read_params(params)?;
-    permission_changes::revoke_grant(services, &peer.caller, id).await.map(|()| json!({}))
+async fn handle_gander_revoke_grant(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
+    let Revoke { id } = read_gander_params(params)?;
+    permission_changes::change_revoke_grant(services, &peer.caller, id).await.map(|()| json!({}))
 }
 
-fn list_trusted_folders(services: &Services) -> Value {
+fn handle_gander_list_trusted_folders(services: &Services) -> Value {
     let folders = services.trust.list().into_iter().map(|(folder, since)| json!({ "folder": folder, "since": since }));
     json!({ "folders": folders.collect::<Vec<_>>() })
 }
 
-async fn trust_folder(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Folder { folder } = read_params(params)?;
+async fn handle_gander_trust_folder(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
+    let Folder { folder } = read_gander_params(params)?;
     let folder = permission_changes::trust_folder(services, &peer.caller, &folder).await?;
     Ok(json!({ "folder": folder }))
 }
 
-async fn distrust_folder(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
-    let Folder { folder } = read_params(params)?;
+async fn handle_gander_distrust_folder(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
+    let Folder { folder } = read_gander_params(params)?;
     permission_changes::distrust_folder(services, &peer.caller, &folder).await.map(|()| json!({}))
 }
 
-pub(super) fn read_params<T: DeserializeOwned>(params: Value) -> Result<T, ServiceError> {
+pub(super) fn read_gander_params<T: DeserializeOwned>(params: Value) -> Result<T, ServiceError> {
     serde_json::from_value(params).map_err(|error| ServiceError::BadParams(error.to_string()))
 }

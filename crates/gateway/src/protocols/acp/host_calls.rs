@@ -108,11 +108,11 @@ impl EditorHost {
     async fn call_host(&self, call: HostCall) -> Result<HostAnswer, HostError> {
         tokio::time::timeout(HOST_TIMEOUT, self.call_without_timeout(call))
             .await
-            .unwrap_or_else(|_| Err(host_error(TIMED_OUT)))
+            .unwrap_or_else(|_| Err(host_call_error(TIMED_OUT)))
     }
 
     async fn call_without_timeout(&self, call: HostCall) -> Result<HostAnswer, HostError> {
-        self.send_call(call).await.map_err(|error| host_error(&error.to_string()))
+        self.send_call(call).await.map_err(|error| host_call_error(&error.to_string()))
     }
 
     async fn send_call(&self, call: HostCall) -> HostResult {
@@ -133,14 +133,14 @@ impl EditorHost {
 
     async fn wait_for_exit(&self, terminal: &str) -> Result<Exit, HostError> {
         match self.send_call(HostCall::WaitForExit { terminal: terminal.to_owned() }).await {
-            Ok(HostAnswer::Exit(exit)) => Ok(exit_status(&exit)),
+            Ok(HostAnswer::Exit(exit)) => Ok(host_exit_status(&exit)),
             Ok(HostAnswer::Text(_) | HostAnswer::Done | HostAnswer::Terminal(_) | HostAnswer::Output { .. }) => {
-                Err(host_error("the editor answered something else"))
+                Err(host_call_error("the editor answered something else"))
             }
             Err(WireError::Refused(error)) if error.has_code(Code::MethodNotFound) => {
                 self.poll_for_exit(terminal).await
             }
-            Err(error) => Err(host_error(&error.to_string())),
+            Err(error) => Err(host_call_error(&error.to_string())),
         }
     }
 
@@ -149,10 +149,10 @@ impl EditorHost {
         let mut pause = MIN_POLL_INTERVAL;
         loop {
             match self.call_host(HostCall::Output { terminal: terminal.to_owned() }).await? {
-                HostAnswer::Output { exit: Some(exit), .. } => return Ok(exit_status(&exit)),
+                HostAnswer::Output { exit: Some(exit), .. } => return Ok(host_exit_status(&exit)),
                 HostAnswer::Output { exit: None, .. } => {}
                 HostAnswer::Text(_) | HostAnswer::Done | HostAnswer::Terminal(_) | HostAnswer::Exit(_) => {
-                    return Err(host_error("the editor answered something else"));
+                    return Err(host_call_error("the editor answered something else"));
                 }
             }
             tokio::time::sleep(pause).await;
@@ -166,8 +166,8 @@ impl EditorHost {
         match tokio::time::timeout(HOST_TIMEOUT, kill).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(WireError::Refused(error))) if error.has_code(Code::MethodNotFound) => Ok(()),
-            Ok(Err(error)) => Err(host_error(&error.to_string())),
-            Err(_) => Err(host_error(TIMED_OUT)),
+            Ok(Err(error)) => Err(host_call_error(&error.to_string())),
+            Err(_) => Err(host_call_error(TIMED_OUT)),
         }
     }
 
@@ -175,7 +175,7 @@ impl EditorHost {
         match self.call_host(HostCall::Output { terminal: terminal.to_owned() }).await? {
             HostAnswer::Output { text, .. } => Ok(text),
             HostAnswer::Text(_) | HostAnswer::Done | HostAnswer::Terminal(_) | HostAnswer::Exit(_) => {
-                Err(host_error("the editor answered something else"))
+                Err(host_call_error("the editor answered something else"))
             }
         }
     }
@@ -193,7 +193,7 @@ impl Host for EditorHost {
         match self.call_host(HostCall::ReadFile { path, line: None, limit: None }).await? {
             HostAnswer::Text(text) => Ok(text),
             HostAnswer::Done | HostAnswer::Terminal(_) | HostAnswer::Output { .. } | HostAnswer::Exit(_) => {
-                Err(host_error("the editor answered something else"))
+                Err(host_call_error("the editor answered something else"))
             }
         }
     }
@@ -212,7 +212,7 @@ impl Host for EditorHost {
             output_limit: Some(command.output as u64),
         };
         let HostAnswer::Terminal(terminal) = self.call_host(create).await? else {
-            return Err(host_error("the editor gave no terminal"));
+            return Err(host_call_error("the editor gave no terminal"));
         };
         let shown = ToolEvent::Shown(vec![ToolContent::Terminal { id: terminal.clone() }]);
         drop(live.signals.try_send(shown)); // shown at the end in any case
@@ -226,13 +226,13 @@ impl Host for EditorHost {
     }
 }
 
-fn exit_status(exit: &WireExit) -> Exit {
+fn host_exit_status(exit: &WireExit) -> Exit {
     match exit.code {
         Some(code) => Exit::Code(i32::try_from(code).unwrap_or(i32::MAX)),
         None => Exit::Signal(0),
     }
 }
 
-fn host_error(why: &str) -> HostError {
+fn host_call_error(why: &str) -> HostError {
     HostError::Failed(why.to_owned())
 }

@@ -15,9 +15,10 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinError;
 
-use super::session_list::list_sessions;
+use super::session_list::session_list_page;
 use super::sessions::{
-    FollowFrom, create_session, find_own_session, fork_session, initial_session, open_session, run_origin,
+    FollowFrom, acp_session_run_origin, create_acp_session, find_own_acp_session, fork_acp_session,
+    initial_acp_session, open_acp_session,
 };
 use super::tasks::MAX_WAITS;
 use super::whole_sessions::{WholeSessionRequest, is_whole_session_method};
@@ -49,45 +50,48 @@ impl AcpClient {
         let peer = self.peer.clone();
         match intent {
             Intent::NewSession { ticket, params } => {
-                self.spawn_open(ticket, async move { create_session(&services, &peer, params).await });
+                self.spawn_open(ticket, async move { create_acp_session(&services, &peer, params).await });
             }
             Intent::FirstSession { ticket } => {
                 let reserved = self.reserved;
-                self.spawn_open(ticket, async move { initial_session(services, peer, reserved).await });
+                self.spawn_open(ticket, async move { initial_acp_session(services, peer, reserved).await });
             }
             Intent::LoadSession { ticket, session, params } => {
-                self.spawn_open(ticket, open_session(services, peer, session, Some(params), FollowFrom::First));
+                self.spawn_open(ticket, open_acp_session(services, peer, session, Some(params), FollowFrom::First));
             }
             Intent::ResumeSession { ticket, session, params } => {
-                self.spawn_open(ticket, open_session(services, peer, session, Some(params), FollowFrom::Head));
+                self.spawn_open(ticket, open_acp_session(services, peer, session, Some(params), FollowFrom::Head));
             }
             Intent::Attach { ticket, session } => {
-                self.spawn_open(ticket, open_session(services, peer, session, None, FollowFrom::Head));
+                self.spawn_open(ticket, open_acp_session(services, peer, session, None, FollowFrom::Head));
             }
             Intent::ForkSession { ticket, session, params } => {
-                self.spawn_open(ticket, async move { fork_session(&services, &peer, session, params).await });
+                self.spawn_open(ticket, async move { fork_acp_session(&services, &peer, session, params).await });
             }
             Intent::ListSessions { ticket, cwd, cursor, filter } => {
                 self.work.spawn(async move {
-                    let result = list_sessions(&services, &peer, cwd, cursor, filter).await;
+                    let result = session_list_page(&services, &peer, cwd, cursor, filter).await;
                     FinishedIntent::Listed { ticket, result }
                 });
             }
             Intent::SessionStatus { ticket, session } => {
                 self.work.spawn(async move {
-                    FinishedIntent::Status { ticket, result: session_presence(&services, &peer, session).await }
+                    FinishedIntent::Status {
+                        ticket,
+                        result: intended_session_presence(&services, &peer, session).await,
+                    }
                 });
             }
             Intent::ArchiveSession { ticket, session } => {
                 self.follows.unsubscribe(session);
-                self.spawn_leave(ticket, async move { archive_session(&services, &peer, session).await });
+                self.spawn_leave(ticket, async move { carry_out_archive(&services, &peer, session).await });
             }
             Intent::CloseSession { ticket, session } => {
                 self.follows.unsubscribe(session);
-                self.spawn_leave(ticket, async move { close_session(&services, &peer, session).await });
+                self.spawn_leave(ticket, async move { carry_out_close(&services, &peer, session).await });
             }
             Intent::DeleteSession { ticket, session } => {
-                self.spawn_leave(ticket, async move { delete_session(&services, &peer, session).await });
+                self.spawn_leave(ticket, async move { carry_out_delete(&services, &peer, session).await });
             }
             Intent::Command { session, command, ticket } => self.send_command(session, command, ticket).await,
             Intent::Withdrew { session, question, how } => self.handle_withdrawal(session, question, how).await,
@@ -117,13 +121,13 @@ impl AcpClient {
         if is_whole_session_method(&method) {
             return self.queue_whole_session(WholeSessionRequest { ticket, peer, method, params });
         }
-        let waits = client_methods::waits_for_others(&method);
+        let waits = client_methods::client_method_waits(&method);
         if waits && !self.work.has_room_for_wait() {
             let why = format!("wait for the answers to earlier calls of {method} first, so many wait: {MAX_WAITS}");
             return self.connection.handle_refusal(ticket, &ServiceError::Unavailable(why));
         }
         let call = async move {
-            let result = call_extension_method(services, peer, method, params).await;
+            let result = carry_out_extension_method(services, peer, method, params).await;
             FinishedIntent::Extended { ticket, result, permit: None }
         };
         if waits {
@@ -148,7 +152,7 @@ impl AcpClient {
         };
         let is_answer = matches!(command, Command::Answer { .. });
         let view = self.connection.view(session).map(|view| (view.workspace.clone(), view.folders.clone()));
-        let command = match authorize_command(&self.services, &self.peer, session, view, command).await {
+        let command = match authorize_intent_command(&self.services, &self.peer, session, view, command).await {
             Ok(command) => command,
             Err(refusal) => {
                 self.work.spawn(async move { FinishedIntent::Command { ticket, result: Err(refusal) } });
@@ -184,8 +188,12 @@ impl AcpClient {
     /// Only a chosen option is an answer. The last client's `cancelled` is one too.
     async fn handle_withdrawal(&mut self, session: SessionId, question: QuestionId, how: Withdrawal) {
         if how == Withdrawal::Cancelled && self.services.clients.attached_count(session) <= 1 {
-            let command =
-                Command::Answer { question, reply: Reply::Cancelled, origin: run_origin(&self.peer), meta: None };
+            let command = Command::Answer {
+                question,
+                reply: Reply::Cancelled,
+                origin: acp_session_run_origin(&self.peer),
+                meta: None,
+            };
             self.send_command(session, command, None).await;
         }
     }
@@ -194,7 +202,7 @@ impl AcpClient {
     fn offer_slash_commands(&mut self, session: SessionId) {
         let (services, caller) = (Arc::clone(&self.services), self.peer.caller.clone());
         self.work.spawn(async move {
-            let listed = slash_commands::list_for_session(&services, &caller, session).await;
+            let listed = slash_commands::list_session_slash_commands(&services, &caller, session).await;
             FinishedIntent::Offered { session, commands: listed.unwrap_or_default() }
         });
     }
@@ -246,7 +254,7 @@ impl AcpClient {
 }
 
 /// Methods of goose and those for pages are for everybody, those of our own command line for local clients.
-pub(super) async fn call_extension_method(
+pub(super) async fn carry_out_extension_method(
     services: Arc<Services>,
     peer: ClientPeer,
     method: String,
@@ -263,7 +271,7 @@ pub(super) async fn call_extension_method(
 
 /// A session that is open here was checked then; any other must be this client's own. Small files that a prompt
 /// points to in the workspace are read along.
-async fn authorize_command(
+async fn authorize_intent_command(
     services: &Services,
     peer: &ClientPeer,
     session: SessionId,
@@ -271,7 +279,7 @@ async fn authorize_command(
     command: Command,
 ) -> Result<Command, ServiceError> {
     let Some((workspace, folders)) = open else {
-        return find_own_session(services, peer, session).await.map(|_| command);
+        return find_own_acp_session(services, peer, session).await.map(|_| command);
     };
     match command {
         Command::Prompt { run, origin, parts, if_busy, meta } => {
@@ -292,27 +300,27 @@ async fn authorize_command(
     }
 }
 
-async fn session_presence(
+async fn intended_session_presence(
     services: &Services,
     peer: &ClientPeer,
     session: SessionId,
 ) -> Result<Presence, ServiceError> {
-    let summary = find_own_session(services, peer, session).await?;
+    let summary = find_own_acp_session(services, peer, session).await?;
     let used = services.clients.attached_count(session) > 0 || summary.state != SessionStatus::Idle;
     Ok(if used { Presence::Open } else { Presence::Saved })
 }
 
-async fn archive_session(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
-    close_session(services, peer, session).await?;
+async fn carry_out_archive(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
+    carry_out_close(services, peer, session).await?;
     let archived =
         services.hub.execute_command(&peer.caller, session, Command::Archive { archived: true }, Ack::Synced).await;
     archived.map(drop).map_err(|error| service_error_from_hub(session, &error))
 }
 
-async fn close_session(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
-    find_own_session(services, peer, session).await?;
+async fn carry_out_close(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
+    find_own_acp_session(services, peer, session).await?;
     if services.clients.attached_count(session) == 0 {
-        let cancel = Command::Cancel { run: None, origin: run_origin(peer) };
+        let cancel = Command::Cancel { run: None, origin: acp_session_run_origin(peer) };
         let cancelled = services.hub.execute_command(&peer.caller, session, cancel, Ack::Synced).await;
         cancelled.map_err(|error| service_error_from_hub(session, &error))?;
         services.extensions.close_session(session);
@@ -320,7 +328,7 @@ async fn close_session(services: &Services, peer: &ClientPeer, session: SessionI
     Ok(())
 }
 
-async fn delete_session(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
+async fn carry_out_delete(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
     services.sessions.delete(&peer.caller, session).await?;
     services.extensions.close_session(session);
     Ok(())

@@ -18,21 +18,21 @@ pub(super) async fn inline_linked_files(
     folders: &[String],
     parts: Vec<Part>,
 ) -> Vec<Part> {
-    if !parts.iter().any(|part| linked_path(part).is_some()) {
+    if !parts.iter().any(|part| linked_file_path(part).is_some()) {
         return parts;
     }
     let root = PathBuf::from(workspace);
     let folders: Vec<PathBuf> = folders.iter().map(PathBuf::from).collect();
     let (kept, files) = (parts.clone(), files.clone());
     let read = tokio::task::spawn_blocking(move || match files.open(&root, &folders) {
-        Ok(workspace) => parts.into_iter().flat_map(|part| with_file_text(&workspace, part)).collect(),
+        Ok(workspace) => parts.into_iter().flat_map(|part| with_linked_file_text(&workspace, part)).collect(),
         Err(_) => parts,
     });
     read.await.unwrap_or(kept)
 }
 
-fn with_file_text(workspace: &Workspace, part: Part) -> Vec<Part> {
-    let text = linked_path(&part).and_then(|path| Some(workspace.read_redacted(&path, MAX_INLINED_FILE).ok()?.1));
+fn with_linked_file_text(workspace: &Workspace, part: Part) -> Vec<Part> {
+    let text = linked_file_path(&part).and_then(|path| Some(workspace.read_redacted(&path, MAX_INLINED_FILE).ok()?.1));
     match (text, &part) {
         (Some(text), Part::Link { uri, mime, .. }) => {
             let resource = Part::Resource { uri: uri.clone(), mime: mime.clone(), text: Some(text), blob: None };
@@ -43,7 +43,7 @@ fn with_file_text(workspace: &Workspace, part: Part) -> Vec<Part> {
 }
 
 /// The local path that a link names.
-fn linked_path(part: &Part) -> Option<String> {
+fn linked_file_path(part: &Part) -> Option<String> {
     let Part::Link { uri, .. } = part else { return None };
     let rest = uri.strip_prefix("file://")?;
     let rest = rest.strip_prefix("localhost").unwrap_or(rest);

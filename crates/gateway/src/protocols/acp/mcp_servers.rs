@@ -13,7 +13,7 @@ pub(super) use gander_services::extension_changes::may_name_program;
 const MAX_SERVERS: usize = 32;
 
 /// The servers as we start them, or why not. Whoever may start programs may also reach any address.
-pub(super) fn server_specs(
+pub(super) fn mcp_server_specs(
     services: &Services,
     peer: &ClientPeer,
     servers: &[McpServer],
@@ -21,11 +21,11 @@ pub(super) fn server_specs(
     if servers.len() > MAX_SERVERS {
         return Err(ServiceError::BadParams(format!("more than {MAX_SERVERS} MCP servers: {}", servers.len())));
     }
-    servers.iter().map(|server| server_spec(server, may_name_program(services, &peer.caller))).collect()
+    servers.iter().map(|server| mcp_server_spec(server, may_name_program(services, &peer.caller))).collect()
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-fn server_spec(server: &McpServer, may_start: bool) -> Result<Spec, ServiceError> {
+fn mcp_server_spec(server: &McpServer, may_start: bool) -> Result<Spec, ServiceError> {
     let (name, transport) = match server {
         McpServer::Stdio(_) if !may_start => {
             let text = "a client on the network may not start programs unless server.allow_remote_commands is true";

@@ -60,7 +60,7 @@ const MAX_CONCURRENT_REQUESTS: usize = 128;
 const HOST_CALL_CAPACITY: usize = 32;
 
 /// Serves a client of this machine, one message a line, until it is gone. Its runs go on.
-pub async fn serve_lines<R, W>(
+pub async fn serve_acp_lines<R, W>(
     services: Arc<Services>,
     large_responses: Arc<LargeResponses>,
     reader: R,
@@ -75,7 +75,7 @@ pub async fn serve_lines<R, W>(
 }
 
 /// Serves a client over a WebSocket until it is gone. Its runs go on.
-pub async fn serve_websocket<S>(
+pub async fn serve_acp_websocket<S>(
     services: Arc<Services>,
     large_responses: Arc<LargeResponses>,
     stream: S,
@@ -127,7 +127,7 @@ impl AcpClient {
         let (host_sender, host_asks) = mpsc::channel(HOST_CALL_CAPACITY);
         let AcpOptions { dialect, v2, if_busy } = peer.options;
         let connection = Connection::new(
-            AgentProfile { v2, if_busy: if_busy.unwrap_or_default(), ..agent_profile(&services, &peer) },
+            AgentProfile { v2, if_busy: if_busy.unwrap_or_default(), ..acp_agent_profile(&services, &peer) },
             peer.caller.principal.clone(),
         );
         let connection = match dialect {
@@ -166,7 +166,7 @@ impl AcpClient {
 
     /// True if this client may use the session. Another's is as unknown as none.
     async fn owns_session(&mut self, session: SessionId) -> bool {
-        sessions::find_own_session(&self.services, &self.peer, session).await.is_ok()
+        sessions::find_own_acp_session(&self.services, &self.peer, session).await.is_ok()
     }
 
     /// A session is no more. If the server ends, it only seems so.
@@ -234,14 +234,14 @@ impl AcpClient {
     }
 }
 
-fn agent_profile(services: &Services, peer: &ClientPeer) -> AgentProfile {
+fn acp_agent_profile(services: &Services, peer: &ClientPeer) -> AgentProfile {
     let manifest = services.agents.default_manifest();
     AgentProfile {
         name: manifest.name.clone(),
         title: manifest.title.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        image: check::accepts_family(&manifest.takes, "image"),
-        audio: check::accepts_family(&manifest.takes, "audio"),
+        image: check::accepts_media_family(&manifest.takes, "image"),
+        audio: check::accepts_media_family(&manifest.takes, "audio"),
         mcp_stdio: mcp_servers::may_name_program(services, &peer.caller),
         mcp_http: true,
         ..AgentProfile::default()

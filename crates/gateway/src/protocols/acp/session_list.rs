@@ -11,7 +11,7 @@ use crate::ClientPeer;
 /// Sessions on one page.
 const PAGE_SIZE: u32 = 50;
 
-pub(super) async fn list_sessions(
+pub(super) async fn session_list_page(
     services: &Services,
     peer: &ClientPeer,
     cwd: Option<String>,
@@ -37,17 +37,17 @@ pub(super) async fn list_sessions(
         ArchiveFilter::Only => list(true).await?,
         ArchiveFilter::Include => {
             let (others, archived) = futures::try_join!(list(false), list(true))?;
-            merge_pages(others, archived)
+            merge_session_list_pages(others, archived)
         }
     };
     let next = page.next.map(|next| next.to_string());
     let store = services.hub.store();
-    let listed = page.sessions.into_iter().map(|summary| listed_session(&**store, summary));
+    let listed = page.sessions.into_iter().map(|summary| session_list_row(&**store, summary));
     Ok((futures::future::join_all(listed).await, next))
 }
 
 /// The first page of two lists together, last changed first.
-fn merge_pages(one: SessionPage, other: SessionPage) -> SessionPage {
+fn merge_session_list_pages(one: SessionPage, other: SessionPage) -> SessionPage {
     let more = one.next.is_some() || other.next.is_some();
     let mut summaries: Vec<SessionSummary> = one.sessions.into_iter().chain(other.sessions).collect();
     summaries.sort_by_key(|summary| std::cmp::Reverse((summary.updated_at, summary.session)));
@@ -58,15 +58,15 @@ fn merge_pages(one: SessionPage, other: SessionPage) -> SessionPage {
     SessionPage { sessions: summaries, next }
 }
 
-async fn listed_session(store: &dyn Store, summary: SessionSummary) -> ListedSession {
+async fn session_list_row(store: &dyn Store, summary: SessionSummary) -> ListedSession {
     let SessionSummary { session, workspace, title, created_at, updated_at, archived, .. } = summary;
     let title = Some(title).filter(|title| !title.is_empty());
-    let folders = session_folders(store, session).await;
+    let folders = session_list_folders(store, session).await;
     ListedSession { session, workspace, folders, title, created_at, updated_at, archived }
 }
 
 /// The further folders of a session, which its first entry names. One that was just deleted has none.
-async fn session_folders(store: &dyn Store, session: SessionId) -> Vec<String> {
+async fn session_list_folders(store: &dyn Store, session: SessionId) -> Vec<String> {
     let first =
         store.read(session, Seq::ZERO, Limit { entries: 1, bytes: 1 }, DeltaForm::Joined).await.unwrap_or_default();
     match first.into_iter().next().map(|entry| entry.event) {

@@ -52,7 +52,7 @@ pub(super) struct CatalogParams {
 }
 
 /// A page of the caller's sessions, last changed first.
-pub(super) async fn list_overview(
+pub(super) async fn list_session_overview(
     services: &Services,
     peer: &ClientPeer,
     params: ListParams,
@@ -66,13 +66,13 @@ pub(super) async fn list_overview(
     let workspace = params.cwd.map(|cwd| services.workspaces.canonical_name(cwd));
     let filter = SessionFilter { workspace, state, after, limit: PAGE_SIZE, ..SessionFilter::default() };
     let page = services.sessions.list(&peer.caller, filter).await?;
-    let rows = page.sessions.iter().map(|summary| overview_row(services, &peer.caller, summary));
+    let rows = page.sessions.iter().map(|summary| session_overview_row(services, &peer.caller, summary));
     let rows = futures::future::try_join_all(rows).await?;
     Ok(json!({ "sessions": rows, "nextCursor": page.next.map(|next| next.to_string()) }))
 }
 
 /// The sessions whose id begins like this.
-pub(super) async fn find_by_prefix(
+pub(super) async fn find_session_by_prefix(
     services: &Services,
     peer: &ClientPeer,
     params: FindParams,
@@ -97,7 +97,7 @@ pub(super) async fn find_by_prefix(
 }
 
 /// What sessions in a folder can be set to.
-pub(super) async fn show_catalog(services: &Services, params: CatalogParams) -> Value {
+pub(super) async fn catalog_overview(services: &Services, params: CatalogParams) -> Value {
     let default = services.models.default_model().await;
     let catalog: std::sync::Arc<SessionCatalog> = (services.catalog)(params.cwd.as_deref().unwrap_or("/"));
     let modes = catalog.roster.agent_modes().iter().map(|way| {
@@ -106,20 +106,20 @@ pub(super) async fn show_catalog(services: &Services, params: CatalogParams) -> 
             "category": way.mode.category,
         })
     });
-    let agents = catalog.roster.agents().iter().map(|agent| agent_row(services, agent));
+    let agents = catalog.roster.agents().iter().map(|agent| agent_overview_row(services, agent));
     let models = catalog.models.iter().map(|model| json!({ "id": model.id, "default": model.id == default.model }));
     json!({
         "modes": modes.collect::<Vec<_>>(),
         "agents": agents.collect::<Vec<_>>(),
         "models": models.collect::<Vec<_>>(),
-        "providers": services.models.providers().iter().map(provider_row).collect::<Vec<_>>(),
+        "providers": services.models.providers().iter().map(provider_overview_row).collect::<Vec<_>>(),
         "defaultModel": default.model,
         "defaultModelReason": default.reason,
     })
 }
 
 /// An agent, and why it cannot run here if it cannot.
-fn agent_row(services: &Services, agent: &AgentManifest) -> Value {
+fn agent_overview_row(services: &Services, agent: &AgentManifest) -> Value {
     let AgentManifest { name, title, description, modes, .. } = agent;
     let mut row = json!({ "name": name, "title": title, "description": description, "modes": modes.len() });
     if let Some(problem) = services.agents.find_problem(name) {
@@ -129,7 +129,7 @@ fn agent_row(services: &Services, agent: &AgentManifest) -> Value {
 }
 
 /// A provider, and which variable holds its key. Never the key.
-fn provider_row(provider: &Provider) -> Value {
+fn provider_overview_row(provider: &Provider) -> Value {
     let keys = provider.variables.iter().filter(|variable| variable.secret).map(|variable| &variable.name);
     json!({
         "name": provider.name,
@@ -141,11 +141,15 @@ fn provider_row(provider: &Provider) -> Value {
     })
 }
 
-async fn overview_row(services: &Services, caller: &Caller, summary: &SessionSummary) -> Result<Value, SessionError> {
+async fn session_overview_row(
+    services: &Services,
+    caller: &Caller,
+    summary: &SessionSummary,
+) -> Result<Value, SessionError> {
     let state = match summary.state {
         SessionStatus::Running => "running",
         SessionStatus::Awaiting => "waiting",
-        SessionStatus::Idle if has_failed(services, caller, summary).await? => "failed",
+        SessionStatus::Idle if session_has_failed(services, caller, summary).await? => "failed",
         SessionStatus::Idle => "idle",
     };
     Ok(json!({
@@ -161,7 +165,11 @@ async fn overview_row(services: &Services, caller: &Caller, summary: &SessionSum
 }
 
 /// True if the last thing that happened is that a run could not go on.
-async fn has_failed(services: &Services, caller: &Caller, summary: &SessionSummary) -> Result<bool, SessionError> {
+async fn session_has_failed(
+    services: &Services,
+    caller: &Caller,
+    summary: &SessionSummary,
+) -> Result<bool, SessionError> {
     let query = RunQuery {
         principal: summary.owner.clone(),
         agent: None,

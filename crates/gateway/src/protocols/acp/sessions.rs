@@ -10,7 +10,7 @@ use gander_services::{Services, permission_changes};
 use gander_store::{Alias, SessionSummary};
 use gander_wire::acp::SessionParams;
 
-use super::mcp_servers::server_specs;
+use super::mcp_servers::mcp_server_specs;
 use crate::ClientPeer;
 use crate::protocols::goose;
 
@@ -22,47 +22,47 @@ pub(super) enum FollowFrom {
 }
 
 /// The session that an introduction brings along. Under a reserved id it is made once, and found ever after.
-pub(super) async fn initial_session(
+pub(super) async fn initial_acp_session(
     services: Arc<Services>,
     peer: ClientPeer,
     reserved: Option<SessionId>,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
-    let Some(session) = reserved else { return create_session(&services, &peer, SessionParams::default()).await };
-    match open_session(Arc::clone(&services), peer.clone(), session, None, FollowFrom::Head).await {
+    let Some(session) = reserved else { return create_acp_session(&services, &peer, SessionParams::default()).await };
+    match open_acp_session(Arc::clone(&services), peer.clone(), session, None, FollowFrom::Head).await {
         Err(ServiceError::UnknownSession(_)) => {
-            let new = NewSession { id: session, ..new_session(&services, &peer, SessionParams::default())? };
-            Ok(followed_from_head(services.sessions.create(&peer.caller, new).await?))
+            let new = NewSession { id: session, ..new_acp_session(&services, &peer, SessionParams::default())? };
+            Ok(session_from_head(services.sessions.create(&peer.caller, new).await?))
         }
         found => found,
     }
 }
 
-pub(super) async fn create_session(
+pub(super) async fn create_acp_session(
     services: &Services,
     peer: &ClientPeer,
     params: SessionParams,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
-    let servers = server_specs(services, peer, &params.mcp_servers)?;
-    let alias = params.reuse.as_deref().map(|name| workspace_alias(peer, name));
+    let servers = mcp_server_specs(services, peer, &params.mcp_servers)?;
+    let alias = params.reuse.as_deref().map(|name| session_workspace_alias(peer, name));
     let reused = match &alias {
-        Some(alias) => find_reused_session(services, peer, alias).await?,
+        Some(alias) => find_reused_acp_session(services, peer, alias).await?,
         None => None,
     };
     let view = match reused {
-        Some(old) => start_over(services, peer, &old, &params).await?,
+        Some(old) => start_acp_session_over(services, peer, &old, &params).await?,
         None => {
-            let mut new = new_session(services, peer, params)?;
-            goose::apply_saved_settings(services, peer, &mut new.settings).await?;
+            let mut new = new_acp_session(services, peer, params)?;
+            goose::apply_goose_config(services, peer, &mut new.settings).await?;
             let new = NewSession { aliases: alias.into_iter().collect(), ..new };
             services.sessions.create(&peer.caller, new).await?
         }
     };
     services.extensions.attach_client(&view, servers);
-    Ok(followed_from_head(view))
+    Ok(session_from_head(view))
 }
 
 /// The client's own session of before, without what was said in it. It cannot move to other folders.
-async fn start_over(
+async fn start_acp_session_over(
     services: &Services,
     peer: &ClientPeer,
     old: &SessionView,
@@ -82,8 +82,8 @@ async fn start_over(
         Some(agent) => services.agents.roster_in_folder(&old.workspace).patch_for_name(agent, &old.settings),
         None => Some(SettingsPatch::default()),
     };
-    let patch = patch.ok_or_else(|| unknown_agent(services, params.agent.as_deref().unwrap_or_default()))?;
-    let view = services.sessions.start_over(&peer.caller, old.session, run_origin(peer)).await?;
+    let patch = patch.ok_or_else(|| unknown_session_agent(services, params.agent.as_deref().unwrap_or_default()))?;
+    let view = services.sessions.start_over(&peer.caller, old.session, acp_session_run_origin(peer)).await?;
     if patch == SettingsPatch::default() {
         return Ok(view);
     }
@@ -93,17 +93,19 @@ async fn start_over(
     Ok(services.sessions.stored_view(&peer.caller, old.session).await?)
 }
 
-fn unknown_agent(services: &Services, named: &str) -> ServiceError {
+fn unknown_session_agent(services: &Services, named: &str) -> ServiceError {
     let known: Vec<String> = services.agents.manifests().iter().map(|agent| agent.name.clone()).collect();
     let named = &named[..named.floor_char_boundary(64)];
     ServiceError::BadParams(format!("unknown agent '{named}', available: {}", known.join(", ")))
 }
 
-fn new_session(services: &Services, peer: &ClientPeer, params: SessionParams) -> Result<NewSession, ServiceError> {
+fn new_acp_session(services: &Services, peer: &ClientPeer, params: SessionParams) -> Result<NewSession, ServiceError> {
     let mut settings = services.default_session_settings();
     if let Some(agent) = &params.agent {
-        settings =
-            services.agents.settings_for_agent(agent, &settings).ok_or_else(|| unknown_agent(services, agent))?;
+        settings = services
+            .agents
+            .settings_for_agent(agent, &settings)
+            .ok_or_else(|| unknown_session_agent(services, agent))?;
     }
     settings.model = peer.model.clone().or(settings.model);
     if let Some(wanted) = peer.policy {
@@ -114,18 +116,18 @@ fn new_session(services: &Services, peer: &ClientPeer, params: SessionParams) ->
     Ok(NewSession { workspace, folders, meta: params.meta, ..NewSession::new(settings) })
 }
 
-fn followed_from_head(view: SessionView) -> (Box<SessionView>, Seq) {
+fn session_from_head(view: SessionView) -> (Box<SessionView>, Seq) {
     let head = view.head;
     (Box::new(view), head)
 }
 
-fn workspace_alias(peer: &ClientPeer, name: &str) -> Alias {
+fn session_workspace_alias(peer: &ClientPeer, name: &str) -> Alias {
     let (door, namespace) = ("acp".to_owned(), "workspace".to_owned());
     Alias { principal: peer.caller.principal.clone(), door, namespace, text: name.to_owned() }
 }
 
 /// The session whose workspace a client wants to go on in, if it is there and the client's own.
-async fn find_reused_session(
+async fn find_reused_acp_session(
     services: &Services,
     peer: &ClientPeer,
     alias: &Alias,
@@ -140,14 +142,14 @@ async fn find_reused_session(
 }
 
 /// A new session with the messages of this one; a turn that is under way is not among them.
-pub(super) async fn fork_session(
+pub(super) async fn fork_acp_session(
     services: &Services,
     peer: &ClientPeer,
     session: SessionId,
     params: SessionParams,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
     let source = services.sessions.view(&peer.caller, session).await?;
-    let servers = server_specs(services, peer, &params.mcp_servers)?;
+    let servers = mcp_server_specs(services, peer, &params.mcp_servers)?;
     let messages = services.sessions.messages_before_run(&source).await?;
     let other = params.cwd.filter(|cwd| !services.workspaces.is_same_folder(cwd, &source.workspace));
     let inherited = || SessionFolder::Inherited(source.workspace.clone());
@@ -156,10 +158,10 @@ pub(super) async fn fork_session(
     let fork = Fork { workspace, folders, messages, title: source.title.clone(), meta: params.meta };
     let view = services.sessions.fork(&peer.caller, &source, fork).await?;
     services.extensions.attach_client(&view, servers);
-    Ok(followed_from_head(view))
+    Ok(session_from_head(view))
 }
 
-pub(super) async fn open_session(
+pub(super) async fn open_acp_session(
     services: Arc<Services>,
     peer: ClientPeer,
     session: SessionId,
@@ -168,7 +170,7 @@ pub(super) async fn open_session(
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
     let view = services.sessions.view(&peer.caller, session).await?;
     if let Some(params) = params {
-        let servers = server_specs(&services, &peer, &params.mcp_servers)?;
+        let servers = mcp_server_specs(&services, &peer, &params.mcp_servers)?;
         if let Some(cwd) = params.cwd.filter(|cwd| !services.workspaces.is_same_folder(cwd, &view.workspace)) {
             services.sessions.choose_folder(&peer.caller, &cwd).await?;
         }
@@ -183,12 +185,12 @@ pub(super) async fn open_session(
 }
 
 /// Who asks, by this protocol.
-pub(super) fn run_origin(peer: &ClientPeer) -> RunOrigin {
+pub(super) fn acp_session_run_origin(peer: &ClientPeer) -> RunOrigin {
     RunOrigin { by: peer.caller.principal.clone(), door: "acp".to_owned() }
 }
 
 /// Another's session is as unknown as none.
-pub(super) async fn find_own_session(
+pub(super) async fn find_own_acp_session(
     services: &Services,
     peer: &ClientPeer,
     session: SessionId,

@@ -45,7 +45,7 @@ impl HttpProtocol for AcpProtocol {
     }
 
     fn word_refusal(problem: &Problem, request: RefusedRequest<'_>, response: Response) -> Response {
-        error::outer_refusal(problem, request, response)
+        error::acp_outer_refusal(problem, request, response)
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::task::AbortHandle;
 
 use super::AcpClient;
-use super::intents::{FinishedIntent, call_extension_method};
+use super::intents::{FinishedIntent, carry_out_extension_method};
 use crate::ClientPeer;
 
 /// So many of them may wait for one client.
@@ -64,7 +64,7 @@ impl AcpClient {
         let (services, large_responses) = (Arc::clone(&self.services), Arc::clone(&self.large_responses));
         *active = Some(self.work.spawn(async move {
             let permit = large_responses.wait_for_permit().await;
-            let result = call_extension_method(services, peer, method, params).await;
+            let result = carry_out_extension_method(services, peer, method, params).await;
             FinishedIntent::Extended { ticket, result, permit }
         }));
     }

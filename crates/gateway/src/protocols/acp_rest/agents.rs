@@ -12,7 +12,7 @@ use gander_store::{DeltaForm, Limit};
 use gander_wire::acp_rest::{AcpRestRefusal, AgentStats, agent_manifest};
 use serde_json::Value;
 
-use super::{AcpRest, session_refusal, store_refusal};
+use super::{AcpRest, acp_rest_session_refusal, acp_rest_store_refusal};
 
 /// Sessions that are looked at.
 const MAX_SESSIONS_SCANNED: u32 = 50;
@@ -45,14 +45,14 @@ impl AcpRest {
         let sums = self.load_run_totals(caller).await?;
         let manifests = self.services.agents.roster().all_manifests();
         let page = manifests.iter().skip(offset).take(limit);
-        Ok(page.map(|agent| agent_manifest(agent, agent_stats(&sums, agent))).collect())
+        Ok(page.map(|agent| agent_manifest(agent, acp_rest_agent_stats(&sums, agent))).collect())
     }
 
     /// One of them.
     pub async fn describe_agent(&self, caller: &Caller, name: &str) -> Result<Value, AcpRestRefusal> {
         let unknown = || AcpRestRefusal::not_found(format!("no such agent: {name}"));
         let agent = self.services.agents.manifest(name).ok_or_else(unknown)?;
-        let mut shown = agent_manifest(&agent, agent_stats(&self.load_run_totals(caller).await?, &agent));
+        let mut shown = agent_manifest(&agent, acp_rest_agent_stats(&self.load_run_totals(caller).await?, &agent));
         shown["name"] = spell_as_requested(&agent.name, name).into();
         Ok(shown)
     }
@@ -66,9 +66,9 @@ impl AcpRest {
         let mut sums = AgentRunTotals::new();
         let filter = SessionFilter { limit: MAX_SESSIONS_SCANNED, ..SessionFilter::default() };
         let store = self.services.hub.store();
-        for summary in self.services.sessions.list(caller, filter).await.map_err(session_refusal)?.sessions {
+        for summary in self.services.sessions.list(caller, filter).await.map_err(acp_rest_session_refusal)?.sessions {
             let page = store.read(summary.session, Seq::ZERO, Limit::default(), DeltaForm::Joined).await;
-            sums.entry(summary.agent).or_default().add_runs(&page.map_err(store_refusal)?);
+            sums.entry(summary.agent).or_default().add_runs(&page.map_err(acp_rest_store_refusal)?);
         }
         self.figures.lock().insert(principal.clone(), (Instant::now(), sums.clone()));
         Ok(sums)
@@ -101,7 +101,7 @@ impl RunTotals {
     }
 }
 
-fn agent_stats(sums: &AgentRunTotals, agent: &AgentManifest) -> Option<AgentStats> {
+fn acp_rest_agent_stats(sums: &AgentRunTotals, agent: &AgentManifest) -> Option<AgentStats> {
     let sum = sums.get(&agent.name).filter(|sum| sum.runs > 0)?;
     let runs = f64::from(sum.runs);
     Some(AgentStats {

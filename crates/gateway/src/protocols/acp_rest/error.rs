@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use gander_domain::CommandError;
-use gander_http::error::with_json_body;
+use gander_http::error::error_with_json_body;
 use gander_http::{Problem, RefusedRequest};
 use gander_runtime::hub::HubError;
 use gander_services::sessions::SessionError;
@@ -12,7 +12,7 @@ use http::StatusCode;
 use serde_json::json;
 
 /// What a client is told of a refusal inside.
-pub(super) fn hub_refusal(error: &HubError) -> AcpRestRefusal {
+pub(super) fn acp_rest_hub_refusal(error: &HubError) -> AcpRestRefusal {
     let server = |status, error: AcpRestError| AcpRestRefusal { status, error };
     match error {
         HubError::Refused(CommandError::QueueFull(_)) => server(429, AcpRestError::server_error(error.to_string())),
@@ -50,21 +50,21 @@ pub(super) fn hub_refusal(error: &HubError) -> AcpRestRefusal {
 }
 
 /// What a client is told of a session that is not created or not found.
-pub(super) fn session_refusal(error: SessionError) -> AcpRestRefusal {
+pub(super) fn acp_rest_session_refusal(error: SessionError) -> AcpRestRefusal {
     match error {
         SessionError::Folder(error) => AcpRestRefusal::unreadable(format!("workspace {error}")),
         SessionError::Document(why) => AcpRestRefusal::unreadable(why),
-        SessionError::AliasTaken(session) => store_refusal(StoreError::AliasTaken(session)),
-        SessionError::Hub(error) => hub_refusal(&error),
+        SessionError::AliasTaken(session) => acp_rest_store_refusal(StoreError::AliasTaken(session)),
+        SessionError::Hub(error) => acp_rest_hub_refusal(&error),
     }
 }
 
-pub(super) fn store_refusal(error: StoreError) -> AcpRestRefusal {
-    hub_refusal(&HubError::Store(error))
+pub(super) fn acp_rest_store_refusal(error: StoreError) -> AcpRestRefusal {
+    acp_rest_hub_refusal(&HubError::Store(error))
 }
 
 /// A refusal of the outer layer in the words of this protocol.
-pub(super) fn outer_refusal(problem: &Problem, _request: RefusedRequest<'_>, response: Response) -> Response {
+pub(super) fn acp_rest_outer_refusal(problem: &Problem, _request: RefusedRequest<'_>, response: Response) -> Response {
     let (status, message) = (problem.status, problem.message.as_ref());
     let error = match status {
         StatusCode::NOT_FOUND => AcpRestError::not_found(message),
@@ -72,5 +72,5 @@ pub(super) fn outer_refusal(problem: &Problem, _request: RefusedRequest<'_>, res
         status if status.is_client_error() => AcpRestError::invalid(message),
         _ => AcpRestError::server_error(message),
     };
-    with_json_body(response, problem.unprocessable_status(), &json!(error.with_reason(&problem.code)))
+    error_with_json_body(response, problem.unprocessable_status(), &json!(error.with_reason(&problem.code)))
 }

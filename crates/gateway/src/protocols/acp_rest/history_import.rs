@@ -5,7 +5,7 @@ use std::time::Duration;
 use gander_domain::SessionView;
 use gander_store::clock;
 use gander_tools::download_page;
-use gander_wire::acp_rest::{AcpRestRefusal, HistoryMessage, Message, input};
+use gander_wire::acp_rest::{AcpRestMessage, AcpRestRefusal, HistoryMessage, input};
 
 use super::AcpRest;
 use super::sessions::MessageReference;
@@ -73,9 +73,9 @@ impl AcpRest {
         let fetched = download_page(&self.guard, address, MAX_MESSAGE_BYTES).await;
         let bytes =
             fetched.map_err(|error| AcpRestRefusal::unreadable(format!("history cannot be fetched: {error}")))?;
-        let message: Message = serde_json::from_slice(&bytes)
+        let message: AcpRestMessage = serde_json::from_slice(&bytes)
             .map_err(|error| AcpRestRefusal::unreadable(format!("history is no message, {error}: {address}")))?;
-        input::history_message(&message)
+        input::read_history_message(&message)
     }
 
     /// The proof in an address is ours or it is not: whatever its host.

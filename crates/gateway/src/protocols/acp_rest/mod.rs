@@ -18,7 +18,7 @@ use gander_services::Services;
 use gander_tools::Guard;
 use gander_wire::acp_rest::PROTOCOL_NAME;
 
-use error::{hub_refusal, session_refusal, store_refusal};
+use error::{acp_rest_hub_refusal, acp_rest_session_refusal, acp_rest_store_refusal};
 pub use sessions::{ResourceUrls, UnknownResource};
 pub use state::{AcpRestProtocol, AcpRestSettings, AcpRestState};
 use stream::RunStart;
@@ -56,6 +56,6 @@ impl fmt::Debug for AcpRest {
     }
 }
 
-fn run_origin(caller: &Caller) -> RunOrigin {
+fn acp_rest_run_origin(caller: &Caller) -> RunOrigin {
     RunOrigin { by: caller.principal.clone(), door: PROTOCOL_NAME.to_owned() }
 }

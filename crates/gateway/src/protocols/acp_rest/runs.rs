@@ -14,14 +14,15 @@ use gander_store::clock::SystemIds;
 use gander_store::{Alias, DeltaForm, Limit, RunRow, RunState};
 use gander_wire::acp_rest::types::WireTime;
 use gander_wire::acp_rest::{
-    AcpRestProjection, AcpRestRefusal, HistoryMessage, PROTOCOL_NAME, RequestedSession, ResumeRequest, Run, RunMode,
-    RunRequest, RunStatus, question,
+    AcpRestProjection, AcpRestRefusal, AcpRestRun, AcpRestRunRequest, HistoryMessage, PROTOCOL_NAME, RequestedSession,
+    ResumeRequest, RunMode, RunStatus, question,
 };
 use gander_wire::check;
 use serde_json::{Value, json};
 
 use super::{
-    AcpRest, AcpRestRunSubscription, BaseUrl, RunStart, hub_refusal, run_origin, session_refusal, store_refusal,
+    AcpRest, AcpRestRunSubscription, BaseUrl, RunStart, acp_rest_hub_refusal, acp_rest_run_origin,
+    acp_rest_session_refusal, acp_rest_store_refusal,
 };
 
 /// A prompt on its way to a session.
@@ -74,7 +75,7 @@ impl AcpRest {
         &self,
         caller: &Caller,
         base: BaseUrl,
-        new: RunRequest,
+        new: AcpRestRunRequest,
         workspace: Option<String>,
     ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
         let unknown = || AcpRestRefusal::not_found(format!("no such agent: {}", new.agent));
@@ -84,16 +85,15 @@ impl AcpRest {
             check::check_media_for(part, &named.takes)
                 .map_err(|error| AcpRestRefusal::unreadable(error.to_string()))?;
         }
-        let new = RunRequest { agent: spell_as_requested(&named.name, &new.agent), ..new };
-        let hash = request_hash(&new);
-        let key =
-            new.run.map(|run| IdempotencyKey { run, hash: hash.clone(), session: requested_session_id(&new.session) });
+        let new = AcpRestRunRequest { agent: spell_as_requested(&named.name, &new.agent), ..new };
+        let hash = run_request_hash(&new);
+        let key = new.run.map(|run| IdempotencyKey { run, hash: hash.clone(), session: run_session_id(&new.session) });
         if let Some(key) = &key
             && let Some(known) = self.find_repeated_run(caller, &base, key).await?
         {
             return Ok(known);
         }
-        let RunRequest { agent, before, parts, times, mode, session: requested, run } = new;
+        let AcpRestRunRequest { agent, before, parts, times, mode, session: requested, run } = new;
         let (session, name, history) = match requested {
             RequestedSession::New => (None, None, Vec::new()),
             RequestedSession::Named(id) => (self.find_session(caller, id).await?, Some(id), Vec::new()),
@@ -102,7 +102,7 @@ impl AcpRest {
         let run = run.unwrap_or_else(|| RunId::make(&mut SystemIds));
         let alias = name.filter(|name| session.as_ref().is_none_or(|view| view.session != *name));
         let meta = hash.add_to_meta(Some(run_meta(&agent, alias, times)));
-        let origin = run_origin(caller);
+        let origin = acp_rest_run_origin(caller);
         let command = Command::Prompt { run, origin, parts, if_busy: IfBusy::Queue, meta: Some(meta) };
         // Whoever is told before the end is told what would survive a power cut.
         let ack = if mode == RunMode::Sync { Ack::Committed } else { Ack::Synced };
@@ -118,7 +118,7 @@ impl AcpRest {
             }
         };
         let Some(key) = key.filter(|_| begun.is_none()) else {
-            return begun.ok_or_else(|| hub_refusal(&HubError::Refused(CommandError::NoSuchRun(run))));
+            return begun.ok_or_else(|| acp_rest_hub_refusal(&HubError::Refused(CommandError::NoSuchRun(run))));
         };
         let known = self.find_repeated_run(caller, &base, &key).await?;
         known
@@ -143,13 +143,13 @@ impl AcpRest {
             false => match self.services.sessions.create(caller, new).await {
                 Ok(view) => return self.continue_session(caller, view, before, prompt).await,
                 Err(SessionError::AliasTaken(taken)) => taken,
-                Err(error) => return Err(session_refusal(error)),
+                Err(error) => return Err(acp_rest_session_refusal(error)),
             },
             true => {
                 let PendingPrompt { run, agent, command, ack, base } = &prompt;
                 let first = FirstPrompt { command: command.clone(), ack: *ack };
                 let begun = self.services.sessions.create_with_prompt(caller, new, first).await;
-                let StartedSession { follower, accepted, .. } = begun.map_err(session_refusal)?;
+                let StartedSession { follower, accepted, .. } = begun.map_err(acp_rest_session_refusal)?;
                 match accepted.await.map_err(SessionError::from) {
                     Ok(_) => {
                         let projection = AcpRestProjection::new(session, agent, *run)
@@ -157,12 +157,12 @@ impl AcpRest {
                         return Ok(Some(AcpRestRunSubscription::from_start(projection, follower, session, Seq::ZERO)));
                     }
                     Err(SessionError::AliasTaken(taken)) => taken,
-                    Err(error) => return Err(session_refusal(error)),
+                    Err(error) => return Err(acp_rest_session_refusal(error)),
                 }
             }
         };
         // Another request made it just now: under this name it is the same session, under this run id the same run.
-        let view = self.services.sessions.view(caller, taken).await.map_err(session_refusal)?;
+        let view = self.services.sessions.view(caller, taken).await.map_err(acp_rest_session_refusal)?;
         if view.has_seen_run(prompt.run) { Ok(None) } else { self.continue_session(caller, view, before, prompt).await }
     }
 
@@ -195,7 +195,7 @@ impl AcpRest {
         let changes = patch != SettingsPatch::default();
         if let Some(active) = &view.run {
             if active.is_awaiting() {
-                return Err(hub_refusal(&CommandError::RunAwaiting(active.id).into()));
+                return Err(acp_rest_hub_refusal(&CommandError::RunAwaiting(active.id).into()));
             }
             if changes {
                 let busy = format!("session is busy with another agent, run: {}", active.id);
@@ -215,7 +215,7 @@ impl AcpRest {
             .hub
             .execute_command(caller, session, command, ack)
             .await
-            .map_err(|error| hub_refusal(&error))?;
+            .map_err(|error| acp_rest_hub_refusal(&error))?;
         match accepted {
             Accepted::Repeated(_) => return Ok(None),
             Accepted::Started(_) | Accepted::Queued(_) | Accepted::Steered(_) | Accepted::Done => {}
@@ -232,7 +232,7 @@ impl AcpRest {
         key: &IdempotencyKey,
     ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
         let IdempotencyKey { run, hash, session } = key;
-        let row = self.services.sessions.find_run(caller, *run).await.map_err(session_refusal)?;
+        let row = self.services.sessions.find_run(caller, *run).await.map_err(acp_rest_session_refusal)?;
         let Some(row) = row else { return Ok(None) };
         let projection = self.load_projection(caller, base, &row).await;
         let projection = projection.map_err(|_| AcpRestRefusal::wrong_state(format!("run id is taken: {run}")))?;
@@ -240,12 +240,12 @@ impl AcpRest {
             Some(id) => self.find_session(caller, *id).await?.is_none_or(|view| view.session != row.session),
             None => false,
         };
-        if elsewhere || !hash.started_run(&**self.services.hub.store(), &row).await.map_err(store_refusal)? {
+        if elsewhere || !hash.started_run(&**self.services.hub.store(), &row).await.map_err(acp_rest_store_refusal)? {
             return Err(AcpRestRefusal::run_id_reused(format!(
                 "run id was used for another request, choose a new one: {run}"
             )));
         }
-        let after = seq_before(row.first);
+        let after = seq_before_run(row.first);
         let follower = self.services.hub.follow_session(row.session, after, DeltaForm::Exact);
         Ok(Some(AcpRestRunSubscription::from_start(projection, follower, row.session, after)))
     }
@@ -268,8 +268,8 @@ impl AcpRest {
         row: RunRow,
     ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
         let projection = self.load_projection(caller, base, &row).await?;
-        let follower = self.services.hub.follow_session(row.session, seq_before(row.first), DeltaForm::Exact);
-        Ok(AcpRestRunSubscription::from_start(projection, follower, row.session, seq_before(row.first)))
+        let follower = self.services.hub.follow_session(row.session, seq_before_run(row.first), DeltaForm::Exact);
+        Ok(AcpRestRunSubscription::from_start(projection, follower, row.session, seq_before_run(row.first)))
     }
 
     /// A run as it is now.
@@ -293,7 +293,7 @@ impl AcpRest {
         run: RunId,
     ) -> Result<(AcpRestRunSubscription, Seq), AcpRestRefusal> {
         let row = self.find_run_row(caller, run).await?;
-        let end = last_seq(&row);
+        let end = last_run_seq(&row);
         Ok((self.subscribe_from_start(caller, base, row).await?, end))
     }
 
@@ -306,7 +306,8 @@ impl AcpRest {
         resume: &ResumeRequest,
     ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
         let row = self.find_run_row(caller, run).await?;
-        let begin = RunStart { unread: self.load_projection(caller, base, &row).await?, after: seq_before(row.first) };
+        let begin =
+            RunStart { unread: self.load_projection(caller, base, &row).await?, after: seq_before_run(row.first) };
         let mut projection = begin.unread.clone();
         if let Some(id) = resume.session
             && self.find_session(caller, id).await?.is_none_or(|view| view.session != row.session)
@@ -318,23 +319,23 @@ impl AcpRest {
         let Some(asked) = awaited else {
             return Err(AcpRestRefusal::wrong_state(format!("run awaits nothing: {run}")));
         };
-        if question::question_id_in(&resume.message).is_some_and(|named| named != asked.id.to_string()) {
+        if question::acp_rest_question_id_in(&resume.message).is_some_and(|named| named != asked.id.to_string()) {
             return Err(AcpRestRefusal::wrong_state(format!("run does not await an answer to this question: {run}")));
         }
-        let (question, reply) = (asked.id, question::read_reply(asked, &resume.message)?);
+        let (question, reply) = (asked.id, question::read_acp_rest_reply(asked, &resume.message)?);
         let follower = self.services.hub.follow_live(row.session, position);
-        let command = Command::Answer { question, reply, origin: run_origin(caller), meta: None };
+        let command = Command::Answer { question, reply, origin: acp_rest_run_origin(caller), meta: None };
         let ack = if resume.mode == RunMode::Sync { Ack::Committed } else { Ack::Synced };
         self.services
             .hub
             .execute_command(caller, row.session, command, ack)
             .await
-            .map_err(|error| hub_refusal(&error))?;
+            .map_err(|error| acp_rest_hub_refusal(&error))?;
         Ok(AcpRestRunSubscription { projection, follower, answered: Some(question), session: row.session, begin })
     }
 
     /// Cancels a run: it is told to be cancelling, though it may be over already.
-    pub async fn cancel_run(&self, caller: &Caller, base: &BaseUrl, run: RunId) -> Result<Run, AcpRestRefusal> {
+    pub async fn cancel_run(&self, caller: &Caller, base: &BaseUrl, run: RunId) -> Result<AcpRestRun, AcpRestRefusal> {
         let row = self.find_run_row(caller, run).await?;
         let mut projection = self.load_projection(caller, base, &row).await?;
         self.read_run_entries(&row, DeltaForm::Joined, |entry| projection.handle_entry(entry)).await?;
@@ -342,11 +343,11 @@ impl AcpRest {
         if projection.run().status.is_terminal() {
             return Err(over());
         }
-        let command = Command::Cancel { run: Some(run), origin: run_origin(caller) };
+        let command = Command::Cancel { run: Some(run), origin: acp_rest_run_origin(caller) };
         match self.services.hub.execute_command(caller, row.session, command, Ack::Synced).await {
-            Ok(_) => Ok(Run { status: RunStatus::Cancelling, finished_at: None, ..projection.into_run() }),
+            Ok(_) => Ok(AcpRestRun { status: RunStatus::Cancelling, finished_at: None, ..projection.into_run() }),
             Err(HubError::Refused(CommandError::NoSuchRun(_))) => Err(over()),
-            Err(error) => Err(hub_refusal(&error)),
+            Err(error) => Err(acp_rest_hub_refusal(&error)),
         }
     }
 
@@ -357,14 +358,14 @@ impl AcpRest {
         base: &BaseUrl,
         row: &RunRow,
     ) -> Result<AcpRestProjection, AcpRestRefusal> {
-        let summary = self.services.sessions.find(caller, row.session).await.map_err(session_refusal)?;
+        let summary = self.services.sessions.find(caller, row.session).await.map_err(acp_rest_session_refusal)?;
         Ok(AcpRestProjection::new(row.session, &summary.agent, row.run)
             .with_artifacts_url(base.artifacts_url(row.session)))
     }
 
     async fn find_run_row(&self, caller: &Caller, run: RunId) -> Result<RunRow, AcpRestRefusal> {
-        let row = self.services.sessions.find_run(caller, run).await.map_err(session_refusal)?;
-        row.ok_or_else(|| no_such_run(run))
+        let row = self.services.sessions.find_run(caller, run).await.map_err(acp_rest_session_refusal)?;
+        row.ok_or_else(|| no_such_acp_rest_run(run))
     }
 
     /// Reads a run's entries; gives the place of the last one.
@@ -374,8 +375,8 @@ impl AcpRest {
         form: DeltaForm,
         mut take: impl FnMut(&gander_domain::Entry),
     ) -> Result<Seq, AcpRestRefusal> {
-        let end = last_seq(row);
-        let mut position = seq_before(row.first);
+        let end = last_run_seq(row);
+        let mut position = seq_before_run(row.first);
         while position < end {
             let page = self
                 .services
@@ -383,7 +384,7 @@ impl AcpRest {
                 .store()
                 .read(row.session, position, Limit::default(), form)
                 .await
-                .map_err(store_refusal)?;
+                .map_err(acp_rest_store_refusal)?;
             let Some(last) = page.last() else { break };
             position = last.seq;
             page.iter().take_while(|entry| entry.seq <= end).for_each(&mut take);
@@ -393,7 +394,7 @@ impl AcpRest {
 
     async fn send_command(&self, caller: &Caller, session: SessionId, command: Command) -> Result<(), AcpRestRefusal> {
         let done = self.services.hub.execute_command(caller, session, command, Ack::Committed).await;
-        done.map(|_| ()).map_err(|error| hub_refusal(&error))
+        done.map(|_| ()).map_err(|error| acp_rest_hub_refusal(&error))
     }
 }
 
@@ -405,7 +406,7 @@ impl AcpRestRunSubscription {
     }
 
     /// The run once it ended or awaits.
-    pub async fn wait_settled(mut self) -> Result<Run, AcpRestRefusal> {
+    pub async fn wait_settled(mut self) -> Result<AcpRestRun, AcpRestRefusal> {
         while !self.is_settled() {
             let batch = self.next_batch().await?;
             for entry in batch.iter() {
@@ -420,7 +421,7 @@ impl AcpRestRunSubscription {
     }
 
     /// The run right after it was accepted.
-    pub async fn wait_accepted(mut self) -> Result<Run, AcpRestRefusal> {
+    pub async fn wait_accepted(mut self) -> Result<AcpRestRun, AcpRestRefusal> {
         let begun = self.answered.is_none();
         loop {
             let batch = self.next_batch().await?;
@@ -429,46 +430,46 @@ impl AcpRestRunSubscription {
                 self.note_answered();
                 let run = self.projection.run();
                 if begun && entry.run == Some(run.run_id) {
-                    return Ok(Run { status: RunStatus::Created, ..self.projection.into_run() });
+                    return Ok(AcpRestRun { status: RunStatus::Created, ..self.projection.into_run() });
                 }
                 if !begun && self.answered.is_none() {
-                    return Ok(Run { status: RunStatus::InProgress, ..self.projection.into_run() });
+                    return Ok(AcpRestRun { status: RunStatus::InProgress, ..self.projection.into_run() });
                 }
             }
         }
     }
 
     async fn next_batch(&mut self) -> Result<Batch, AcpRestRefusal> {
-        let gone = || hub_refusal(&HubError::Gone(self.session));
-        self.follower.next_batch().await.map_err(store_refusal)?.ok_or_else(gone)
+        let gone = || acp_rest_hub_refusal(&HubError::Gone(self.session));
+        self.follower.next_batch().await.map_err(acp_rest_store_refusal)?.ok_or_else(gone)
     }
 }
 
 /// How the client hears of a run and which addresses its history has do not make it another request.
-fn request_hash(new: &RunRequest) -> RequestHash {
+fn run_request_hash(new: &AcpRestRunRequest) -> RequestHash {
     let before: Vec<_> = new.before.iter().map(|HistoryMessage { role, parts }| (role, parts)).collect();
-    RequestHash::new(&(PROTOCOL_NAME, &new.agent, before, &new.parts, requested_session_id(&new.session)))
+    RequestHash::new(&(PROTOCOL_NAME, &new.agent, before, &new.parts, run_session_id(&new.session)))
 }
 
-fn requested_session_id(requested: &RequestedSession) -> Option<SessionId> {
+fn run_session_id(requested: &RequestedSession) -> Option<SessionId> {
     match requested {
         RequestedSession::New => None,
         RequestedSession::Named(id) | RequestedSession::Described(id, _) => Some(*id),
     }
 }
 
-fn no_such_run(run: RunId) -> AcpRestRefusal {
+fn no_such_acp_rest_run(run: RunId) -> AcpRestRefusal {
     AcpRestRefusal::not_found(format!("no such run: {run}"))
 }
 
-fn last_seq(row: &RunRow) -> Seq {
+fn last_run_seq(row: &RunRow) -> Seq {
     match row.state {
         RunState::Ended(end, _) => end,
         RunState::Queued | RunState::Running | RunState::Awaiting => Seq(u64::MAX),
     }
 }
 
-fn seq_before(first: Seq) -> Seq {
+fn seq_before_run(first: Seq) -> Seq {
     Seq(first.0.saturating_sub(1))
 }
 

@@ -8,11 +8,11 @@ use gander_runtime::hub::HubError;
 use gander_services::sessions::SessionError;
 use gander_store::{Alias, DeltaForm, Limit, StoreError, clock, read_all};
 use gander_wire::acp_rest::types::WireTime;
-use gander_wire::acp_rest::{AcpRestRefusal, Message, PROTOCOL_NAME, Session, content};
+use gander_wire::acp_rest::{AcpRestMessage, AcpRestRefusal, AcpRestSession, PROTOCOL_NAME, content};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::{AcpRest, BaseUrl, session_refusal, store_refusal};
+use super::{AcpRest, BaseUrl, acp_rest_session_refusal, acp_rest_store_refusal};
 
 /// How long an address of a message is good for.
 const RESOURCE_TTL_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
@@ -89,12 +89,12 @@ impl AcpRest {
             Ok(view) => return Ok(Some(view)),
             // One that the caller deleted is not looked for under a name: ids of ours are given once.
             Err(SessionError::Hub(HubError::Store(StoreError::NotFound(_)))) => {}
-            Err(error) => return Err(session_refusal(error)),
+            Err(error) => return Err(acp_rest_session_refusal(error)),
         }
         let alias = self.session_alias(caller, id);
-        let named = self.services.sessions.find_by_alias(&alias).await.map_err(session_refusal)?;
+        let named = self.services.sessions.find_by_alias(&alias).await.map_err(acp_rest_session_refusal)?;
         let Some(session) = named else { return Ok(None) };
-        self.services.sessions.view(caller, session).await.map(Some).map_err(session_refusal)
+        self.services.sessions.view(caller, session).await.map(Some).map_err(acp_rest_session_refusal)
     }
 
     /// The session as this protocol describes it.
@@ -103,7 +103,7 @@ impl AcpRest {
         id: SessionId,
         view: &SessionView,
         base: &BaseUrl,
-    ) -> Result<Session, AcpRestRefusal> {
+    ) -> Result<AcpRestSession, AcpRestRefusal> {
         let mut history = Vec::new();
         if self.resources.forwarded {
             let until = Timestamp::from_micros(clock::current_time().as_micros() + RESOURCE_TTL_MICROS);
@@ -112,16 +112,16 @@ impl AcpRest {
                 history.push(format!("{}/resources/{}", base.0, self.resources.resource_id(reference, until)));
             }
         }
-        Ok(Session { id: id.to_string(), history, state: None })
+        Ok(AcpRestSession { id: id.to_string(), history, state: None })
     }
 
     /// The message at an address.
-    pub async fn find_resource(&self, id: &str) -> Result<Message, UnknownResource> {
+    pub async fn find_resource(&self, id: &str) -> Result<AcpRestMessage, UnknownResource> {
         let known = self.resources.verify_resource_id(id, clock::current_time()).filter(|_| self.resources.forwarded);
         let reference = known.ok_or(UnknownResource)?;
         let summary = self.services.sessions.find_proven(reference.session).await.map_err(|_| UnknownResource)?;
         let kept = self.load_message(reference).await.ok_or(UnknownResource)?;
-        Ok(shown_message(&summary.agent, &kept))
+        Ok(shown_session_message(&summary.agent, &kept))
     }
 
     pub(super) async fn load_message(&self, reference: MessageReference) -> Option<LoggedMessage> {
@@ -129,22 +129,23 @@ impl AcpRest {
         let (after, limit) = (Seq(seq.0.checked_sub(1)?), Limit { entries: 1, ..Limit::default() });
         let page = self.services.hub.store().read(session, after, limit, DeltaForm::Joined).await.ok()?;
         let entry = page.first().filter(|entry| entry.seq == seq)?;
-        entry_messages(entry).find(|kept| kept.index == index)
+        session_entry_messages(entry).find(|kept| kept.index == index)
     }
 
     /// What was said in runs that came to their end, since the history began.
     pub(super) async fn completed_messages(&self, session: SessionId) -> Result<Vec<LoggedMessage>, AcpRestRefusal> {
-        let log = read_all(&**self.services.hub.store(), session, DeltaForm::Joined).await.map_err(store_refusal)?;
+        let log =
+            read_all(&**self.services.hub.store(), session, DeltaForm::Joined).await.map_err(acp_rest_store_refusal)?;
         let (mut kept, mut pending) = (Vec::new(), Vec::new());
         for entry in &log {
             match &entry.event {
                 Event::HistoryReset { .. } => {
                     LoggedMessage::apply_reset(&mut kept, entry);
-                    kept.retain(is_shown_message);
+                    kept.retain(is_shown_session_message);
                 }
                 Event::RunEnded { outcome: Outcome::Completed { .. } } => kept.append(&mut pending),
                 Event::RunStarted { .. } | Event::RunEnded { .. } => pending.clear(),
-                Event::MessageDone { .. } => pending.extend(entry_messages(entry)),
+                Event::MessageDone { .. } => pending.extend(session_entry_messages(entry)),
                 Event::SessionCreated { .. }
                 | Event::TitleSet { .. }
                 | Event::SettingsChanged { .. }
@@ -179,22 +180,22 @@ impl AcpRest {
 }
 
 /// The messages of an entry that a client can be shown.
-fn entry_messages(entry: &Entry) -> impl Iterator<Item = LoggedMessage> + '_ {
-    LoggedMessage::from_entry(entry).filter(is_shown_message)
+fn session_entry_messages(entry: &Entry) -> impl Iterator<Item = LoggedMessage> + '_ {
+    LoggedMessage::from_entry(entry).filter(is_shown_session_message)
 }
 
-fn is_shown_message(kept: &LoggedMessage) -> bool {
+fn is_shown_session_message(kept: &LoggedMessage) -> bool {
     let message = &kept.message;
     message.role != Role::Tool
         && !message.interrupted
-        && message.parts.iter().any(|part| content::message_part(part).is_some())
+        && message.parts.iter().any(|part| content::acp_rest_message_part(part).is_some())
 }
 
-fn shown_message(agent: &str, kept: &LoggedMessage) -> Message {
+fn shown_session_message(agent: &str, kept: &LoggedMessage) -> AcpRestMessage {
     let role = match kept.message.role {
         Role::User => "user".to_owned(),
         Role::Agent | Role::Tool => format!("agent/{agent}"),
     };
-    let parts = kept.message.parts.iter().filter_map(content::message_part).collect();
-    Message { role, parts, created_at: Some(WireTime(kept.at)), completed_at: Some(WireTime(kept.at)) }
+    let parts = kept.message.parts.iter().filter_map(content::acp_rest_message_part).collect();
+    AcpRestMessage { role, parts, created_at: Some(WireTime(kept.at)), completed_at: Some(WireTime(kept.at)) }
 }

@@ -53,7 +53,7 @@ impl HttpProtocol for AcpRestProtocol {
     }
 
     fn word_refusal(problem: &Problem, request: RefusedRequest<'_>, response: Response) -> Response {
-        error::outer_refusal(problem, request, response)
+        error::acp_rest_outer_refusal(problem, request, response)
     }
 }
 

@@ -110,6 +110,6 @@ impl Projection for RunEventProjection {
 
     fn write_log_lost(&mut self, frames: &mut SseWriter) {
         let error = AcpRestError::server_error("the log can be read no further");
-        frames.write_unlogged(&gander_wire::acp_rest::Event::Error { error: &error });
+        frames.write_unlogged(&gander_wire::acp_rest::AcpRestEvent::Error { error: &error });
     }
 }

@@ -4,11 +4,11 @@ use gander_domain::Part;
 use gander_domain::caller::Caller;
 use gander_runtime::backend::RemoteContent;
 use gander_services::artifacts::{ArtifactContent, ArtifactError, ArtifactScope, NewVersion, SavedVersion};
-use gander_wire::adk::types::epoch_seconds;
-use gander_wire::adk::{AdkRefusal, ArtifactVersion, NewArtifact};
+use gander_wire::adk::types::adk_epoch_seconds;
+use gander_wire::adk::{AdkRefusal, ArtifactVersion, NewAdkArtifact};
 use serde_json::{Value, json};
 
-use super::{Adk, AppUser, LocatedSession, store_refusal};
+use super::{Adk, AppUser, LocatedSession, adk_store_refusal};
 
 /// Which version of an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,8 @@ impl Adk {
     /// The names of all artifacts that a session sees.
     pub async fn list_artifacts(&self, caller: &Caller, located: &LocatedSession) -> Result<Vec<String>, AdkRefusal> {
         let mut names = Vec::new();
-        for scope in [ArtifactScope::for_session(located.session), user_scope(caller, &located.app_user)] {
-            let kept = self.services.artifacts.list(&scope).await.map_err(artifact_refusal)?;
+        for scope in [ArtifactScope::for_session(located.session), adk_user_artifact_scope(caller, &located.app_user)] {
+            let kept = self.services.artifacts.list(&scope).await.map_err(adk_artifact_refusal)?;
             names.extend(kept.into_iter().map(|kept| kept.name));
         }
         let view = self.load_view(caller, located.session).await?;
@@ -37,17 +37,17 @@ impl Adk {
         &self,
         caller: &Caller,
         located: &LocatedSession,
-        new: NewArtifact,
+        new: NewAdkArtifact,
     ) -> Result<ArtifactVersion, AdkRefusal> {
-        let (mime, content) = artifact_content(new.part)?;
+        let (mime, content) = adk_artifact_content(new.part)?;
         let version = NewVersion { name: new.name.clone(), mime, metadata: new.metadata, content };
         let saved = self
             .services
             .artifacts
-            .save(&artifact_scope(caller, located, &new.name), version)
+            .save(&adk_artifact_scope(caller, located, &new.name), version)
             .await
-            .map_err(artifact_refusal)?;
-        Ok(version_info(located, &new.name, &saved))
+            .map_err(adk_artifact_refusal)?;
+        Ok(adk_artifact_version(located, &new.name, &saved))
     }
 
     /// One version, as a part.
@@ -65,9 +65,9 @@ impl Adk {
         let found = self
             .services
             .artifacts
-            .load(&artifact_scope(caller, located, name), name, number)
+            .load(&adk_artifact_scope(caller, located, name), name, number)
             .await
-            .map_err(artifact_refusal)?;
+            .map_err(adk_artifact_refusal)?;
         let Some((version, content)) = found else {
             return self.load_agent_artifact(caller, located, name, number).await;
         };
@@ -86,10 +86,10 @@ impl Adk {
         number: Option<u64>,
     ) -> Result<Value, AdkRefusal> {
         if number.is_some() {
-            return Err(no_such_artifact());
+            return Err(no_such_adk_artifact());
         }
         let view = self.load_view(caller, located.session).await?;
-        let held = self.services.hub.backend().read_remote_file(&view, name).await.ok_or_else(no_such_artifact)?;
+        let held = self.services.hub.backend().read_remote_file(&view, name).await.ok_or_else(no_such_adk_artifact)?;
         Ok(match held.content {
             RemoteContent::Text(text) => json!({ "text": text }),
             RemoteContent::Base64(data) => json!({ "inlineData": { "mimeType": held.mime, "data": data } }),
@@ -106,10 +106,10 @@ impl Adk {
         let versions = self
             .services
             .artifacts
-            .versions(&artifact_scope(caller, located, name), name)
+            .versions(&adk_artifact_scope(caller, located, name), name)
             .await
-            .map_err(artifact_refusal)?;
-        Ok(versions.iter().map(|version| version_info(located, name, version)).collect())
+            .map_err(adk_artifact_refusal)?;
+        Ok(versions.iter().map(|version| adk_artifact_version(located, name, version)).collect())
     }
 
     /// One of them.
@@ -125,7 +125,7 @@ impl Adk {
             VersionChoice::Latest => versions.pop(),
             VersionChoice::Number(number) => versions.into_iter().find(|version| version.version == number),
         };
-        found.ok_or_else(no_such_artifact)
+        found.ok_or_else(no_such_adk_artifact)
     }
 
     /// Takes an artifact away; it need not be there.
@@ -135,24 +135,24 @@ impl Adk {
         located: &LocatedSession,
         name: &str,
     ) -> Result<(), AdkRefusal> {
-        let removed = self.services.artifacts.delete(&artifact_scope(caller, located, name), name).await;
-        removed.map(drop).map_err(artifact_refusal)
+        let removed = self.services.artifacts.delete(&adk_artifact_scope(caller, located, name), name).await;
+        removed.map(drop).map_err(adk_artifact_refusal)
     }
 }
 
-fn artifact_scope(caller: &Caller, located: &LocatedSession, name: &str) -> ArtifactScope {
+fn adk_artifact_scope(caller: &Caller, located: &LocatedSession, name: &str) -> ArtifactScope {
     if name.starts_with("user:") {
-        user_scope(caller, &located.app_user)
+        adk_user_artifact_scope(caller, &located.app_user)
     } else {
         ArtifactScope::for_session(located.session)
     }
 }
 
-fn user_scope(caller: &Caller, app_user: &AppUser) -> ArtifactScope {
+fn adk_user_artifact_scope(caller: &Caller, app_user: &AppUser) -> ArtifactScope {
     ArtifactScope::for_user(&caller.principal, &format!("adk/{}/{}", app_user.app, app_user.user))
 }
 
-fn version_info(located: &LocatedSession, name: &str, version: &SavedVersion) -> ArtifactVersion {
+fn adk_artifact_version(located: &LocatedSession, name: &str, version: &SavedVersion) -> ArtifactVersion {
     let AppUser { app, user } = &located.app_user;
     let session = if name.starts_with("user:") { String::new() } else { format!("/sessions/{}", located.name) };
     let number = version.number;
@@ -160,12 +160,12 @@ fn version_info(located: &LocatedSession, name: &str, version: &SavedVersion) ->
         version: number,
         canonical_uri: format!("gander://apps/{app}/users/{user}{session}/artifacts/{name}/versions/{number}"),
         custom_metadata: version.metadata.clone(),
-        create_time: epoch_seconds(version.saved_at()),
+        create_time: adk_epoch_seconds(version.saved_at()),
         mime_type: version.mime.clone(),
     }
 }
 
-fn artifact_content(part: Part) -> Result<(Option<String>, ArtifactContent), AdkRefusal> {
+fn adk_artifact_content(part: Part) -> Result<(Option<String>, ArtifactContent), AdkRefusal> {
     match part {
         Part::Text { text } | Part::Thought { text } => {
             Ok((Some("text/plain".to_owned()), ArtifactContent::Text { text }))
@@ -182,15 +182,15 @@ fn artifact_content(part: Part) -> Result<(Option<String>, ArtifactContent), Adk
     }
 }
 
-fn no_such_artifact() -> AdkRefusal {
+fn no_such_adk_artifact() -> AdkRefusal {
     AdkRefusal::new(404, "Artifact not found")
 }
 
-fn artifact_refusal(error: ArtifactError) -> AdkRefusal {
+fn adk_artifact_refusal(error: ArtifactError) -> AdkRefusal {
     match error {
         ArtifactError::BadName(..) => AdkRefusal::new(400, error.to_string()),
         ArtifactError::TooLarge(_) => AdkRefusal::new(413, error.to_string()),
         ArtifactError::Full => AdkRefusal::new(507, error.to_string()),
-        ArtifactError::Store(error) => store_refusal(error),
+        ArtifactError::Store(error) => adk_store_refusal(error),
     }
 }

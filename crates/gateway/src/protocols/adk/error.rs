@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use gander_domain::CommandError;
-use gander_http::error::with_json_body;
+use gander_http::error::error_with_json_body;
 use gander_http::{Problem, RefusedRequest};
 use gander_runtime::hub::HubError;
 use gander_services::sessions::SessionError;
@@ -12,7 +12,7 @@ use gander_wire::adk::AdkRefusal;
 use serde_json::Value;
 
 /// What a client is told of a refusal inside.
-pub(super) fn hub_refusal(error: &HubError) -> AdkRefusal {
+pub(super) fn adk_hub_refusal(error: &HubError) -> AdkRefusal {
     match error {
         HubError::Refused(CommandError::QueueFull(_)) => AdkRefusal::new(429, error.to_string()),
         HubError::Refused(CommandError::EmptyPrompt | CommandError::BadTitle | CommandError::BadAnswer(_)) => {
@@ -41,17 +41,17 @@ pub(super) fn hub_refusal(error: &HubError) -> AdkRefusal {
 }
 
 /// What a client is told of a session that is not created or not found.
-pub(super) fn session_refusal(error: SessionError) -> AdkRefusal {
+pub(super) fn adk_session_refusal(error: SessionError) -> AdkRefusal {
     match error {
         SessionError::Folder(error) => AdkRefusal::new(500, format!("workspace {error}")),
         SessionError::Document(why) => AdkRefusal::new(400, why),
-        SessionError::AliasTaken(session) => store_refusal(StoreError::AliasTaken(session)),
-        SessionError::Hub(error) => hub_refusal(&error),
+        SessionError::AliasTaken(session) => adk_store_refusal(StoreError::AliasTaken(session)),
+        SessionError::Hub(error) => adk_hub_refusal(&error),
     }
 }
 
 /// The status that adk2goose answered with for why goose failed, by the word that the outcome of a run has for it.
-pub(super) fn remote_failure_status(reason: &str) -> u16 {
+pub(super) fn adk_error_status(reason: &str) -> u16 {
     match reason {
         "unauthorized" => 401,
         "not_found" => 404,
@@ -61,20 +61,20 @@ pub(super) fn remote_failure_status(reason: &str) -> u16 {
     }
 }
 
-pub(super) fn store_refusal(error: StoreError) -> AdkRefusal {
-    hub_refusal(&HubError::Store(error))
+pub(super) fn adk_store_refusal(error: StoreError) -> AdkRefusal {
+    adk_hub_refusal(&HubError::Store(error))
 }
 
-pub(super) fn state_refusal(error: StateError) -> AdkRefusal {
+pub(super) fn adk_state_refusal(error: StateError) -> AdkRefusal {
     match error {
         StateError::Full(_) => AdkRefusal::invalid_body(&["stateDelta"], format!("Value error, {error}"), Value::Null),
-        StateError::Store(error) => store_refusal(error),
+        StateError::Store(error) => adk_store_refusal(error),
     }
 }
 
 /// A refusal of the outer layer in the words of this protocol.
-pub(super) fn outer_refusal(problem: &Problem, _request: RefusedRequest<'_>, response: Response) -> Response {
+pub(super) fn adk_outer_refusal(problem: &Problem, _request: RefusedRequest<'_>, response: Response) -> Response {
     let status = problem.unprocessable_status();
     let refusal = AdkRefusal::new(status.as_u16(), problem.message.as_ref());
-    with_json_body(response, status, &refusal.response_body())
+    error_with_json_body(response, status, &refusal.response_body())
 }

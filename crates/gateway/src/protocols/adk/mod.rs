@@ -21,7 +21,7 @@ use gander_domain::{AgentManifest, Command, RunOrigin, SettingsPatch};
 use gander_wire::adk::{AdkRefusal, PROTOCOL_NAME};
 
 pub use artifacts::VersionChoice;
-use error::{hub_refusal, remote_failure_status, session_refusal, state_refusal, store_refusal};
+use error::{adk_error_status, adk_hub_refusal, adk_session_refusal, adk_state_refusal, adk_store_refusal};
 pub use runs::{AdkRunSubscription, BeginOutcome};
 pub use sessions::{ListRange, LocatedSession};
 pub use settings::{AdkSection, OnLeave};
@@ -130,6 +130,6 @@ impl fmt::Debug for Adk {
     }
 }
 
-fn run_origin(caller: &Caller) -> RunOrigin {
+fn adk_run_origin(caller: &Caller) -> RunOrigin {
     RunOrigin { by: caller.principal.clone(), door: PROTOCOL_NAME.to_owned() }
 }

@@ -11,18 +11,18 @@ use gander_services::{Services, slash_commands};
 use gander_store::clock::SystemIds;
 use gander_store::{DeltaForm, Limit, RunState, StoreError};
 use gander_wire::adk::content::FunctionResponse;
-use gander_wire::adk::input::check_id;
-use gander_wire::adk::question::read_reply;
+use gander_wire::adk::input::check_adk_id;
+use gander_wire::adk::question::read_adk_reply;
 use gander_wire::adk::run_meta::remote_agent_meta;
 use gander_wire::adk::{
-    AdkProjection, AdkRefusal, AdkRunRequest, BodyProblem, Event, NewSession, PROTOCOL_NAME, RunInput, RunStage,
-    StreamMode,
+    AdkBodyProblem, AdkEvent, AdkProjection, AdkRefusal, AdkRunRequest, NewAdkSession, PROTOCOL_NAME, RunInput,
+    RunStage, StreamMode,
 };
 use gander_wire::check::{self, BadMedia};
 use serde_json::{Map, Value, json};
 
 use super::settings::OnLeave;
-use super::{Adk, AppUser, LocatedSession, hub_refusal, run_origin, session_refusal, store_refusal};
+use super::{Adk, AppUser, LocatedSession, adk_hub_refusal, adk_run_origin, adk_session_refusal, adk_store_refusal};
 
 /// What became of a request to run.
 pub enum BeginOutcome {
@@ -59,12 +59,12 @@ impl Adk {
         let app_user = AppUser { app: request.address.app.clone(), user: request.address.user.clone() };
         let app = self.find_app(&app_user.app)?;
         if let RunInput::Parts(parts) = &request.said {
-            check_media(parts, &app.takes)?;
+            check_run_media(parts, &app.takes)?;
         }
         let name = request.address.session.clone();
         let located = match self.find_session(caller, app_user.clone(), &name).await {
             Err(error) if error.status == 404 && self.settings.like_adk2goose => {
-                let new = NewSession { id: Some(check_id(&name)?), ..NewSession::default() };
+                let new = NewAdkSession { id: Some(check_adk_id(&name)?), ..NewAdkSession::default() };
                 self.create_session(caller, app_user.clone(), new).await?;
                 self.find_session(caller, app_user, &name).await?
             }
@@ -94,7 +94,7 @@ impl Adk {
         };
         let unknown = || AdkRefusal::new(404, format!("Invocation not found: {name}"));
         let run: RunId = name.strip_prefix("e-").and_then(|id| id.parse().ok()).ok_or_else(unknown)?;
-        let row = self.services.sessions.find_run(caller, run).await.map_err(session_refusal)?;
+        let row = self.services.sessions.find_run(caller, run).await.map_err(adk_session_refusal)?;
         let row = row.filter(|row| row.session == located.session).ok_or_else(unknown)?;
         match (&request.said, row.state) {
             (RunInput::Responses(responses), _) => self.check_same_invocation(located, responses, run).await,
@@ -126,7 +126,8 @@ impl Adk {
             let Some(id) = response.id.strip_prefix("adk-").and_then(|id| id.parse::<QuestionId>().ok()) else {
                 continue;
             };
-            let row = self.services.sessions.find_question_in(located.session, id).await.map_err(session_refusal)?;
+            let row =
+                self.services.sessions.find_question_in(located.session, id).await.map_err(adk_session_refusal)?;
             if row.is_some_and(|row| row.run.is_some_and(|asker| asker != run)) {
                 return Err(AdkRefusal::new(400, format!("the invocation e-{run} did not ask this: {}", response.id)));
             }
@@ -146,7 +147,7 @@ impl Adk {
         let AdkRunRequest { said, content, streaming, state_delta, custom_metadata, run_config, live, .. } = request;
         let run = RunId::make(&mut SystemIds);
         let mut note = Map::new();
-        match content.filter(|_| parts.is_empty() || needs_original_parts(&parts)) {
+        match content.filter(|_| parts.is_empty() || run_needs_original_parts(&parts)) {
             Some(content) => drop(note.insert("content".to_owned(), content)),
             None if parts.is_empty() => drop(note.insert("silent".to_owned(), json!(true))),
             None => {}
@@ -174,13 +175,13 @@ impl Adk {
         let view = self.load_view(caller, located.session).await?;
         let follower = self.services.hub.follow_live(located.session, view.head);
         let command =
-            Command::Prompt { run, origin: run_origin(caller), parts, if_busy: IfBusy::QueueOrSupersede, meta };
+            Command::Prompt { run, origin: adk_run_origin(caller), parts, if_busy: IfBusy::QueueOrSupersede, meta };
         let leaving = self.cancel_on_drop(caller, located.session, run);
         self.services
             .hub
             .execute_command(caller, located.session, command, Ack::Committed)
             .await
-            .map_err(|error| hub_refusal(&error))?;
+            .map_err(|error| adk_hub_refusal(&error))?;
         let telling = self.run_projection(run, &view, streaming);
         Ok(BeginOutcome::Watching(Box::new(AdkRunSubscription { telling, follower, answered: Vec::new(), leaving })))
     }
@@ -193,7 +194,7 @@ impl Adk {
         request: AdkRunRequest,
         responses: Vec<FunctionResponse>,
     ) -> Result<BeginOutcome, AdkRefusal> {
-        let view = self.services.sessions.view_to_answer(caller, located.session).await.map_err(session_refusal)?;
+        let view = self.services.sessions.view_to_answer(caller, located.session).await.map_err(adk_session_refusal)?;
         let (mut answers, mut results, mut continues) = (Vec::new(), Vec::new(), None);
         for response in responses {
             match self.classify_response(caller, &view, response).await? {
@@ -231,11 +232,11 @@ impl Adk {
         };
         if let Some(question) = view.run.as_ref().and_then(|run| run.find_question(id)) {
             let meta = json!({ PROTOCOL_NAME: { "response": response.response, "name": response.name } });
-            let reply = read_reply(question, &response.response)?;
-            let (origin, meta) = (run_origin(caller), Some(Box::new(meta)));
+            let reply = read_adk_reply(question, &response.response)?;
+            let (origin, meta) = (adk_run_origin(caller), Some(Box::new(meta)));
             return Ok(ResponseMeaning::Answer(id, Box::new(Command::Answer { question: id, reply, origin, meta })));
         }
-        let row = self.services.sessions.find_question_in(view.session, id).await.map_err(session_refusal)?;
+        let row = self.services.sessions.find_question_in(view.session, id).await.map_err(adk_session_refusal)?;
         if row.is_some() {
             return Ok(ResponseMeaning::Late);
         }
@@ -259,7 +260,7 @@ impl Adk {
         while position < view.head {
             let page =
                 self.services.hub.store().read(view.session, position, Limit::default(), DeltaForm::Joined).await;
-            let page = page.map_err(store_refusal)?;
+            let page = page.map_err(adk_store_refusal)?;
             let Some(last) = page.last() else { break };
             position = last.seq;
             page.iter().for_each(|entry| telling.project_entry(entry, &mut Vec::new()));
@@ -271,7 +272,7 @@ impl Adk {
             match self.services.hub.execute_command(caller, view.session, command, Ack::Committed).await {
                 Ok(_) => answered.push(question),
                 Err(HubError::Refused(gander_domain::CommandError::NoSuchQuestion(_))) => {} // somebody was faster
-                Err(error) => return Err(hub_refusal(&error)),
+                Err(error) => return Err(adk_hub_refusal(&error)),
             }
         }
         if answered.is_empty() {
@@ -285,7 +286,7 @@ impl Adk {
         let mut position = Seq::ZERO;
         loop {
             let page = self.services.hub.store().read(session, position, Limit::default(), DeltaForm::Joined).await;
-            let page = page.map_err(store_refusal)?;
+            let page = page.map_err(adk_store_refusal)?;
             let Some(last) = page.last() else { return Ok(None) };
             position = last.seq;
             let is_it = |entry: &&Entry| matches!(&entry.event, Fact::ToolCalled { call } if call.id == id);
@@ -296,7 +297,7 @@ impl Adk {
     }
 
     fn run_projection(&self, run: RunId, view: &SessionView, streaming: bool) -> AdkProjection {
-        let telling = AdkProjection::new(run, &view.settings.agent, stream_mode(streaming));
+        let telling = AdkProjection::new(run, &view.settings.agent, run_stream_mode(streaming));
         telling.with_long_running(&self.long_running_tools(&view.settings.agent))
     }
 
@@ -315,13 +316,13 @@ impl Adk {
 
 impl AdkRunSubscription {
     /// What happens next; an empty list is no end. `None` once everything is told.
-    pub async fn next_events(&mut self) -> Result<Option<Vec<Event>>, AdkRefusal> {
+    pub async fn next_events(&mut self) -> Result<Option<Vec<AdkEvent>>, AdkRefusal> {
         if self.is_complete() {
             return Ok(None);
         }
-        let gone = || hub_refusal(&HubError::Gone(self.leaving.session));
+        let gone = || adk_hub_refusal(&HubError::Gone(self.leaving.session));
         let batch = self.follower.next_batch().await;
-        let batch: Batch = batch.map_err(|error: StoreError| store_refusal(error))?.ok_or_else(gone)?;
+        let batch: Batch = batch.map_err(|error: StoreError| adk_store_refusal(error))?.ok_or_else(gone)?;
         let mut events = Vec::new();
         for entry in batch.iter() {
             self.telling.project_entry(entry, &mut events);
@@ -365,7 +366,7 @@ impl Drop for CancelRunOnDrop {
             return;
         }
         let (services, caller, session) = (Arc::clone(&self.services), self.caller.clone(), self.session);
-        let command = Command::Cancel { run: Some(self.run), origin: run_origin(&self.caller) };
+        let command = Command::Cancel { run: Some(self.run), origin: adk_run_origin(&self.caller) };
         runtime.spawn(async move {
             if let Err(error) = services.hub.execute_command(&caller, session, command, Ack::Committed).await {
                 tracing::debug!(%error, "nothing to cancel");
@@ -374,23 +375,23 @@ impl Drop for CancelRunOnDrop {
     }
 }
 
-fn stream_mode(streaming: bool) -> StreamMode {
+fn run_stream_mode(streaming: bool) -> StreamMode {
     if streaming { StreamMode::Pieces } else { StreamMode::Whole }
 }
 
 /// What our own parts cannot show again as it was sent.
-fn needs_original_parts(parts: &[Part]) -> bool {
+fn run_needs_original_parts(parts: &[Part]) -> bool {
     parts.iter().any(|part| !matches!(part, Part::Text { .. } | Part::Image { .. } | Part::Audio { .. }))
         || parts.iter().any(|part| matches!(part, Part::Text { text } if text.starts_with("The call adk-")))
 }
 
 /// Refuses what the agent has no use for.
-fn check_media(parts: &[Part], takes: &[String]) -> Result<(), AdkRefusal> {
+fn check_run_media(parts: &[Part], takes: &[String]) -> Result<(), AdkRefusal> {
     let problem = |(index, error): (usize, BadMedia)| {
         let location = vec![json!("body"), json!("newMessage"), json!("parts"), json!(index)];
-        BodyProblem { kind: "value_error", location, message: error.to_string(), input: Value::Null }
+        AdkBodyProblem { kind: "value_error", location, message: error.to_string(), input: Value::Null }
     };
     let bad = |(index, part)| check::check_media_for(part, takes).err().map(|error| problem((index, error)));
-    let problems: Vec<BodyProblem> = parts.iter().enumerate().filter_map(bad).collect();
+    let problems: Vec<AdkBodyProblem> = parts.iter().enumerate().filter_map(bad).collect();
     if problems.is_empty() { Ok(()) } else { Err(AdkRefusal::unprocessable(&problems)) }
 }

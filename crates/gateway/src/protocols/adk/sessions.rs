@@ -1,18 +1,20 @@
 //! Sessions: made, found, listed, changed, deleted.
 
 use gander_domain::caller::Caller;
-use gander_domain::state::filter_by_scope;
+use gander_domain::state::filter_state_by_scope;
 use gander_domain::{Command, Entry, Message, MessageId, ResetReason, Seq, SessionId, SessionView, State, StateScope};
 use gander_runtime::hub::Ack;
 use gander_services::sessions::{self, SessionError, SessionFilter, SessionFolder};
 use gander_store::clock::SystemIds;
 use gander_store::{Alias, DeltaForm, SessionPage, SessionSummary, read_all};
 use gander_wire::adk::output::HistoryProjection;
-use gander_wire::adk::types::epoch_seconds;
-use gander_wire::adk::{AdkRefusal, MAX_ID, NewSession, PROTOCOL_NAME, Session, output};
+use gander_wire::adk::types::adk_epoch_seconds;
+use gander_wire::adk::{AdkRefusal, AdkSession, MAX_ID, NewAdkSession, PROTOCOL_NAME, output};
 use serde_json::{Value, json};
 
-use super::{Adk, AppUser, hub_refusal, remote_failure_status, session_refusal, state_refusal, store_refusal};
+use super::{
+    Adk, AppUser, adk_error_status, adk_hub_refusal, adk_session_refusal, adk_state_refusal, adk_store_refusal,
+};
 use crate::log_list::{ListProjection, LogList};
 
 /// Sessions of other protocols that are read in one go.
@@ -52,8 +54,8 @@ impl Adk {
         &self,
         caller: &Caller,
         app_user: AppUser,
-        new: NewSession,
-    ) -> Result<Session, AdkRefusal> {
+        new: NewAdkSession,
+    ) -> Result<AdkSession, AdkRefusal> {
         let app_user = self.canonical_app_user(app_user);
         self.check_user(caller, &app_user)?;
         let settings =
@@ -61,9 +63,9 @@ impl Adk {
         let settings = settings.ok_or_else(|| AdkRefusal::no_such_app(&app_user.app))?;
         let session = SessionId::make(&mut SystemIds);
         let name = new.id.unwrap_or_else(|| session.to_string());
-        let alias = session_alias(caller, &app_user, &name);
-        if self.services.sessions.find_by_alias(&alias).await.map_err(session_refusal)?.is_some() {
-            return Err(already_exists(&name));
+        let alias = adk_session_alias(caller, &app_user, &name);
+        if self.services.sessions.find_by_alias(&alias).await.map_err(adk_session_refusal)?.is_some() {
+            return Err(session_already_exists(&name));
         }
         let workspace = self.named_workspace(caller, &new.state).await?;
         let stored = sessions::NewSession {
@@ -73,8 +75,8 @@ impl Adk {
         };
         match self.services.sessions.create(caller, stored).await {
             Ok(_) => {}
-            Err(SessionError::AliasTaken(_)) => return Err(already_exists(&name)),
-            Err(error) => return Err(session_refusal(error)),
+            Err(SessionError::AliasTaken(_)) => return Err(session_already_exists(&name)),
+            Err(error) => return Err(adk_session_refusal(error)),
         }
         let located = LocatedSession { session, app_user, name };
         let filled = self.fill_new_session(caller, &located, new.state, new.events).await;
@@ -98,7 +100,7 @@ impl Adk {
         }
         let view = self.load_view(caller, session).await?;
         let prepared = self.services.hub.backend().prepare_session(&view).await;
-        prepared.map_err(|failure| AdkRefusal::new(remote_failure_status(&failure.reason), failure.message))
+        prepared.map_err(|failure| AdkRefusal::new(adk_error_status(&failure.reason), failure.message))
     }
 
     /// The folder that the first values name, if this caller may choose it; else the one of the agent.
@@ -116,7 +118,7 @@ impl Adk {
         caller: &Caller,
         app_user: AppUser,
         name: &str,
-    ) -> Result<(Session, LogList<HistoryProjection>), AdkRefusal> {
+    ) -> Result<(AdkSession, LogList<HistoryProjection>), AdkRefusal> {
         let located = self.find_session(caller, app_user, name).await?;
         let view = self.load_view(caller, located.session).await?;
         let shared = self
@@ -124,10 +126,11 @@ impl Adk {
             .shared_state
             .get(&Self::state_scope(caller, &located.app_user))
             .await
-            .map_err(state_refusal)?;
+            .map_err(adk_state_refusal)?;
         let history = HistoryProjection::new(&self.long_running_tools(&view.settings.agent));
-        let events = LogList::open(self.services.hub.store(), located.session, history).await.map_err(store_refusal)?;
-        Ok((session_object(&located, &view, &shared, Vec::new()), events))
+        let events =
+            LogList::open(self.services.hub.store(), located.session, history).await.map_err(adk_store_refusal)?;
+        Ok((adk_session_object(&located, &view, &shared, Vec::new()), events))
     }
 
     /// The sessions of a user, without what happened in them.
@@ -136,7 +139,7 @@ impl Adk {
         caller: &Caller,
         app_user: &AppUser,
         range: ListRange,
-    ) -> Result<Vec<Session>, AdkRefusal> {
+    ) -> Result<Vec<AdkSession>, AdkRefusal> {
         let app_user = &self.canonical_app_user(app_user.clone());
         if self.check_user(caller, app_user).is_err() {
             return Ok(Vec::new());
@@ -150,11 +153,11 @@ impl Adk {
             found.reverse();
         }
         let shared =
-            self.services.shared_state.get(&Self::state_scope(caller, app_user)).await.map_err(state_refusal)?;
+            self.services.shared_state.get(&Self::state_scope(caller, app_user)).await.map_err(adk_state_refusal)?;
         let mut sessions = Vec::new();
         for located in found.into_iter().skip(range.offset).take(range.limit.unwrap_or(usize::MAX)) {
             match self.load_view(caller, located.session).await {
-                Ok(view) => sessions.push(session_object(&located, &view, &shared, Vec::new())),
+                Ok(view) => sessions.push(adk_session_object(&located, &view, &shared, Vec::new())),
                 Err(error) if error.status == 404 => {} // deleted meanwhile
                 Err(error) => return Err(error),
             }
@@ -169,7 +172,7 @@ impl Adk {
         app_user: AppUser,
         name: &str,
         delta: State,
-    ) -> Result<Session, AdkRefusal> {
+    ) -> Result<AdkSession, AdkRefusal> {
         let located = self.find_session(caller, app_user, name).await?;
         self.update_title(caller, &located, &delta).await?;
         self.set_state(caller, &located, delta, None).await?;
@@ -183,7 +186,7 @@ impl Adk {
             Err(error) if error.status == 404 => return Ok(()),
             Err(error) => return Err(error),
         };
-        self.services.sessions.delete(caller, located.session).await.map_err(session_refusal)
+        self.services.sessions.delete(caller, located.session).await.map_err(adk_session_refusal)
     }
 
     /// The session of this name, if this caller may see it.
@@ -195,13 +198,13 @@ impl Adk {
     ) -> Result<LocatedSession, AdkRefusal> {
         let app_user = self.canonical_app_user(app_user);
         self.check_user(caller, &app_user)?;
-        let alias = session_alias(caller, &app_user, name);
-        let known = self.services.sessions.find_by_alias(&alias).await.map_err(session_refusal)?;
+        let alias = adk_session_alias(caller, &app_user, name);
+        let known = self.services.sessions.find_by_alias(&alias).await.map_err(adk_session_refusal)?;
         if let Some(session) = known {
             return Ok(LocatedSession { session, app_user, name: name.to_owned() });
         }
         let session: SessionId = name.parse().map_err(|_| AdkRefusal::no_such_session())?;
-        let summary = self.services.sessions.find(caller, session).await.map_err(session_refusal)?;
+        let summary = self.services.sessions.find(caller, session).await.map_err(adk_session_refusal)?;
         let is_own_user = app_user.user == self.settings.user;
         if is_own_user && self.serves_agent(&app_user.app, &summary.agent) && self.is_foreign(caller, session).await? {
             return Ok(LocatedSession { session, app_user, name: name.to_owned() });
@@ -229,13 +232,13 @@ impl Adk {
             .shared_state
             .set(&Self::state_scope(caller, &located.app_user), &delta)
             .await
-            .map_err(state_refusal)?;
+            .map_err(adk_state_refusal)?;
         let command = Command::SetState { delta, meta: meta.map(Box::new) };
         self.send_command(caller, located.session, command).await
     }
 
     pub(super) async fn load_view(&self, caller: &Caller, session: SessionId) -> Result<SessionView, AdkRefusal> {
-        self.services.sessions.stored_view(caller, session).await.map_err(session_refusal)
+        self.services.sessions.stored_view(caller, session).await.map_err(adk_session_refusal)
     }
 
     pub(super) async fn send_command(
@@ -245,7 +248,7 @@ impl Adk {
         command: Command,
     ) -> Result<(), AdkRefusal> {
         let done = self.services.hub.execute_command(caller, session, command, Ack::Synced).await;
-        done.map(drop).map_err(|error| hub_refusal(&error))
+        done.map(drop).map_err(|error| adk_hub_refusal(&error))
     }
 
     async fn fill_new_session(
@@ -282,18 +285,19 @@ impl Adk {
         }
     }
 
-    async fn describe_session(&self, caller: &Caller, located: &LocatedSession) -> Result<Session, AdkRefusal> {
+    async fn describe_session(&self, caller: &Caller, located: &LocatedSession) -> Result<AdkSession, AdkRefusal> {
         let view = self.load_view(caller, located.session).await?;
-        let entries =
-            read_all(&**self.services.hub.store(), located.session, DeltaForm::Joined).await.map_err(store_refusal)?;
+        let entries = read_all(&**self.services.hub.store(), located.session, DeltaForm::Joined)
+            .await
+            .map_err(adk_store_refusal)?;
         let shared = self
             .services
             .shared_state
             .get(&Self::state_scope(caller, &located.app_user))
             .await
-            .map_err(state_refusal)?;
-        let events = output::session_history_of(&entries, &self.long_running_tools(&view.settings.agent));
-        Ok(session_object(located, &view, &shared, events))
+            .map_err(adk_state_refusal)?;
+        let events = output::adk_session_history_of(&entries, &self.long_running_tools(&view.settings.agent));
+        Ok(adk_session_object(located, &view, &shared, events))
     }
 
     async fn list_named_sessions(
@@ -301,12 +305,12 @@ impl Adk {
         caller: &Caller,
         app_user: &AppUser,
     ) -> Result<Vec<LocatedSession>, AdkRefusal> {
-        let (namespace, mut found) = (alias_namespace(app_user), Vec::<LocatedSession>::new());
+        let (namespace, mut found) = (session_alias_namespace(app_user), Vec::<LocatedSession>::new());
         loop {
             let after = found.last().map(|located| located.name.as_str());
             let scope = (PROTOCOL_NAME, namespace.as_str());
             let page = self.services.sessions.list_aliases(caller, scope, after, ALIAS_PAGE_SIZE).await;
-            let page = page.map_err(session_refusal)?;
+            let page = page.map_err(adk_session_refusal)?;
             let whole = page.len() < ALIAS_PAGE_SIZE as usize;
             let located = |(name, session)| LocatedSession { session, app_user: app_user.clone(), name };
             found.extend(page.into_iter().map(located));
@@ -326,7 +330,7 @@ impl Adk {
         let mut found = Vec::new();
         loop {
             let SessionPage { sessions, next } =
-                self.services.sessions.list(caller, filter.clone()).await.map_err(session_refusal)?;
+                self.services.sessions.list(caller, filter.clone()).await.map_err(adk_session_refusal)?;
             for summary in sessions.into_iter().filter(|summary| self.serves_agent(&app_user.app, &summary.agent)) {
                 let session = summary.session;
                 if self.is_foreign(caller, session).await?
@@ -353,7 +357,7 @@ impl Adk {
     }
 
     async fn is_foreign(&self, caller: &Caller, session: SessionId) -> Result<bool, AdkRefusal> {
-        let aliases = self.services.sessions.aliases(caller, session).await.map_err(session_refusal)?;
+        let aliases = self.services.sessions.aliases(caller, session).await.map_err(adk_session_refusal)?;
         Ok(aliases.iter().all(|alias| alias.door != PROTOCOL_NAME))
     }
 }
@@ -365,38 +369,38 @@ impl ListProjection for HistoryProjection {
 }
 
 /// Its own values, then those it shares.
-fn session_object(
+fn adk_session_object(
     located: &LocatedSession,
     view: &SessionView,
     shared: &State,
-    events: Vec<gander_wire::adk::Event>,
-) -> Session {
-    let mut state = filter_by_scope(&view.state, StateScope::Session);
+    events: Vec<gander_wire::adk::AdkEvent>,
+) -> AdkSession {
+    let mut state = filter_state_by_scope(&view.state, StateScope::Session);
     state.extend(shared.clone());
-    Session {
+    AdkSession {
         id: located.name.clone(),
         app_name: located.app_user.app.clone(),
         user_id: located.app_user.user.clone(),
         state,
         events,
-        last_update_time: epoch_seconds(view.updated_at),
+        last_update_time: adk_epoch_seconds(view.updated_at),
     }
 }
 
-fn already_exists(name: &str) -> AdkRefusal {
+fn session_already_exists(name: &str) -> AdkRefusal {
     AdkRefusal::new(409, format!("Session already exists: {name}"))
 }
 
 /// No agent's name has a slash.
-fn alias_namespace(app_user: &AppUser) -> String {
+fn session_alias_namespace(app_user: &AppUser) -> String {
     format!("{}/{}", app_user.app, app_user.user)
 }
 
-fn session_alias(caller: &Caller, app_user: &AppUser, name: &str) -> Alias {
+fn adk_session_alias(caller: &Caller, app_user: &AppUser, name: &str) -> Alias {
     Alias {
         principal: caller.principal.clone(),
         door: PROTOCOL_NAME.to_owned(),
-        namespace: alias_namespace(app_user),
+        namespace: session_alias_namespace(app_user),
         text: name.to_owned(),
     }
 }

@@ -42,7 +42,7 @@ impl HttpProtocol for AdkProtocol {
     }
 
     fn word_refusal(problem: &Problem, request: RefusedRequest<'_>, response: Response) -> Response {
-        error::outer_refusal(problem, request, response)
+        error::adk_outer_refusal(problem, request, response)
     }
 }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::Stream;
 use gander_domain::Outcome;
-use gander_http::sse::{self, EventSource, KeepAlive, event_stream};
+use gander_http::sse::{self, EventSource, KeepAlive, drive_event_stream};
 use gander_store::clock;
-use gander_wire::adk::output::{failure_event, split_artifact_event};
-use gander_wire::adk::types::epoch_seconds;
-use gander_wire::adk::{AdkRefusal, Event, RunStage, join_events};
+use gander_wire::adk::output::{adk_failure_event, split_artifact_event};
+use gander_wire::adk::types::adk_epoch_seconds;
+use gander_wire::adk::{AdkEvent, AdkRefusal, RunStage, join_adk_events};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -30,16 +30,16 @@ pub(crate) struct AdkRunStream {
     over: bool,
     closes: bool,
     /// The last whole event, without what it said.
-    last: Option<Event>,
+    last: Option<AdkEvent>,
     /// Pieces that wait for more, and until when.
-    collected: Vec<Event>,
+    collected: Vec<AdkEvent>,
     join_until: Option<Instant>,
 }
 
 /// What a stream waits for.
 pub(crate) enum RunInput {
     /// Events of the run; `None` once everything is told.
-    Events(Result<Option<Vec<Event>>, AdkRefusal>),
+    Events(Result<Option<Vec<AdkEvent>>, AdkRefusal>),
     /// Nothing more is joined to what was collected.
     JoinElapsed,
 }
@@ -72,13 +72,13 @@ impl AdkRunStream {
     /// The events, until the run has ended or asks.
     pub(crate) fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
         let stop = self.stop.clone();
-        event_stream(self, KeepAlive::comment_after_silence(), stop)
+        drive_event_stream(self, KeepAlive::comment_after_silence(), stop)
     }
 
     /// True if what was collected is sent now and waits for nothing that could be joined to it.
     fn is_due(&self) -> bool {
         let full = self.collected.len() >= MAX_EVENTS_PER_FRAME;
-        self.subscription.is_complete() || full || !all_partial(&self.collected)
+        self.subscription.is_complete() || full || !all_stream_events_partial(&self.collected)
     }
 
     fn write_events(&mut self, problem: Option<AdkRefusal>, bytes: &mut Vec<u8>) {
@@ -86,28 +86,32 @@ impl AdkRunStream {
         let events = std::mem::take(&mut self.collected);
         for event in self.join_events(events) {
             let (said, saved) = if self.one_event { (event, None) } else { split_artifact_event(event) };
-            append_event(bytes, &said);
-            self.last = Some(Event { content: None, ..said });
-            saved.iter().for_each(|saved| append_event(bytes, saved));
+            append_stream_event(bytes, &said);
+            self.last = Some(AdkEvent { content: None, ..said });
+            saved.iter().for_each(|saved| append_stream_event(bytes, saved));
         }
         if let RunStage::Ended(outcome) = self.subscription.stage() {
-            failure_event(outcome, clock::current_time()).iter().for_each(|last| append_event(bytes, last));
+            adk_failure_event(outcome, clock::current_time()).iter().for_each(|last| append_stream_event(bytes, last));
             let well = self.closes && matches!(outcome, Outcome::Completed { .. });
-            self.last.take().filter(|_| well).iter().for_each(|last| append_event(bytes, &turn_complete_event(last)));
+            self.last
+                .take()
+                .filter(|_| well)
+                .iter()
+                .for_each(|last| append_stream_event(bytes, &stream_turn_complete_event(last)));
         }
         if let Some(problem) = problem {
-            append_event(bytes, &error_event("Error", &problem.error));
+            append_stream_event(bytes, &stream_error_event("Error", &problem.error));
         }
     }
 
-    fn join_events(&self, events: Vec<Event>) -> Vec<Event> {
+    fn join_events(&self, events: Vec<AdkEvent>) -> Vec<AdkEvent> {
         if self.join.is_zero() {
             return events;
         }
-        let mut joined: Vec<Event> = Vec::new();
+        let mut joined: Vec<AdkEvent> = Vec::new();
         for event in events {
             let rest = match joined.last_mut() {
-                Some(last) => join_events(last, event),
+                Some(last) => join_adk_events(last, event),
                 None => Some(event),
             };
             joined.extend(rest);
@@ -156,16 +160,16 @@ impl EventSource for AdkRunStream {
 }
 
 /// The end of a turn, with what it cost.
-fn turn_complete_event(last: &Event) -> Event {
+fn stream_turn_complete_event(last: &AdkEvent) -> AdkEvent {
     let id = uuid::Uuid::now_v7().to_string();
-    let mut end = Event::new(&last.invocation_id, &last.author, id, clock::current_time());
+    let mut end = AdkEvent::new(&last.invocation_id, &last.author, id, clock::current_time());
     (end.turn_complete, end.usage_metadata) = (Some(true), last.usage_metadata.clone());
     end
 }
 
 /// The last words of a stream that went wrong.
-pub(crate) fn error_event(kind: &str, message: &str) -> Value {
-    let at = epoch_seconds(clock::current_time());
+pub(crate) fn stream_error_event(kind: &str, message: &str) -> Value {
+    let at = adk_epoch_seconds(clock::current_time());
     json!({
         "error": format!("{kind}: {message}"),
         "error_details": { "error_type": kind, "error_message": message, "timestamp": at },
@@ -173,22 +177,22 @@ pub(crate) fn error_event(kind: &str, message: &str) -> Value {
 }
 
 /// An answer to what nobody asked.
-pub(crate) fn unknown_question_text(id: &str) -> String {
+pub(crate) fn stream_unknown_question_text(id: &str) -> String {
     format!("no function call of this session has this id: {id}")
 }
 
 /// One event that is told alone.
-pub(crate) fn single_frame(value: &Value) -> Bytes {
+pub(crate) fn single_stream_frame(value: &Value) -> Bytes {
     let mut bytes = Vec::new();
-    append_event(&mut bytes, value);
+    append_stream_event(&mut bytes, value);
     bytes.into()
 }
 
-fn append_event(bytes: &mut Vec<u8>, event: &impl Serialize) {
+fn append_stream_event(bytes: &mut Vec<u8>, event: &impl Serialize) {
     let json = serde_json::to_vec(event).expect("wire types are made of what JSON can say");
-    sse::append_event(bytes, None, &json);
+    sse::append_sse_event(bytes, None, &json);
 }
 
-fn all_partial(events: &[Event]) -> bool {
+fn all_stream_events_partial(events: &[AdkEvent]) -> bool {
     events.iter().all(|event| event.partial == Some(true))
 }

@@ -4,12 +4,12 @@ use gander_domain::SessionId;
 use gander_domain::caller::Caller;
 use gander_services::sessions::SessionFilter;
 use gander_store::{DeltaForm, SessionSummary, read_all};
-use gander_wire::adk::trace::{event_attributes, session_spans};
+use gander_wire::adk::trace::{event_span_attributes, session_trace_spans};
 use gander_wire::adk::{AdkRefusal, PROTOCOL_NAME};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Adk, AppUser, LocatedSession, session_refusal, store_refusal};
+use super::{Adk, AppUser, LocatedSession, adk_session_refusal, adk_store_refusal};
 
 /// Sessions that changed last, among which that of an event is looked for.
 const MAX_RECENT_SESSIONS: u32 = 100;
@@ -39,16 +39,16 @@ impl Adk {
 
     /// What is known of one event. Its id says when it was: only sessions that were there then are read.
     pub async fn event_trace(&self, caller: &Caller, event: &str) -> Result<Option<Value>, AdkRefusal> {
-        let Some(at) = Uuid::parse_str(event).ok().and_then(uuid_time_micros) else { return Ok(None) };
+        let Some(at) = Uuid::parse_str(event).ok().and_then(trace_id_micros) else { return Ok(None) };
         let filter = SessionFilter { limit: MAX_RECENT_SESSIONS, ..SessionFilter::default() };
-        let recent = self.services.sessions.list(caller, filter).await.map_err(session_refusal)?.sessions;
+        let recent = self.services.sessions.list(caller, filter).await.map_err(adk_session_refusal)?.sessions;
         let was_there = |summary: &&SessionSummary| {
             (summary.created_at.as_micros() - CLOCK_SLACK_MICROS..=summary.updated_at.as_micros() + CLOCK_SLACK_MICROS)
                 .contains(&at)
         };
         for summary in recent.iter().filter(was_there).take(MAX_SESSIONS_READ) {
             let Some(located) = self.find_own_session(caller, summary.session).await? else { continue };
-            if let Some(known) = event_attributes(&self.load_spans(&located).await?, event) {
+            if let Some(known) = event_span_attributes(&self.load_spans(&located).await?, event) {
                 return Ok(Some(known));
             }
         }
@@ -56,9 +56,10 @@ impl Adk {
     }
 
     async fn load_spans(&self, located: &LocatedSession) -> Result<Vec<Value>, AdkRefusal> {
-        let entries =
-            read_all(&**self.services.hub.store(), located.session, DeltaForm::Joined).await.map_err(store_refusal)?;
-        Ok(session_spans(&entries, &located.name))
+        let entries = read_all(&**self.services.hub.store(), located.session, DeltaForm::Joined)
+            .await
+            .map_err(adk_store_refusal)?;
+        Ok(session_trace_spans(&entries, &located.name))
     }
 
     /// A session of this caller by its id, as ADK names it.
@@ -69,9 +70,9 @@ impl Adk {
     ) -> Result<Option<LocatedSession>, AdkRefusal> {
         let summary = match self.services.sessions.find(caller, session).await {
             Err(error) if error.is_unknown() => return Ok(None),
-            found => found.map_err(session_refusal)?,
+            found => found.map_err(adk_session_refusal)?,
         };
-        let aliases = self.services.sessions.aliases(caller, session).await.map_err(session_refusal)?;
+        let aliases = self.services.sessions.aliases(caller, session).await.map_err(adk_session_refusal)?;
         let alias = aliases.iter().find(|alias| alias.door == PROTOCOL_NAME);
         let app_user = match alias.and_then(|alias| alias.namespace.split_once('/')) {
             Some((app, user)) => AppUser { app: app.to_owned(), user: user.to_owned() },
@@ -84,7 +85,7 @@ impl Adk {
 }
 
 /// When an id was made, in microseconds.
-fn uuid_time_micros(id: Uuid) -> Option<i64> {
+fn trace_id_micros(id: Uuid) -> Option<i64> {
     let (seconds, nanos) = id.get_timestamp()?.to_unix();
     let micros = i64::try_from(seconds).ok()?.checked_mul(1_000_000)?;
     micros.checked_add(i64::from(nanos / 1_000))

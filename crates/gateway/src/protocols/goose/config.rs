@@ -20,12 +20,12 @@ const MODE: &str = "GOOSE_MODE";
 const MAX_KEY_LEN: usize = 256;
 
 /// Sets a new session as this client's saved settings say.
-pub async fn apply_saved_settings(
+pub async fn apply_goose_config(
     services: &Services,
     peer: &ClientPeer,
     settings: &mut Settings,
 ) -> Result<(), ServiceError> {
-    let saved = load_saved_settings(services, peer, Collection::Config).await?;
+    let saved = load_goose_config(services, peer, Collection::Config).await?;
     let text = |key: &str| saved.get(key).and_then(Value::as_str);
     if let Some(model) = text(PROVIDER).and_then(|provider| services.models.qualified_name(provider, text(MODEL)))
         && peer.model.is_none()
@@ -41,7 +41,7 @@ pub async fn apply_saved_settings(
 }
 
 /// What was saved of one kind.
-pub async fn load_saved_settings(
+pub async fn load_goose_config(
     services: &Services,
     peer: &ClientPeer,
     collection: Collection,
@@ -51,7 +51,7 @@ pub async fn load_saved_settings(
 }
 
 /// Every setting that is in force.
-pub async fn all_settings(services: &Services, peer: &ClientPeer) -> Result<BTreeMap<String, Value>, ServiceError> {
+pub async fn all_goose_config(services: &Services, peer: &ClientPeer) -> Result<BTreeMap<String, Value>, ServiceError> {
     let mut values =
         BTreeMap::from([(MODE.to_owned(), json!(mode::mode_of_policy(services.default_session_settings().policy)))]);
     let model = services.default_session_settings().model.clone().or_else(|| services.models.known_default());
@@ -59,12 +59,12 @@ pub async fn all_settings(services: &Services, peer: &ClientPeer) -> Result<BTre
         values.insert(PROVIDER.to_owned(), json!(provider));
         values.insert(MODEL.to_owned(), json!(model));
     }
-    values.extend(load_saved_settings(services, peer, Collection::Config).await?);
+    values.extend(load_goose_config(services, peer, Collection::Config).await?);
     Ok(values)
 }
 
 /// Saves a setting.
-pub async fn save_setting(
+pub async fn save_goose_config_key(
     services: &Services,
     peer: &ClientPeer,
     collection: Collection,
@@ -74,7 +74,7 @@ pub async fn save_setting(
     if key.is_empty() || key.len() > MAX_KEY_LEN {
         return Err(ServiceError::BadParams(format!("key must have 1 to {MAX_KEY_LEN} bytes")));
     }
-    if is_secret_key(services, key) {
+    if is_secret_config_key(services, key) {
         return Err(ServiceError::BadParams(format!(
             "keys of providers come from the environment or the settings file, not over the network: {key}"
         )));
@@ -87,7 +87,7 @@ pub async fn save_setting(
 }
 
 /// Forgets a setting; false if there was none.
-pub async fn delete_setting(
+pub async fn delete_goose_config_key(
     services: &Services,
     peer: &ClientPeer,
     collection: Collection,
@@ -98,7 +98,7 @@ pub async fn delete_setting(
 }
 
 /// True for what is never shown nor stored.
-pub fn is_secret_key(services: &Services, key: &str) -> bool {
+pub fn is_secret_config_key(services: &Services, key: &str) -> bool {
     let endings = ["_API_KEY", "_TOKEN", "_SECRET", "_SECRET_KEY", "_PASSWORD"];
     let upper = key.to_ascii_uppercase();
     let mut variables = services.models.providers().into_iter().flat_map(|provider| provider.variables);
@@ -107,13 +107,13 @@ pub fn is_secret_key(services: &Services, key: &str) -> bool {
 }
 
 /// The provider and model of new sessions.
-pub async fn default_model(services: &Services, peer: &ClientPeer) -> Result<Value, ServiceError> {
-    let values = all_settings(services, peer).await?;
+pub async fn goose_config_default_model(services: &Services, peer: &ClientPeer) -> Result<Value, ServiceError> {
+    let values = all_goose_config(services, peer).await?;
     Ok(json!({ "providerId": values.get(PROVIDER), "modelId": values.get(MODEL) }))
 }
 
 /// Saves the provider and model of new sessions.
-pub async fn save_default_model(
+pub async fn save_goose_config_default_model(
     services: &Services,
     peer: &ClientPeer,
     provider: &str,
@@ -122,6 +122,6 @@ pub async fn save_default_model(
     let chosen = services.models.qualified_name(provider, model);
     let chosen = chosen.ok_or_else(|| ServiceError::BadParams(format!("no such provider: {provider}")))?;
     let model = chosen.split_once('/').map_or("", |(_, model)| model);
-    save_setting(services, peer, Collection::Config, PROVIDER, json!(provider)).await?;
-    save_setting(services, peer, Collection::Config, MODEL, json!(model)).await
+    save_goose_config_key(services, peer, Collection::Config, PROVIDER, json!(provider)).await?;
+    save_goose_config_key(services, peer, Collection::Config, MODEL, json!(model)).await
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use gander_domain::{CommandError, ServiceError, sanitize};
-use gander_http::error::with_json_body;
+use gander_http::error::error_with_json_body;
 use gander_http::large_responses::TooManyWholeResponses;
 use gander_http::{Problem, RefusedRequest};
 use gander_services::direct_calls::DirectCallError;
@@ -11,7 +11,7 @@ use gander_services::sessions::SessionError;
 use http::StatusCode;
 use serde_json::json;
 
-use super::runs::ChatError;
+use super::runs::GooseRunError;
 
 /// A refusal as goose words it.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl IntoResponse for GooseError {
 impl From<ServiceError> for GooseError {
     fn from(refusal: ServiceError) -> Self {
         let status = match &refusal {
-            ServiceError::UnknownSession(_) => return no_such_session(),
+            ServiceError::UnknownSession(_) => return no_such_goose_session(),
             ServiceError::Command(CommandError::QueueFull(_)) => StatusCode::TOO_MANY_REQUESTS,
             ServiceError::Command(CommandError::RunActive(_) | CommandError::RunAwaiting(_)) => StatusCode::CONFLICT,
             ServiceError::Command(CommandError::NoSuchRun(_) | CommandError::NoSuchQuestion(_)) => {
@@ -80,28 +80,28 @@ impl From<DirectCallError> for GooseError {
     }
 }
 
-impl From<ChatError> for GooseError {
-    fn from(wrong: ChatError) -> Self {
+impl From<GooseRunError> for GooseError {
+    fn from(wrong: GooseRunError) -> Self {
         let text = wrong.to_string();
         match wrong {
-            ChatError::Refused(refusal) => refusal.into(),
-            ChatError::Message(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, text),
-            ChatError::BadAction(_) => bad_request(text),
-            ChatError::NoQuestion(_) | ChatError::UnknownMode { .. } => Self::new(StatusCode::NOT_FOUND, text),
-            ChatError::KeyReused(_) => Self::new(StatusCode::CONFLICT, text),
+            GooseRunError::Refused(refusal) => refusal.into(),
+            GooseRunError::Message(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, text),
+            GooseRunError::BadAction(_) => goose_bad_request(text),
+            GooseRunError::NoQuestion(_) | GooseRunError::UnknownMode { .. } => Self::new(StatusCode::NOT_FOUND, text),
+            GooseRunError::KeyReused(_) => Self::new(StatusCode::CONFLICT, text),
         }
     }
 }
 
-pub(super) fn no_such_session() -> GooseError {
+pub(super) fn no_such_goose_session() -> GooseError {
     GooseError::new(StatusCode::NOT_FOUND, "Session not found")
 }
 
-pub(super) fn bad_request(message: impl Into<String>) -> GooseError {
+pub(super) fn goose_bad_request(message: impl Into<String>) -> GooseError {
     GooseError::new(StatusCode::BAD_REQUEST, message)
 }
 
 /// A refusal of the outer layer in the words of this protocol.
-pub(super) fn outer_refusal(problem: &Problem, _request: RefusedRequest<'_>, response: Response) -> Response {
-    with_json_body(response, problem.status, &json!({ "message": problem.message }))
+pub(super) fn goose_outer_refusal(problem: &Problem, _request: RefusedRequest<'_>, response: Response) -> Response {
+    error_with_json_body(response, problem.status, &json!({ "message": problem.message }))
 }

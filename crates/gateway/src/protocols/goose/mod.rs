@@ -18,6 +18,6 @@ mod stream;
 /// What the clients of goose's REST are called: they do not say it themselves.
 const CLIENT_NAME: &str = "goose client";
 
-pub use config::apply_saved_settings;
+pub use config::apply_goose_config;
 pub use extension_methods::handle_goose_method;
 pub use state::GooseProtocol;

@@ -27,8 +27,8 @@ impl ReplyProjection {
         let own = entry.run == Some(self.run) && !self.over;
         let mut events = Vec::new();
         if own || (entry.run.is_none() && self.is_active()) {
-            events.extend(output::project_entry(&self.view, entry));
-            events.extend(output::project_legacy_events(&self.view, entry));
+            events.extend(output::project_goose_entry(&self.view, entry));
+            events.extend(output::project_legacy_goose_events(&self.view, entry));
         }
         // A run that clears the conversation leaves nothing of it.
         if own && matches!(entry.event, Event::HistoryReset { reason: ResetReason::Cleared, .. }) {
@@ -73,7 +73,7 @@ impl Projection for SessionEvents {
             transcript.apply_entry(entry);
             output::update_conversation_event(transcript.all_messages())
         });
-        for mut event in output::project_entry(&self.view, entry).into_iter().chain(anew) {
+        for mut event in output::project_goose_entry(&self.view, entry).into_iter().chain(anew) {
             if let Some(run) = entry.run {
                 event["chat_request_id"] = json!(run);
                 event["request_id"] = json!(run);
@@ -106,6 +106,6 @@ impl Projection for SessionEvents {
     }
 
     fn write_log_lost(&mut self, frames: &mut SseWriter) {
-        frames.write_unlogged(&output::error_event("the session is no more, reload the conversation"));
+        frames.write_unlogged(&output::goose_error_event("the session is no more, reload the conversation"));
     }
 }

@@ -9,31 +9,31 @@ use gander_tools::{BuiltIn, Group};
 use serde_json::{Value, json};
 
 /// The tools of our own that a session has, by name.
-pub fn session_tools(services: &Services, view: &SessionView) -> Vec<Value> {
+pub fn goose_session_tools(services: &Services, view: &SessionView) -> Vec<Value> {
     let extensions = services.extensions.built_ins(view);
-    filtered_tools(services, view, |group| extensions.offers_group(group))
+    filtered_goose_tools(services, view, |group| extensions.offers_group(group))
 }
 
 /// The same of one extension alone.
-pub fn extension_tools(services: &Services, view: &SessionView, extension: &str) -> Vec<Value> {
+pub fn goose_extension_tools(services: &Services, view: &SessionView, extension: &str) -> Vec<Value> {
     let wanted = BuiltIn::from_name(extension).filter(|wanted| services.extensions.built_ins(view).is_enabled(*wanted));
-    filtered_tools(services, view, |group| wanted.is_some() && BuiltIn::of_group(group) == wanted)
+    filtered_goose_tools(services, view, |group| wanted.is_some() && BuiltIn::of_group(group) == wanted)
 }
 
-fn filtered_tools(services: &Services, view: &SessionView, is_wanted: impl Fn(Group) -> bool) -> Vec<Value> {
+fn filtered_goose_tools(services: &Services, view: &SessionView, is_wanted: impl Fn(Group) -> bool) -> Vec<Value> {
     let mode = services.agent_catalog.modes_in(Path::new(&view.workspace)).selected_mode(&view.settings);
     let offered = mode.filter_tools(&services.tools).filter(|tool| is_wanted(tool.group));
     let mut tools: Vec<&ToolSpec> = offered.map(|tool| &tool.spec).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));
-    tools.into_iter().map(tool_object).collect()
+    tools.into_iter().map(goose_tool_object).collect()
 }
 
 /// A provider with what it needs and offers.
-pub fn provider_entry(provider: &Provider) -> Value {
-    let models: Vec<Value> = provider.models.iter().map(model_object).collect();
-    let keys: Vec<Value> = provider.variables.iter().map(|variable| config_key(provider, variable)).collect();
+pub fn goose_provider_entry(provider: &Provider) -> Value {
+    let models: Vec<Value> = provider.models.iter().map(provider_model_object).collect();
+    let keys: Vec<Value> = provider.variables.iter().map(|variable| provider_config_key(provider, variable)).collect();
     json!({
-        "providerId": provider.name, "providerName": provider.title, "description": provider_description(provider),
+        "providerId": provider.name, "providerName": provider.title, "description": goose_provider_description(provider),
         "defaultModel": provider.default_model.as_deref().unwrap_or_default(), "configured": provider.configured,
         "available": provider.configured, "providerType": "Builtin", "category": "model", "acp": false,
         "visibleInSetup": true, "deprecated": false, "configKeys": keys, "setupSteps": [],
@@ -42,19 +42,19 @@ pub fn provider_entry(provider: &Provider) -> Value {
 }
 
 /// What a provider is told, with keys hidden.
-pub fn provider_fields(provider: &Provider) -> Vec<Value> {
+pub fn goose_provider_fields(provider: &Provider) -> Vec<Value> {
     let field = |variable: &Variable| {
         let value = if variable.secret { variable.set.then_some("***") } else { variable.value.as_deref() };
         json!({
             "key": variable.name, "value": value, "isSet": variable.set, "isSecret": variable.secret,
-            "required": variable.secret && has_only_key(provider),
+            "required": variable.secret && provider_needs_only_key(provider),
         })
     };
     provider.variables.iter().map(field).collect()
 }
 
 /// One sentence about a provider.
-pub fn provider_description(provider: &Provider) -> String {
+pub fn goose_provider_description(provider: &Provider) -> String {
     match provider.variables.iter().find(|variable| variable.secret) {
         Some(key) => format!("{}, with the key in {}", provider.title, key.name),
         None => format!("{}, needs no key", provider.title),
@@ -62,25 +62,25 @@ pub fn provider_description(provider: &Provider) -> String {
 }
 
 /// A variable in the list of what a provider needs.
-pub fn config_key(provider: &Provider, variable: &Variable) -> Value {
+pub fn provider_config_key(provider: &Provider, variable: &Variable) -> Value {
     json!({
-        "name": variable.name, "required": variable.secret && has_only_key(provider), "secret": variable.secret,
+        "name": variable.name, "required": variable.secret && provider_needs_only_key(provider), "secret": variable.secret,
         "default": null, "oauthFlow": false, "deviceCodeFlow": false, "primary": variable.secret,
     })
 }
 
-fn has_only_key(provider: &Provider) -> bool {
+fn provider_needs_only_key(provider: &Provider) -> bool {
     provider.variables.iter().filter(|variable| variable.secret).count() == 1
 }
 
-fn model_object(model: &gander_models::ModelInfo) -> Value {
+fn provider_model_object(model: &gander_models::ModelInfo) -> Value {
     json!({
         "id": model.model, "name": model.model, "contextLimit": model.window, "reasoning": model.thinking,
         "recommended": true,
     })
 }
 
-fn tool_object(spec: &ToolSpec) -> Value {
+fn goose_tool_object(spec: &ToolSpec) -> Value {
     let mut parameters: Vec<&String> =
         spec.schema["properties"].as_object().into_iter().flat_map(|all| all.keys()).collect();
     parameters.sort();

@@ -11,7 +11,7 @@ use gander_services::schedule_methods::{self, NewSchedule, ScheduleError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::method_params::{read_params, unknown_method};
+use super::method_params::{read_goose_method_params, unknown_goose_method};
 use super::{recipes, sessions};
 use crate::ClientPeer;
 
@@ -40,7 +40,7 @@ pub(super) async fn handle_recipe_method(
     params: Value,
 ) -> Result<Value, ServiceError> {
     match name {
-        "recipes/apply" => apply_recipe(services, peer, params).await,
+        "recipes/apply" => handle_apply_recipe(services, peer, params).await,
         _ => handle_saved_recipe_method(services, peer, name, params).await,
     }
 }
@@ -51,44 +51,46 @@ async fn handle_saved_recipe_method(
     name: &str,
     params: Value,
 ) -> Result<Value, ServiceError> {
-    let Given { id, recipe, content, deeplink, slash_command, session_id } = read_params(params)?;
+    let Given { id, recipe, content, deeplink, slash_command, session_id } = read_goose_method_params(params)?;
     let named = || id.as_deref().ok_or_else(|| ServiceError::BadParams("id is missing".to_owned()));
     let known = |found: bool| match found {
         true => Ok(json!({})),
         false => Err(ServiceError::BadParams(format!("no such recipe: {}", id.as_deref().unwrap_or_default()))),
     };
     match name {
-        "recipes/list" => Ok(json!({ "manifests": recipes::list_saved_recipes(services, peer).await? })),
+        "recipes/list" => Ok(json!({ "manifests": recipes::list_saved_goose_recipes(services, peer).await? })),
         "recipes/read" => {
-            let saved = recipes::find_saved_recipe(services, peer, named()?).await?;
+            let saved = recipes::find_saved_goose_recipe(services, peer, named()?).await?;
             known(saved.is_some()).map(|_| json!({ "recipe": saved }))
         }
-        "recipes/save" => Ok(json!({ "id": recipes::save_recipe(services, peer, recipe, id.clone()).await? })),
-        "recipes/delete" => known(recipes::delete_recipe(services, peer, named()?).await?),
-        "recipes/parse" => Ok(json!({ "recipe": recipes::parse_recipe(content.as_deref().unwrap_or_default())? })),
+        "recipes/save" => Ok(json!({ "id": recipes::save_goose_recipe(services, peer, recipe, id.clone()).await? })),
+        "recipes/delete" => known(recipes::delete_goose_recipe(services, peer, named()?).await?),
+        "recipes/parse" => {
+            Ok(json!({ "recipe": recipes::parse_goose_recipe(content.as_deref().unwrap_or_default())? }))
+        }
         "recipes/encode" => {
-            recipes::check_recipe(&recipe)?;
-            Ok(json!({ "deeplink": gander_agent::recipe::encode(&recipe) }))
+            recipes::check_goose_recipe(&recipe)?;
+            Ok(json!({ "deeplink": gander_agent::recipe::encode_recipe_link(&recipe) }))
         }
         "recipes/decode" => {
-            Ok(json!({ "recipe": recipes::decode_recipe_link(deeplink.as_deref().unwrap_or_default())? }))
+            Ok(json!({ "recipe": recipes::decode_goose_recipe_link(deeplink.as_deref().unwrap_or_default())? }))
         }
-        "recipes/to-yaml" => Ok(json!({ "yaml": recipes::recipe_yaml(&recipe)? })),
+        "recipes/to-yaml" => Ok(json!({ "yaml": recipes::goose_recipe_yaml(&recipe)? })),
         "recipes/slash-command" => {
-            known(recipes::set_slash_command(services, peer, named()?, slash_command.as_deref()).await?)
+            known(recipes::set_recipe_slash_command(services, peer, named()?, slash_command.as_deref()).await?)
         }
         "recipes/create" => {
             let session = session_id.ok_or_else(|| ServiceError::BadParams("sessionId is missing".to_owned()))?;
-            let view = sessions::find_own_session(services, peer, session).await?;
-            let made = recipes::recipe_from_session(services, peer, &view, None).await?;
+            let view = sessions::find_own_goose_session(services, peer, session).await?;
+            let made = recipes::goose_recipe_from_session(services, peer, &view, None).await?;
             Ok(made.map_or_else(|| json!({ "recipe": null }), |made| recipes::session_recipe_object(&made)))
         }
-        _ => Err(unknown_method(name)),
+        _ => Err(unknown_goose_method(name)),
     }
 }
 
 /// A session begins to follow a recipe. A folder is believed of local clients only.
-async fn apply_recipe(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_apply_recipe(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Follow {
@@ -101,12 +103,12 @@ async fn apply_recipe(services: &Services, peer: &ClientPeer, params: Value) -> 
         #[serde(default)]
         approved: Vec<String>,
     }
-    let Follow { session_id, recipe, values, folder, approved } = read_params(params)?;
-    let view = sessions::find_own_session(services, peer, session_id).await?;
+    let Follow { session_id, recipe, values, folder, approved } = read_goose_method_params(params)?;
+    let view = sessions::find_own_goose_session(services, peer, session_id).await?;
     let folder = folder.filter(|_| peer.caller.transport == Transport::Local);
     let wish = ApplyRecipe {
-        recipe: recipes::check_recipe(&recipe)?,
-        values: recipes::recipe_values(&values),
+        recipe: recipes::check_goose_recipe(&recipe)?,
+        values: recipes::goose_recipe_values(&values),
         folder,
         approved,
     };
@@ -130,7 +132,7 @@ pub(super) async fn handle_app_method(
         #[serde(default)]
         version: Option<u64>,
     }
-    let Named { name: app, html, version } = read_params(params)?;
+    let Named { name: app, html, version } = read_goose_method_params(params)?;
     let (apps, principal) = (&services.apps, &peer.caller.principal);
     let done = match name {
         "apps/list" => apps
@@ -140,7 +142,7 @@ pub(super) async fn handle_app_method(
         "apps/export" => apps.read(principal, &app, version).await.map(|(_, html)| json!({ "html": html })),
         "apps/import" => apps.import(principal, html).await.map(|name| json!({ "name": name })),
         "apps/delete" => apps.delete(principal, &app).await.map(|()| json!({})),
-        _ => return Err(unknown_method(name)),
+        _ => return Err(unknown_goose_method(name)),
     };
     done.map_err(|error| match error {
         AppError::Kept(ArtifactError::Store(error)) => service_error_from_store(&error),
@@ -157,7 +159,7 @@ pub(super) async fn handle_schedule_method(
     name: &str,
     params: Value,
 ) -> Result<Value, ServiceError> {
-    change_schedule(services, peer, name, params).await.map_err(|wrong| match wrong {
+    handle_schedule_change(services, peer, name, params).await.map_err(|wrong| match wrong {
         ScheduleError::Missing(_) | ScheduleError::Taken(_) => ServiceError::BadParams(wrong.to_string()),
         ScheduleError::Refused(refusal) => refusal,
     })
@@ -186,18 +188,19 @@ struct Scheduled {
     limit: Option<usize>,
 }
 
-async fn change_schedule(
+async fn handle_schedule_change(
     services: &Services,
     peer: &ClientPeer,
     name: &str,
     params: Value,
 ) -> Result<Value, ScheduleError> {
-    let Scheduled { id, cron, zone, recipe, values, working_dir, folder, source, limit } = read_params(params)?;
+    let Scheduled { id, cron, zone, recipe, values, working_dir, folder, source, limit } =
+        read_goose_method_params(params)?;
     match name {
         "schedules/list" => Ok(json!({ "jobs": schedule_methods::list_schedules(services, &peer.caller).await })),
         "schedules/create" => {
             let (values, folder) =
-                (recipes::recipe_values(&values), folder.filter(|_| peer.caller.transport == Transport::Local));
+                (recipes::goose_recipe_values(&values), folder.filter(|_| peer.caller.transport == Transport::Local));
             let plan = NewSchedule { id, cron, zone, recipe, values, workspace: working_dir, folder, source };
             schedule_methods::create_schedule(services, &peer.caller, plan).await
         }
@@ -220,6 +223,6 @@ async fn change_schedule(
         "schedules/sessions" => Ok(
             json!({ "sessions": schedule_methods::list_schedule_sessions(services, &peer.caller, &id, limit.unwrap_or(50)).await? }),
         ),
-        _ => Err(unknown_method(name).into()),
+        _ => Err(unknown_goose_method(name).into()),
     }
 }

@@ -3,7 +3,7 @@
 use gander_agent::recipe::{self, Recipe, Values};
 use gander_domain::{ServiceError, SessionView};
 use gander_services::Services;
-use gander_services::errors::recipe_flaw;
+use gander_services::errors::service_error_from_recipe;
 use gander_services::errors::service_error_from_store;
 use gander_services::recipe_from_session::{RecipeExtras, SessionAsRecipe};
 use gander_services::user_store::{Collection, UserStore};
@@ -20,30 +20,30 @@ const MAX_RECIPE_ID: usize = 128;
 const RESERVED_COMMANDS: [&str; 3] = ["clear", "title", "compact"];
 
 /// A recipe that can be used.
-pub fn check_recipe(value: &Value) -> Result<Recipe, ServiceError> {
-    recipe::from_value(value.clone()).map_err(|flaw| recipe_flaw(&flaw))
+pub fn check_goose_recipe(value: &Value) -> Result<Recipe, ServiceError> {
+    recipe::recipe_from_value(value.clone()).map_err(|flaw| service_error_from_recipe(&flaw))
 }
 
 /// The recipe in a text, as it was written.
-pub fn parse_recipe(content: &str) -> Result<Value, ServiceError> {
-    recipe::parse_whole(content).map(|(value, _)| value).map_err(|flaw| recipe_flaw(&flaw))
+pub fn parse_goose_recipe(content: &str) -> Result<Value, ServiceError> {
+    recipe::parse_whole_recipe(content).map(|(value, _)| value).map_err(|flaw| service_error_from_recipe(&flaw))
 }
 
 /// The recipe in a link, as it was written.
-pub fn decode_recipe_link(link: &str) -> Result<Value, ServiceError> {
-    recipe::decode(link).map(|(value, _)| value).map_err(|flaw| recipe_flaw(&flaw))
+pub fn decode_goose_recipe_link(link: &str) -> Result<Value, ServiceError> {
+    recipe::decode_recipe_link(link).map(|(value, _)| value).map_err(|flaw| service_error_from_recipe(&flaw))
 }
 
 /// A recipe as the text of a file.
-pub fn recipe_yaml(value: &Value) -> Result<String, ServiceError> {
-    check_recipe(value)?;
-    recipe::recipe_to_yaml(value).map_err(|flaw| recipe_flaw(&flaw))
+pub fn goose_recipe_yaml(value: &Value) -> Result<String, ServiceError> {
+    check_goose_recipe(value)?;
+    recipe::recipe_to_yaml(value).map_err(|flaw| service_error_from_recipe(&flaw))
 }
 
 /// Everything that somebody saved, by id.
-pub async fn list_saved_recipes(services: &Services, peer: &ClientPeer) -> Result<Vec<Value>, ServiceError> {
-    let saved = config::load_saved_settings(services, peer, Collection::Recipe).await?;
-    let slashes = config::load_saved_settings(services, peer, Collection::Slash).await?;
+pub async fn list_saved_goose_recipes(services: &Services, peer: &ClientPeer) -> Result<Vec<Value>, ServiceError> {
+    let saved = config::load_goose_config(services, peer, Collection::Recipe).await?;
+    let slashes = config::load_goose_config(services, peer, Collection::Slash).await?;
     let cron = |id: &str| services.schedules.get(&peer.caller.principal, id).map(|state| state.job.cron);
     let manifest = |(id, saved): (&String, &Value)| {
         json!({
@@ -55,28 +55,28 @@ pub async fn list_saved_recipes(services: &Services, peer: &ClientPeer) -> Resul
 }
 
 /// The saved recipe of this id.
-pub async fn find_saved_recipe(
+pub async fn find_saved_goose_recipe(
     services: &Services,
     peer: &ClientPeer,
     id: &str,
 ) -> Result<Option<Value>, ServiceError> {
-    let saved = config::load_saved_settings(services, peer, Collection::Recipe).await?.remove(id);
+    let saved = config::load_goose_config(services, peer, Collection::Recipe).await?.remove(id);
     Ok(saved.map(|saved| saved["recipe"].clone()))
 }
 
 /// Saves a recipe; gives its id.
-pub async fn save_recipe(
+pub async fn save_goose_recipe(
     services: &Services,
     peer: &ClientPeer,
     recipe: Value,
     id: Option<String>,
 ) -> Result<String, ServiceError> {
-    let title = check_recipe(&recipe)?.title;
-    let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| slugify(&title));
+    let title = check_goose_recipe(&recipe)?.title;
+    let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| slugify_recipe_title(&title));
     if id.len() > MAX_RECIPE_ID || id.contains(['/', '\\', '\0']) || id.starts_with('.') {
         return Err(ServiceError::BadParams(format!("id must be a plain name of at most {MAX_RECIPE_ID} bytes")));
     }
-    let at = gander_wire::goose::session::time_text(clock::current_time());
+    let at = gander_wire::goose::session::goose_session_time(clock::current_time());
     let user_store = UserStore::open(services.hub.store(), &peer.caller.principal);
     let kept = json!({ "recipe": recipe, "last_modified": at });
     user_store.put(Collection::Recipe, &id, kept).await.map_err(|error| service_error_from_store(&error))?;
@@ -85,21 +85,21 @@ pub async fn save_recipe(
 }
 
 /// Forgets a recipe and its slash command; false if there is none.
-pub async fn delete_recipe(services: &Services, peer: &ClientPeer, id: &str) -> Result<bool, ServiceError> {
-    config::delete_setting(services, peer, Collection::Slash, id).await?;
-    let forgotten = config::delete_setting(services, peer, Collection::Recipe, id).await?;
+pub async fn delete_goose_recipe(services: &Services, peer: &ClientPeer, id: &str) -> Result<bool, ServiceError> {
+    config::delete_goose_config_key(services, peer, Collection::Slash, id).await?;
+    let forgotten = config::delete_goose_config_key(services, peer, Collection::Recipe, id).await?;
     services.recipes.forget_slashes(&peer.caller.principal);
     Ok(forgotten)
 }
 
 /// Gives a recipe a slash command, or takes it away; false if there is no such recipe.
-pub async fn set_slash_command(
+pub async fn set_recipe_slash_command(
     services: &Services,
     peer: &ClientPeer,
     id: &str,
     name: Option<&str>,
 ) -> Result<bool, ServiceError> {
-    if find_saved_recipe(services, peer, id).await?.is_none() {
+    if find_saved_goose_recipe(services, peer, id).await?.is_none() {
         return Ok(false);
     }
     match name.map(|name| name.trim().trim_start_matches('/')).filter(|name| !name.is_empty()) {
@@ -108,22 +108,22 @@ pub async fn set_slash_command(
             if RESERVED_COMMANDS.contains(&name) || name.len() > 64 || !name.chars().all(plain) {
                 return Err(ServiceError::BadParams(format!("not a name for a slash command: {name:?}")));
             }
-            config::save_setting(services, peer, Collection::Slash, id, json!(name)).await?;
+            config::save_goose_config_key(services, peer, Collection::Slash, id, json!(name)).await?;
         }
-        None => drop(config::delete_setting(services, peer, Collection::Slash, id).await?),
+        None => drop(config::delete_goose_config_key(services, peer, Collection::Slash, id).await?),
     }
     services.recipes.forget_slashes(&peer.caller.principal);
     Ok(true)
 }
 
 /// Values that a client gives as JSON.
-pub fn recipe_values(given: &serde_json::Map<String, Value>) -> Values {
+pub fn goose_recipe_values(given: &serde_json::Map<String, Value>) -> Values {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     given.iter().map(|(key, value)| (key.clone(), text(value))).collect()
 }
 
 /// The text with `{{ key }}` replaced by values, for prompts that somebody kept.
-pub fn fill_placeholders(text: &Value, values: &Value) -> Value {
+pub fn fill_recipe_placeholders(text: &Value, values: &Value) -> Value {
     let (Some(text), Some(values)) = (text.as_str(), values.as_object()) else { return text.clone() };
     Value::String(values.iter().fold(text.to_owned(), |text, (key, value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -132,13 +132,13 @@ pub fn fill_placeholders(text: &Value, values: &Value) -> Value {
 }
 
 /// A recipe made of a session, with the extensions that it has; none if nothing was said in it.
-pub async fn recipe_from_session(
+pub async fn goose_recipe_from_session(
     services: &Services,
     peer: &ClientPeer,
     view: &SessionView,
     author: Option<Value>,
 ) -> Result<Option<SessionAsRecipe>, ServiceError> {
-    let extras = RecipeExtras { extensions: extensions::session_extensions(services, view), author };
+    let extras = RecipeExtras { extensions: extensions::goose_session_extensions(services, view), author };
     gander_services::recipe_from_session::recipe_from_session(services, &peer.caller, view, extras).await
 }
 
@@ -149,7 +149,7 @@ pub fn session_recipe_object(made: &SessionAsRecipe) -> Value {
 }
 
 /// A name that can stand in an address.
-fn slugify(title: &str) -> String {
+fn slugify_recipe_title(title: &str) -> String {
     let letters =
         title.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' });
     let words: Vec<String> =

@@ -11,8 +11,8 @@ use gander_services::idempotency::RequestHash;
 use gander_services::{Services, slash_commands};
 use gander_store::clock::SystemIds;
 use gander_wire::check;
-use gander_wire::goose::input::{self, BadMessage};
-use gander_wire::goose::question::read_action;
+use gander_wire::goose::input::{self, BadGooseMessage};
+use gander_wire::goose::question::read_goose_action;
 use serde_json::Value;
 
 use super::sessions;
@@ -49,13 +49,13 @@ pub enum PromptOutcome {
 
 /// Why a prompt or an answer is not taken.
 #[derive(Debug, thiserror::Error)]
-pub enum ChatError {
+pub enum GooseRunError {
     /// The session or the server says no.
     #[error(transparent)]
     Refused(#[from] ServiceError),
     /// The message cannot be read.
     #[error(transparent)]
-    Message(#[from] BadMessage),
+    Message(#[from] BadGooseMessage),
     /// It answers what nobody asked, or what was answered.
     #[error("nothing waits for an answer under this id: {0}")]
     NoQuestion(String),
@@ -72,81 +72,81 @@ pub enum ChatError {
 
 /// Carries out a prompt whose id the client chose: the same request again changes nothing, another one with the same id
 /// is refused before any of it is carried out.
-pub async fn send_prompt_once(
+pub async fn begin_goose_run_once(
     services: &Services,
     peer: &ClientPeer,
     request: PromptRequest,
-) -> Result<PromptOutcome, ChatError> {
+) -> Result<PromptOutcome, GooseRunError> {
     let (session, run) = (request.session, request.run);
-    sessions::find_own_session(services, peer, session).await?;
+    sessions::find_own_goose_session(services, peer, session).await?;
     let hash = RequestHash::new(&(PROTOCOL_NAME, &request.message, &request.history));
-    if was_prompted(services, peer, (session, run), &hash).await? {
+    if was_goose_run_begun(services, peer, (session, run), &hash).await? {
         return Ok(PromptOutcome::Done);
     }
-    let asked = begin_prompt(services, peer, request, Some(hash.add_to_meta(None))).await?;
+    let asked = begin_goose_prompt(services, peer, request, Some(hash.add_to_meta(None))).await?;
     if let PromptOutcome::Begun { accepted: Accepted::Repeated(_), .. } = &asked {
-        was_prompted(services, peer, (session, run), &hash).await?; // just now, by another request
+        was_goose_run_begun(services, peer, (session, run), &hash).await?; // just now, by another request
     }
     Ok(asked)
 }
 
 /// Carries out a prompt.
-pub async fn prompt(
+pub async fn begin_goose_run(
     services: &Services,
     peer: &ClientPeer,
     request: PromptRequest,
-) -> Result<PromptOutcome, ChatError> {
-    begin_prompt(services, peer, request, None).await
+) -> Result<PromptOutcome, GooseRunError> {
+    begin_goose_prompt(services, peer, request, None).await
 }
 
 /// True if this very request began the run of this id. Another principal's id is as unknown as none.
-async fn was_prompted(
+async fn was_goose_run_begun(
     services: &Services,
     peer: &ClientPeer,
     key: (SessionId, RunId),
     hash: &RequestHash,
-) -> Result<bool, ChatError> {
+) -> Result<bool, GooseRunError> {
     let (session, run) = key;
     let row = services.sessions.find_run(&peer.caller, run).await.map_err(ServiceError::from)?;
     let Some(row) = row else { return Ok(false) };
     let store = &**services.hub.store();
     let same = row.session == session
         && hash.started_run(store, &row).await.map_err(|error| service_error_from_store(&error))?;
-    if same { Ok(true) } else { Err(ChatError::KeyReused(run)) }
+    if same { Ok(true) } else { Err(GooseRunError::KeyReused(run)) }
 }
 
-async fn begin_prompt(
+async fn begin_goose_prompt(
     services: &Services,
     peer: &ClientPeer,
     request: PromptRequest,
     meta: Option<Value>,
-) -> Result<PromptOutcome, ChatError> {
+) -> Result<PromptOutcome, GooseRunError> {
     let PromptRequest { session, run, message, history, mode, if_busy } = request;
-    let view = sessions::find_own_session(services, peer, session).await?;
-    let prompt = input::read_prompt(&message)?;
-    let mode_patch = mode.map(|mode| mode_patch(services, &view, &mode)).transpose()?;
+    let view = sessions::find_own_goose_session(services, peer, session).await?;
+    let prompt = input::read_goose_prompt(&message)?;
+    let mode_patch = mode.map(|mode| goose_run_mode_patch(services, &view, &mode)).transpose()?;
     if let Some(agent) = services.agents.roster_in_folder(&view.workspace).find_manifest(&view.settings.agent) {
         for part in &prompt.parts {
-            check::check_media_for(part, &agent.takes).map_err(|error| BadMessage::BadMedia(error.to_string()))?;
+            check::check_media_for(part, &agent.takes).map_err(|error| BadGooseMessage::BadMedia(error.to_string()))?;
         }
     }
     for (id, content) in &prompt.answers {
-        let question = find_open_question(&view, id).ok_or_else(|| no_such_question(id))?;
+        let question = find_open_goose_question(&view, id).ok_or_else(|| no_such_goose_question(id))?;
         let reply = if content.is_null() { Reply::Declined } else { Reply::Filled { content: content.clone() } };
-        send_command(services, peer, session, answer_command(peer, question, reply)).await?;
+        send_goose_command(services, peer, session, goose_answer_command(peer, question, reply)).await?;
     }
     if prompt.parts.is_empty() {
         return Ok(PromptOutcome::Done);
     }
     if let Some(history) = history {
-        send_command(services, peer, session, replace_history_command(&history)?).await?;
+        send_goose_command(services, peer, session, replace_history_command(&history)?).await?;
     }
     if let Some(patch) = mode_patch {
-        send_command(services, peer, session, Command::Configure { patch }).await?;
+        send_goose_command(services, peer, session, Command::Configure { patch }).await?;
     }
     let parts = slash_commands::expand_slash_command(services, &peer.caller, session, prompt.parts).await?;
     let view = services.sessions.stored_view(&peer.caller, session).await.map_err(ServiceError::from)?;
-    let command = Command::Prompt { run, origin: run_origin(peer), parts, if_busy, meta };
+    let command = Command::Prompt { run, origin: goose_run_origin(peer), parts, if_busy, meta };
     let accepted = services
         .hub
         .submit_command(&peer.caller, session, command, Ack::Committed, ClientResources::default())
@@ -157,28 +157,28 @@ async fn begin_prompt(
 }
 
 /// Stops a run, or whatever runs.
-pub async fn cancel_run(
+pub async fn cancel_goose_run(
     services: &Services,
     peer: &ClientPeer,
     session: SessionId,
     run: Option<RunId>,
 ) -> Result<(), ServiceError> {
-    sessions::find_own_session(services, peer, session).await?;
-    send_command(services, peer, session, Command::Cancel { run, origin: run_origin(peer) }).await
+    sessions::find_own_goose_session(services, peer, session).await?;
+    send_goose_command(services, peer, session, Command::Cancel { run, origin: goose_run_origin(peer) }).await
 }
 
 /// Answers a question about a tool. Its id is the tool call's or its own.
-pub async fn confirm_tool(
+pub async fn confirm_goose_tool(
     services: &Services,
     peer: &ClientPeer,
     session: SessionId,
     id: &str,
     action: &str,
-) -> Result<(), ChatError> {
-    let view = sessions::find_own_session(services, peer, session).await?;
-    let question = find_open_question(&view, id).ok_or_else(|| no_such_question(id))?;
-    let reply = read_action(question, action).ok_or_else(|| ChatError::BadAction(action.to_owned()))?;
-    Ok(send_command(services, peer, session, answer_command(peer, question, reply)).await?)
+) -> Result<(), GooseRunError> {
+    let view = sessions::find_own_goose_session(services, peer, session).await?;
+    let question = find_open_goose_question(&view, id).ok_or_else(|| no_such_goose_question(id))?;
+    let reply = read_goose_action(question, action).ok_or_else(|| GooseRunError::BadAction(action.to_owned()))?;
+    Ok(send_goose_command(services, peer, session, goose_answer_command(peer, question, reply)).await?)
 }
 
 /// An empty history: what was said before stays in the log.
@@ -187,7 +187,7 @@ pub fn clear_history_command() -> Command {
 }
 
 /// Carries out a command that nobody needs to hear more of.
-pub async fn send_command(
+pub async fn send_goose_command(
     services: &Services,
     peer: &ClientPeer,
     session: SessionId,
@@ -197,35 +197,39 @@ pub async fn send_command(
     done.map(drop).map_err(|error| service_error_from_hub(session, &error))
 }
 
-fn replace_history_command(history: &[Value]) -> Result<Command, BadMessage> {
-    let replacement = input::read_conversation(history, &mut SystemIds)?;
+fn replace_history_command(history: &[Value]) -> Result<Command, BadGooseMessage> {
+    let replacement = input::read_goose_conversation(history, &mut SystemIds)?;
     Ok(Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced })
 }
 
-fn run_origin(peer: &ClientPeer) -> RunOrigin {
+fn goose_run_origin(peer: &ClientPeer) -> RunOrigin {
     RunOrigin { by: peer.caller.principal.clone(), door: PROTOCOL_NAME.to_owned() }
 }
 
-fn answer_command(peer: &ClientPeer, question: &Question, reply: Reply) -> Command {
-    Command::Answer { question: question.id, reply, origin: run_origin(peer), meta: None }
+fn goose_answer_command(peer: &ClientPeer, question: &Question, reply: Reply) -> Command {
+    Command::Answer { question: question.id, reply, origin: goose_run_origin(peer), meta: None }
 }
 
-fn find_open_question<'a>(view: &'a SessionView, id: &str) -> Option<&'a Question> {
+fn find_open_goose_question<'a>(view: &'a SessionView, id: &str) -> Option<&'a Question> {
     let mut questions = view.run.as_ref()?.questions.iter();
     questions.find(|open| open.id.to_string() == id || open.call.is_some_and(|call| call.to_string() == id))
 }
 
-fn no_such_question(id: &str) -> ChatError {
-    ChatError::NoQuestion(id[..id.floor_char_boundary(64)].to_owned())
+fn no_such_goose_question(id: &str) -> GooseRunError {
+    GooseRunError::NoQuestion(id[..id.floor_char_boundary(64)].to_owned())
 }
 
 /// What a mode changes: how the agent works from now on. `plan` is what a branch of goose called our planner.
-pub fn mode_patch(services: &Services, view: &SessionView, mode: &str) -> Result<SettingsPatch, ChatError> {
+pub fn goose_run_mode_patch(
+    services: &Services,
+    view: &SessionView,
+    mode: &str,
+) -> Result<SettingsPatch, GooseRunError> {
     let roster = services.agents.roster_in_folder(&view.workspace);
     let name = if mode == "plan" { "planner" } else { mode };
     roster.patch_for_name(name, &view.settings).ok_or_else(|| {
         let ours = roster.available_modes(&view.settings).map(|way| way.name.as_str());
         let known: Vec<&str> = ours.chain(["plan"]).collect();
-        ChatError::UnknownMode { mode: mode[..mode.floor_char_boundary(64)].to_owned(), known: known.join(", ") }
+        GooseRunError::UnknownMode { mode: mode[..mode.floor_char_boundary(64)].to_owned(), known: known.join(", ") }
     })
 }

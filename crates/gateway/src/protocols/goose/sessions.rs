@@ -16,7 +16,7 @@ use crate::ClientPeer;
 use crate::log_list::{ListProjection, LogList};
 
 /// A session of this client's own.
-pub async fn find_own_session(
+pub async fn find_own_goose_session(
     services: &Services,
     peer: &ClientPeer,
     session: SessionId,
@@ -25,14 +25,17 @@ pub async fn find_own_session(
 }
 
 /// Everything that was said in a session.
-pub async fn load_transcript(services: &Services, session: SessionId) -> Result<Transcript, ServiceError> {
+pub async fn load_session_transcript(services: &Services, session: SessionId) -> Result<Transcript, ServiceError> {
     let entries = read_all(&**services.hub.store(), session, DeltaForm::Joined).await;
     Ok(Transcript::replay(&entries.map_err(|error| service_error_from_hub(session, &error.into()))?))
 }
 
 /// The object of a session, without its conversation.
-pub async fn session_object(services: &Services, view: &SessionView) -> Result<Map<String, Value>, ServiceError> {
-    let mut kept = initial_meta(services, view.session).await?;
+pub async fn load_goose_session_object(
+    services: &Services,
+    view: &SessionView,
+) -> Result<Map<String, Value>, ServiceError> {
+    let mut kept = initial_session_meta(services, view.session).await?;
     let user_store = UserStore::open(services.hub.store(), &view.owner);
     let later = user_store
         .get(Collection::Session, &view.session.to_string())
@@ -43,29 +46,29 @@ pub async fn session_object(services: &Services, view: &SessionView) -> Result<M
     }
     let default = services.models.known_default();
     let policy = view.settings.session_policy().under_setting(services.default_session_settings().policy);
-    Ok(goose::session::session_object(view, Some(&Value::Object(kept)), default.as_deref(), policy))
+    Ok(goose::session::goose_session_object(view, Some(&Value::Object(kept)), default.as_deref(), policy))
 }
 
 /// The object of a session with its conversation.
-pub async fn session_with_conversation(
+pub async fn goose_session_with_conversation(
     services: &Services,
     view: &SessionView,
 ) -> Result<Map<String, Value>, ServiceError> {
-    let mut object = session_object(services, view).await?;
-    let messages = load_transcript(services, view.session).await?.all_messages();
+    let mut object = load_goose_session_object(services, view).await?;
+    let messages = load_session_transcript(services, view.session).await?.all_messages();
     object.insert("message_count".to_owned(), json!(messages.len()));
     object.insert("conversation".to_owned(), Value::Array(messages));
     Ok(object)
 }
 
 /// A session as the text of a file that goose reads.
-pub async fn export_session(services: &Services, view: &SessionView) -> Result<String, ServiceError> {
-    let object = session_with_conversation(services, view).await?;
+pub async fn export_goose_session(services: &Services, view: &SessionView) -> Result<String, ServiceError> {
+    let object = goose_session_with_conversation(services, view).await?;
     serde_json::to_string_pretty(&object).map_err(|error| ServiceError::Internal(error.to_string()))
 }
 
 /// What was said in a session, made while it is taken.
-pub async fn conversation_list(
+pub async fn session_conversation_list(
     services: &Services,
     session: SessionId,
 ) -> Result<LogList<ConversationProjection>, ServiceError> {
@@ -86,25 +89,30 @@ impl ListProjection for ConversationProjection {
 /// A new session from the text of a file that goose wrote.
 ///
 /// Its permissions are this server's: a file does not raise them.
-pub async fn import_session(services: &Services, peer: &ClientPeer, text: &str) -> Result<SessionView, ServiceError> {
+pub async fn import_goose_session(
+    services: &Services,
+    peer: &ClientPeer,
+    text: &str,
+) -> Result<SessionView, ServiceError> {
     let bad = |error: String| ServiceError::BadParams(format!("not an exported session: {error}"));
     let file: Value = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
     let object = file.as_object().ok_or_else(|| bad("no object".to_owned()))?;
     let said = object.get("conversation").and_then(Value::as_array).cloned().unwrap_or_default();
-    let messages = goose::input::read_conversation(&said, &mut SystemIds).map_err(|error| bad(error.to_string()))?;
+    let messages =
+        goose::input::read_goose_conversation(&said, &mut SystemIds).map_err(|error| bad(error.to_string()))?;
     let imported = ImportedSession {
-        settings: Settings { model: known_model(services, object), ..services.default_session_settings() },
+        settings: Settings { model: known_session_model(services, object), ..services.default_session_settings() },
         meta: Some(json!({ "goose": goose::input::exported_meta(object) })),
         messages,
-        title: ["name", "description"].iter().find_map(|key| check_title(object.get(*key)?.as_str()?).ok()),
-        usage: exported_usage(object),
-        ignored: ignored_fields(object),
+        title: ["name", "description"].iter().find_map(|key| check_session_title(object.get(*key)?.as_str()?).ok()),
+        usage: exported_session_usage(object),
+        ignored: ignored_session_fields(object),
     };
     Ok(services.sessions.import(&peer.caller, imported).await?)
 }
 
 /// What of a file does not hold here.
-fn ignored_fields(object: &Map<String, Value>) -> Vec<String> {
+fn ignored_session_fields(object: &Map<String, Value>) -> Vec<String> {
     let said = |key: &str, name: &str| {
         let text = object.get(key)?.as_str()?;
         Some(format!("{name} {}", sanitize::visible_line(text)))
@@ -116,18 +124,18 @@ fn ignored_fields(object: &Map<String, Value>) -> Vec<String> {
 }
 
 /// A title that can be shown in a list.
-pub fn check_title(text: &str) -> Result<String, ServiceError> {
+pub fn check_session_title(text: &str) -> Result<String, ServiceError> {
     session_command::check_title(text).map_err(ServiceError::from)
 }
 
 /// What the session of a schedule says about itself: goose's clients tell it apart by that.
-pub fn schedule_meta(schedule: &Schedule) -> Value {
+pub fn session_schedule_meta(schedule: &Schedule) -> Value {
     let Schedule { id, recipe, .. } = schedule;
     json!({ "goose": { "session_type": "scheduled", "schedule_id": id, "recipe": recipe } })
 }
 
 /// What a client said when it made or imported the session.
-pub async fn initial_meta(services: &Services, session: SessionId) -> Result<Map<String, Value>, ServiceError> {
+pub async fn initial_session_meta(services: &Services, session: SessionId) -> Result<Map<String, Value>, ServiceError> {
     let first = Limit { entries: 1, ..Limit::default() };
     let entries = services.hub.store().read(session, Seq::ZERO, first, DeltaForm::Joined).await;
     let entries = entries.map_err(|error| service_error_from_hub(session, &error.into()))?;
@@ -136,7 +144,7 @@ pub async fn initial_meta(services: &Services, session: SessionId) -> Result<Map
 }
 
 /// The model that a file names, if we know its provider.
-fn known_model(services: &Services, object: &Map<String, Value>) -> Option<String> {
+fn known_session_model(services: &Services, object: &Map<String, Value>) -> Option<String> {
     let provider = object.get("provider_name")?.as_str()?;
     let model = object.get("model_config")?.get("model_name")?.as_str()?;
     let known = services.models.providers().iter().any(|known| known.name == provider && known.configured);
@@ -144,7 +152,7 @@ fn known_model(services: &Services, object: &Map<String, Value>) -> Option<Strin
 }
 
 /// What a file says was spent: all but the last call, then the last call. 1.52 groups what older versions spread out.
-fn exported_usage(object: &Map<String, Value>) -> Vec<Usage> {
+fn exported_session_usage(object: &Map<String, Value>) -> Vec<Usage> {
     let number = |group: &str, flat: &str, key: &str| {
         let grouped = object.get(group).and_then(|group| group.get(key)?.as_u64());
         grouped.or_else(|| object.get(&format!("{flat}{key}"))?.as_u64()).unwrap_or(0)

@@ -26,6 +26,6 @@ impl HttpProtocol for GooseProtocol {
     }
 
     fn word_refusal(problem: &Problem, request: RefusedRequest<'_>, response: Response) -> Response {
-        error::outer_refusal(problem, request, response)
+        error::goose_outer_refusal(problem, request, response)
     }
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::Stream;
 use gander_domain::{Event, RunId, SessionId, SessionView};
 use gander_http::sse;
-use gander_http::sse::{EventSource, KeepAlive, event_stream};
+use gander_http::sse::{EventSource, KeepAlive, drive_event_stream};
 use gander_runtime::hub::{Batch, Follower};
 use gander_services::Services;
 use gander_services::clients::ClientPresence;
@@ -60,14 +60,14 @@ impl ReplyStream {
 
     /// The events, until the run has ended.
     pub(crate) fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-        let (stop, ping) = (self.stop.clone(), frame_sse_events(&[output::ping_event()]));
-        event_stream(self, KeepAlive::message_every(PING_INTERVAL, ping), stop)
+        let (stop, ping) = (self.stop.clone(), goose_stream_frame(&[output::goose_ping_event()]));
+        drive_event_stream(self, KeepAlive::message_every(PING_INTERVAL, ping), stop)
     }
 
     fn project_batch(&mut self, batch: Result<Option<Batch>, StoreError>) -> Vec<Value> {
         let Ok(Some(batch)) = batch else {
             self.cancel_on_drop.over = true;
-            return vec![output::error_event("the session is no more")];
+            return vec![output::goose_error_event("the session is no more")];
         };
         let events = batch.iter().flat_map(|entry| self.reply.project_entry(entry)).collect();
         self.cancel_on_drop.over = self.reply.is_complete();
@@ -80,7 +80,7 @@ impl EventSource for ReplyStream {
 
     /// A ping goes first: clients wait for one.
     fn write_start(&mut self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&frame_sse_events(&[output::ping_event()]));
+        bytes.extend_from_slice(&goose_stream_frame(&[output::goose_ping_event()]));
     }
 
     fn next_input(&mut self) -> impl Future<Output = Self::Input> + Send {
@@ -88,7 +88,7 @@ impl EventSource for ReplyStream {
     }
 
     async fn write_input(&mut self, batch: Self::Input, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&frame_sse_events(&self.project_batch(batch)));
+        bytes.extend_from_slice(&goose_stream_frame(&self.project_batch(batch)));
     }
 
     fn is_complete(&self) -> bool {
@@ -97,23 +97,23 @@ impl EventSource for ReplyStream {
 }
 
 /// Some events that are sent at once.
-pub(crate) fn frame_sse_events(events: &[Value]) -> Bytes {
+pub(crate) fn goose_stream_frame(events: &[Value]) -> Bytes {
     let mut bytes = Vec::new();
     for event in events {
-        sse::append_event(&mut bytes, None, event.to_string().as_bytes());
+        sse::append_sse_event(&mut bytes, None, event.to_string().as_bytes());
     }
     bytes.into()
 }
 
 /// Waits until a run is over, so that nobody waits for a client that stays at its session for much longer.
-async fn wait_for_run_end(services: &Services, peer: &ClientPeer, session: SessionId, run: RunId) {
-    if let Err(error) = follow_run_to_end(services, peer, session, run).await {
+async fn stream_until_run_end(services: &Services, peer: &ClientPeer, session: SessionId, run: RunId) {
+    if let Err(error) = follow_stream_to_run_end(services, peer, session, run).await {
         tracing::debug!(%error, "the end of a run is not seen");
         std::future::pending().await // it must not be taken for over
     }
 }
 
-async fn follow_run_to_end(
+async fn follow_stream_to_run_end(
     services: &Services,
     peer: &ClientPeer,
     session: SessionId,
@@ -149,9 +149,9 @@ impl Drop for CancelReplyOnDrop {
         let (services, peer, session, run) = (Arc::clone(&self.services), self.peer.clone(), self.session, self.run);
         runtime.spawn(async move {
             tokio::select! {
-                () = wait_for_run_end(&services, &peer, session, run) => {}
+                () = stream_until_run_end(&services, &peer, session, run) => {}
                 () = services.clients.wait_until_deserted(session, services.reply_grace) => {
-                    if let Err(refusal) = runs::cancel_run(&services, &peer, session, Some(run)).await {
+                    if let Err(refusal) = runs::cancel_goose_run(&services, &peer, session, Some(run)).await {
                         tracing::debug!(%refusal, "nothing to cancel");
                     }
                 }

@@ -10,7 +10,7 @@ use gander_client::{CallError, Client};
 use gander_domain::{Message, Order, Outcome, Part, QuestionId, Reply, Report};
 use gander_store::clock::SystemIds;
 use gander_wire::acp::client::AgentTurn;
-use gander_wire::acp::content::content_block;
+use gander_wire::acp::content::acp_content_block;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -201,7 +201,7 @@ pub(in crate::backend) fn prompt_blocks(message: &Message) -> Vec<ContentBlock> 
 
 /// Parts that the protocol has no block for are what a function gave: told as text.
 fn prompt_block(part: &Part) -> Option<ContentBlock> {
-    content_block(part).or_else(|| match part {
+    acp_content_block(part).or_else(|| match part {
         Part::Unknown(value) => Some(value.to_string().into()),
         Part::Text { .. }
         | Part::Thought { .. }

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use gander_wire::goose::client::{GoosedError, retry_pause};
+use gander_wire::goose::client::{GoosedError, goosed_retry_pause};
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, redirect};
 use secrecy::ExposeSecret as _;
@@ -96,7 +96,7 @@ impl GoosedHttp {
             if response.status().is_success() {
                 return Ok(response);
             }
-            let Some(pause) = retry_pause(status, tried) else {
+            let Some(pause) = goosed_retry_pause(status, tried) else {
                 let body = read_text(response, MAX_REFUSAL_BYTES).await.unwrap_or_default();
                 if status >= 500 {
                     tracing::error!(status, path, body, "goose failed");

@@ -152,7 +152,7 @@ impl Goosed {
     /// Ends the goose session behind ours.
     async fn end_session(&self, theirs: &str) -> Result<(), GoosedError> {
         match self.detect_protocol().await? {
-            Protocol::Rest => self.http.post_json("/agent/stop", &request::stop_body(theirs)).await.map(drop),
+            Protocol::Rest => self.http.post_json("/agent/stop", &request::goosed_stop_body(theirs)).await.map(drop),
             Protocol::Acp => acp_run::close_session(self, theirs).await,
         }
     }
@@ -165,7 +165,7 @@ impl Goosed {
         if self.lock_awake_sessions().contains_key(&view.session) {
             return Ok(theirs);
         }
-        match self.http.post_json("/agent/resume", &request::resume_body(&theirs)).await {
+        match self.http.post_json("/agent/resume", &request::goosed_resume_body(&theirs)).await {
             Ok(answer) => self.remember_awake(view.session, &answer["session"]),
             Err(trouble) => return Err(self.forget_if_lost(view, trouble).await),
         }
@@ -175,13 +175,13 @@ impl Goosed {
     async fn start_rest_session(&self, view: &SessionView) -> Result<String, GoosedError> {
         let folder = self.remote.folder.as_deref().unwrap_or(&view.workspace);
         let recipe = view.state.get(RECIPE_STATE).filter(|_| self.remote.starts_when_prepared);
-        let answer = self.http.post_json("/agent/start", &request::start_body(folder, recipe)).await?;
+        let answer = self.http.post_json("/agent/start", &request::goosed_start_body(folder, recipe)).await?;
         let theirs = answer["id"].as_str().or_else(|| answer["session_id"].as_str());
         let theirs = theirs.ok_or_else(|| GoosedError::Unreadable("a session without an id".to_owned()))?;
         self.session_mapping(view).set_remote_id(theirs).await.map_err(store_trouble)?;
         self.remember_awake(view.session, &answer);
         if let Some(mode) = &self.remote.mode {
-            self.http.post_json("/agent/update_session", &request::update_session_body(theirs, mode)).await?;
+            self.http.post_json("/agent/update_session", &request::goosed_update_session_body(theirs, mode)).await?;
         }
         Ok(theirs.to_owned())
     }
@@ -190,7 +190,8 @@ impl Goosed {
     async fn update_provider(&self, view: &SessionView, theirs: &str) -> Result<(), GoosedError> {
         let wanted = rest_run::requested_provider(view);
         let Awake { provider, told } = self.lock_awake_sessions().get(&view.session).cloned().unwrap_or_default();
-        let Some(body) = request::update_provider_body(theirs, &wanted, provider.as_deref()).filter(|_| wanted != told)
+        let Some(body) =
+            request::goosed_update_provider_body(theirs, &wanted, provider.as_deref()).filter(|_| wanted != told)
         else {
             return Ok(());
         };

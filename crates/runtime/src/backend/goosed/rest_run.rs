@@ -62,7 +62,7 @@ pub(super) async fn drive_run(goosed: &Goosed, backend_run: BackendRun) {
 
 /// Which model the session or this very prompt wants, and how.
 pub(super) fn requested_provider(view: &SessionView) -> ProviderChoice {
-    let RequestedModel { model, parameters } = run_meta::requested_model(run_meta_of(view));
+    let RequestedModel { model, parameters } = run_meta::requested_model_in_meta(run_meta_of(view));
     ProviderChoice { model: model.or_else(|| view.settings.model.clone()), parameters }
 }
 
@@ -80,11 +80,11 @@ async fn send_prompt(
         goosed.update_provider(view, &theirs).await?;
         let own = &context.messages[context.run_start_index()..];
         let prompt = own.iter().find(|message| message.role == Role::User);
-        let given = run_meta::function_responses(run_meta_of(view));
+        let given = run_meta::function_responses_in_meta(run_meta_of(view));
         let said: &[Part] = prompt.map_or(&[], |message| &message.parts);
         let parts = if given.is_empty() { said } else { &given };
-        let message = request::prompt_message(parts, &context.messages, current_time());
-        goosed.http.post_reply(&request::reply_body(&theirs, message)).await
+        let message = request::goosed_prompt_message(parts, &context.messages, current_time());
+        goosed.http.post_reply(&request::goosed_reply_body(&theirs, message)).await
     };
     match sent.await {
         Ok(response) => Ok((theirs, response)),
@@ -186,7 +186,7 @@ impl Goosed {
     async fn send_answer(&self, theirs: &str, tell: &GoosedRequest) -> Result<(), GoosedError> {
         match tell {
             GoosedRequest::Confirm { id, action } => {
-                let body = request::confirmation_body(theirs, id, action);
+                let body = request::goosed_confirmation_body(theirs, id, action);
                 match self.http.post_json("/action-required/tool-confirmation", &body).await {
                     // Before 1.16 it was called so.
                     Err(GoosedError::NotFound | GoosedError::Refused(405, _)) => {
@@ -196,9 +196,9 @@ impl Goosed {
                 }
             }
             GoosedRequest::Elicited { id, data } => {
-                let message = request::elicitation_message(id, data, current_time());
+                let message = request::goosed_elicitation_message(id, data, current_time());
                 // What it answers is told by the stream that is open.
-                self.http.post_reply(&request::reply_body(theirs, message)).await.map(drop)
+                self.http.post_reply(&request::goosed_reply_body(theirs, message)).await.map(drop)
             }
         }
     }

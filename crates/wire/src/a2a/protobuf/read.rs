@@ -17,14 +17,14 @@ pub fn read_protobuf(kind: &MessageType, bytes: &[u8]) -> Result<Map<String, Val
         let Some(field) = kind.0.iter().find(|field| field.number == number) else { continue };
         match field.count {
             FieldCount::One => {
-                fields.insert(field.name.to_owned(), read_single(field, raw)?);
+                fields.insert(field.name.to_owned(), read_protobuf_field(field, raw)?);
             }
             FieldCount::Many => {
                 let list = fields.entry(field.name).or_insert_with(|| Value::Array(Vec::new()));
-                list.as_array_mut().ok_or(MalformedProtobuf)?.push(read_single(field, raw)?);
+                list.as_array_mut().ok_or(MalformedProtobuf)?.push(read_protobuf_field(field, raw)?);
             }
             FieldCount::Map => {
-                let (name, value) = read_map_entry(field, raw.delimited()?)?;
+                let (name, value) = read_protobuf_map_entry(field, raw.delimited()?)?;
                 let object = fields.entry(field.name).or_insert_with(|| Value::Object(Map::new()));
                 object.as_object_mut().ok_or(MalformedProtobuf)?.insert(name, value);
             }
@@ -56,7 +56,7 @@ impl<'a> RawValue<'a> {
     }
 }
 
-fn read_single(field: &MessageField, raw: RawValue<'_>) -> Result<Value, MalformedProtobuf> {
+fn read_protobuf_field(field: &MessageField, raw: RawValue<'_>) -> Result<Value, MalformedProtobuf> {
     Ok(match &field.kind {
         FieldKind::Text => raw.text()?.into(),
         FieldKind::Bytes => STANDARD.encode(raw.delimited()?).into(),
@@ -67,13 +67,13 @@ fn read_single(field: &MessageField, raw: RawValue<'_>) -> Result<Value, Malform
             names.get(index).copied().unwrap_or_default().into()
         }
         FieldKind::Message(kind) => Value::Object(read_protobuf(kind, raw.delimited()?)?),
-        FieldKind::Value => read_any_value(raw.delimited()?, MAX_DEPTH)?,
-        FieldKind::Struct => Value::Object(read_struct(raw.delimited()?, MAX_DEPTH)?),
-        FieldKind::Time => read_timestamp(raw.delimited()?)?,
+        FieldKind::Value => read_protobuf_value(raw.delimited()?, MAX_DEPTH)?,
+        FieldKind::Struct => Value::Object(read_protobuf_struct(raw.delimited()?, MAX_DEPTH)?),
+        FieldKind::Time => read_protobuf_timestamp(raw.delimited()?)?,
     })
 }
 
-fn read_map_entry(field: &MessageField, bytes: &[u8]) -> Result<(String, Value), MalformedProtobuf> {
+fn read_protobuf_map_entry(field: &MessageField, bytes: &[u8]) -> Result<(String, Value), MalformedProtobuf> {
     let FieldKind::Message(kind) = &field.kind else { return Err(MalformedProtobuf) };
     let (mut name, mut value) = (String::new(), Map::new());
     let mut rest = ByteReader(bytes);
@@ -87,18 +87,18 @@ fn read_map_entry(field: &MessageField, bytes: &[u8]) -> Result<(String, Value),
     Ok((name, Value::Object(value)))
 }
 
-fn read_any_value(bytes: &[u8], depth: usize) -> Result<Value, MalformedProtobuf> {
+fn read_protobuf_value(bytes: &[u8], depth: usize) -> Result<Value, MalformedProtobuf> {
     let depth = depth.checked_sub(1).ok_or(MalformedProtobuf)?;
     let mut value = Value::Null;
     let mut rest = ByteReader(bytes);
     while let Some((number, raw)) = rest.next_field()? {
         value = match (number, raw) {
             (1, _) => Value::Null,
-            (2, RawValue::Fixed64(bits)) => json_number(f64::from_bits(bits)),
+            (2, RawValue::Fixed64(bits)) => read_protobuf_number(f64::from_bits(bits)),
             (3, raw) => raw.text()?.into(),
             (4, raw) => (raw.varint()? != 0).into(),
-            (5, raw) => Value::Object(read_struct(raw.delimited()?, depth)?),
-            (6, raw) => read_list_value(raw.delimited()?, depth)?,
+            (5, raw) => Value::Object(read_protobuf_struct(raw.delimited()?, depth)?),
+            (6, raw) => read_protobuf_list(raw.delimited()?, depth)?,
             (_, _) => value,
         };
     }
@@ -107,23 +107,23 @@ fn read_any_value(bytes: &[u8], depth: usize) -> Result<Value, MalformedProtobuf
 
 /// JSON tells 1 from 1.0, protobuf does not: whole numbers are shown whole.
 #[expect(clippy::cast_possible_truncation, reason = "only whole numbers that fit are cast")]
-fn json_number(number: f64) -> Value {
+fn read_protobuf_number(number: f64) -> Value {
     if number.fract() == 0.0 && number.abs() < 9e15 {
         return (number as i64).into();
     }
     Number::from_f64(number).map_or(Value::Null, Value::Number)
 }
 
-fn read_list_value(bytes: &[u8], depth: usize) -> Result<Value, MalformedProtobuf> {
+fn read_protobuf_list(bytes: &[u8], depth: usize) -> Result<Value, MalformedProtobuf> {
     let mut values = Vec::new();
     let mut rest = ByteReader(bytes);
     while let Some((_, raw)) = rest.next_field()? {
-        values.push(read_any_value(raw.delimited()?, depth)?);
+        values.push(read_protobuf_value(raw.delimited()?, depth)?);
     }
     Ok(values.into())
 }
 
-fn read_struct(bytes: &[u8], depth: usize) -> Result<Map<String, Value>, MalformedProtobuf> {
+fn read_protobuf_struct(bytes: &[u8], depth: usize) -> Result<Map<String, Value>, MalformedProtobuf> {
     let mut fields = Map::new();
     let mut rest = ByteReader(bytes);
     while let Some((_, raw)) = rest.next_field()? {
@@ -132,7 +132,7 @@ fn read_struct(bytes: &[u8], depth: usize) -> Result<Map<String, Value>, Malform
         while let Some((number, raw)) = pair.next_field()? {
             match number {
                 1 => name = raw.text()?,
-                2 => value = read_any_value(raw.delimited()?, depth)?,
+                2 => value = read_protobuf_value(raw.delimited()?, depth)?,
                 _ => {}
             }
         }
@@ -141,7 +141,7 @@ fn read_struct(bytes: &[u8], depth: usize) -> Result<Map<String, Value>, Malform
     Ok(fields)
 }
 
-fn read_timestamp(bytes: &[u8]) -> Result<Value, MalformedProtobuf> {
+fn read_protobuf_timestamp(bytes: &[u8]) -> Result<Value, MalformedProtobuf> {
     let (mut seconds, mut nanos) = (0, 0);
     let mut rest = ByteReader(bytes);
     while let Some((number, raw)) = rest.next_field()? {

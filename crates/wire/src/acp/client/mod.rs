@@ -148,7 +148,7 @@ impl AgentClient {
             Some(Incoming::Request { method, params, responder }) => self.handle_request(&method, params, responder),
             Some(Incoming::Notification { method, params }) => self.handle_notification(&method, params),
             Some(Incoming::Cancelled(request)) => self.told.push_back(AgentEvent::Withdrawn { request }),
-            Some(Incoming::Answer { context, result }) => self.told.push_back(call_event(context, result)),
+            Some(Incoming::Answer { context, result }) => self.told.push_back(client_call_event(context, result)),
             Some(Incoming::Malformed(_)) => self.peer.counters.malformed += 1,
         }
     }
@@ -215,25 +215,25 @@ impl AgentClient {
     }
 }
 
-fn call_event(asked: PendingCall, result: Result<&RawValue, Error>) -> AgentEvent {
+fn client_call_event(asked: PendingCall, result: Result<&RawValue, Error>) -> AgentEvent {
     let PendingCall { call, what } = asked;
     let told = result.and_then(|result| match what {
         CallKind::Initialize => {
-            read_result(result).map(|agent| AgentEvent::Initialized { call, agent: Box::new(agent) })
+            read_agent_result(result).map(|agent| AgentEvent::Initialized { call, agent: Box::new(agent) })
         }
         CallKind::New => {
-            read_result(result).map(|NewSession { session_id }| AgentEvent::Opened { call, session: session_id })
+            read_agent_result(result).map(|NewSession { session_id }| AgentEvent::Opened { call, session: session_id })
         }
         CallKind::Open(session) => Ok(AgentEvent::Opened { call, session }),
         CallKind::Prompt => {
-            read_result(result).map(|PromptEnd { stop_reason }| AgentEvent::Ended { call, stop: stop_reason })
+            read_agent_result(result).map(|PromptEnd { stop_reason }| AgentEvent::Ended { call, stop: stop_reason })
         }
-        CallKind::Other => read_result(result).map(|result| AgentEvent::Answered { call, result }),
+        CallKind::Other => read_agent_result(result).map(|result| AgentEvent::Answered { call, result }),
     });
     told.unwrap_or_else(|error| AgentEvent::Failed { call, error })
 }
 
-fn read_result<'a, T: Deserialize<'a>>(result: &'a RawValue) -> Result<T, Error> {
+fn read_agent_result<'a, T: Deserialize<'a>>(result: &'a RawValue) -> Result<T, Error> {
     serde_json::from_str(result.get())
         .map_err(|error| Error::new(Code::Internal, format!("the agent's answer cannot be read: {error}")))
 }

@@ -40,7 +40,7 @@ pub enum AgentRequest {
 impl AgentRequest {
     /// Reads a request. What was not offered is a method that nobody here knows.
     pub(super) fn from_params(offers: &ClientCapabilities, method: &str, params: Params<'_>) -> Result<Self, Error> {
-        if !is_offered(offers, method) {
+        if !is_offered_to_agent(offers, method) {
             return Err(Error::method_not_found(method));
         }
         let request = match method {
@@ -51,14 +51,14 @@ impl AgentRequest {
             "terminal/wait_for_exit" => Self::WaitForTerminalExit(params.parse()?),
             "terminal/kill" => Self::KillTerminal(params.parse()?),
             "terminal/release" => Self::ReleaseTerminal(params.parse()?),
-            "elicitation/create" => return read_elicitation(offers, params),
+            "elicitation/create" => return read_elicitation_request(offers, params),
             extension => Self::Extension { method: extension.to_owned(), params: params.value()? },
         };
         Ok(request)
     }
 }
 
-fn is_offered(offers: &ClientCapabilities, method: &str) -> bool {
+fn is_offered_to_agent(offers: &ClientCapabilities, method: &str) -> bool {
     match method {
         "fs/read_text_file" => offers.fs.read_text_file,
         "fs/write_text_file" => offers.fs.write_text_file,
@@ -71,7 +71,7 @@ fn is_offered(offers: &ClientCapabilities, method: &str) -> bool {
 }
 
 /// A mode that was not offered is refused, as a person could not answer it.
-fn read_elicitation(offers: &ClientCapabilities, params: Params<'_>) -> Result<AgentRequest, Error> {
+fn read_elicitation_request(offers: &ClientCapabilities, params: Params<'_>) -> Result<AgentRequest, Error> {
     let request: CreateElicitationRequest = params.parse()?;
     let offered = offers.elicitation.as_ref().is_some_and(|offered| {
         let form = offered.form.is_some() && matches!(request.mode, ElicitationMode::Form(_));

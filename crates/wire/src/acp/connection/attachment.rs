@@ -9,14 +9,14 @@ use gander_domain::{
     Seq, SessionCatalog, SessionId, SessionView, Settings, SettingsPatch,
 };
 
-use super::log_meta::{own_prompt_in, session_meta};
-use super::{ActivePrompt, ClientQuestion, session_origin};
+use super::log_meta::{own_prompt_in, session_log_meta};
+use super::{ActivePrompt, ClientQuestion, session_message_origin};
 use crate::acp::abilities::ClientAbilities;
 use crate::acp::config_options::{config_options, current_mode, mode_state};
-use crate::acp::encode::{self, UpdatePrefix};
-use crate::acp::error::{prompt_outcome, stop_reason_meta};
-use crate::acp::output::{SessionUpdateOut, join_updates, project_entry, title_update};
+use crate::acp::error::{prompt_outcome_or_error, stop_reason_meta};
+use crate::acp::output::{SessionUpdateOut, join_session_updates, project_acp_entry, title_update};
 use crate::acp::schema::{CompleteElicitationNotification, LoadSessionResponse, Meta, PromptResponse, Usage};
+use crate::acp::write_update::{UpdatePrefix, write_session_update};
 use crate::acp::{question, slash_commands};
 use crate::jsonrpc::{MessageOrigin, Outbox, Peer, RequestId, Responder};
 
@@ -160,7 +160,7 @@ impl Attachment {
             return;
         }
         if let (Some(view), None) = (&self.view, &self.replay) {
-            out.set_origin(session_origin(view.session));
+            out.set_origin(session_message_origin(view.session));
             let settings = Box::new(view.settings.clone());
             let mode_changed = current_mode(&before, &settings) != current_mode(&self.catalog, &settings);
             self.send_update(out, &SessionUpdateOut::Settings { settings, mode_changed });
@@ -169,7 +169,7 @@ impl Attachment {
 
     /// Tells the client something that is in no log.
     pub(super) fn send_update(&self, out: &mut Outbox, update: &SessionUpdateOut<'_>) {
-        encode::write_update(out, &self.prefix, &self.catalog, update);
+        write_session_update(out, &self.prefix, &self.catalog, update);
     }
 
     pub(super) fn send_commands(&self, out: &mut Outbox) {
@@ -231,7 +231,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
     pub(super) fn handle_entry(&mut self, entry: &'e Entry) {
         let Some(view) = &self.attachment.view else {
             self.attachment.view = SessionView::from_created(entry);
-            self.attachment.meta = session_meta(entry.meta.as_deref());
+            self.attachment.meta = session_log_meta(entry.meta.as_deref());
             self.finish_replay();
             return;
         };
@@ -273,7 +273,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
             Some(_) | None => &mut self.peer.out,
         };
         out.set_origin(origin);
-        encode::write_update(out, &attachment.prefix, &attachment.catalog, &update);
+        write_session_update(out, &attachment.prefix, &attachment.catalog, &update);
     }
 
     fn handle_before(&mut self, entry: &Entry) {
@@ -291,7 +291,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         let Some(view) = &self.attachment.view else { return };
         let draft = self.abilities.v2.then(|| self.v2_updates(entry)).flatten();
         let draft = draft.or_else(|| self.whole_updates(entry));
-        for update in draft.unwrap_or_else(|| project_entry(view, entry)) {
+        for update in draft.unwrap_or_else(|| project_acp_entry(view, entry)) {
             if self.wants_update(&update) {
                 self.push_update(update, origin);
             }
@@ -302,7 +302,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         let separate = match &mut self.last {
             None => Some(update),
             Some((last, at)) => {
-                let separate = join_updates(last, update);
+                let separate = join_session_updates(last, update);
                 if separate.is_none() {
                     *at = origin;
                 }
@@ -415,7 +415,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         self.peer.out.set_origin(origin);
         let usage = self.attachment.turn_usage();
         for responder in prompt.into_responders() {
-            match prompt_outcome(outcome) {
+            match prompt_outcome_or_error(outcome) {
                 Ok(stop) => {
                     let response = PromptResponse::new(stop).usage(usage.clone()).meta(stop_reason_meta(outcome));
                     self.peer.respond_result(responder, &response);
@@ -436,7 +436,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         self.peer.out.append(&mut replay.tentative);
         if let (Some(title), Some(_)) = (&view.title, &replay.responder) {
             self.peer.out.set_origin(origin);
-            encode::write_update(&mut self.peer.out, &attachment.prefix, &attachment.catalog, &title_update(title));
+            write_session_update(&mut self.peer.out, &attachment.prefix, &attachment.catalog, &title_update(title));
         }
     }
 
@@ -449,7 +449,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         self.flush_update();
         let attachment = &mut *self.attachment;
         let (Some(view), Some(replay)) = (&attachment.view, attachment.replay.take()) else { return };
-        self.peer.out.set_origin(session_origin(view.session));
+        self.peer.out.set_origin(session_message_origin(view.session));
         if let Some(responder) = replay.responder {
             let response = LoadSessionResponse::new()
                 .modes(mode_state(&attachment.catalog, &view.settings))

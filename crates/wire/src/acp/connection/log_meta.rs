@@ -8,7 +8,7 @@ use crate::acp::schema::Meta;
 use crate::jsonrpc::Responder;
 
 /// The `_meta` that a session was made with.
-pub(super) fn session_meta(kept: Option<&Value>) -> Option<Meta> {
+pub(super) fn session_log_meta(kept: Option<&Value>) -> Option<Meta> {
     kept?.get("acp")?.get("_meta")?.as_object().cloned()
 }
 

@@ -177,7 +177,7 @@ impl Connection {
                 self.handle_answer(session, question, result);
             }
             Some(Incoming::Answer { context: ClientQuestion::Host { call, shape }, result }) => {
-                self.intents.push_back(Intent::HostReply { call, result: host_calls::read_answer(shape, result) });
+                self.intents.push_back(Intent::HostReply { call, result: host_calls::read_host_answer(shape, result) });
             }
             Some(Incoming::Malformed(malformed)) => self.peer.respond_malformed(&malformed),
         }
@@ -229,7 +229,7 @@ impl Connection {
         let id = HostCallId(self.next_number());
         let context = |shape| ClientQuestion::Host { call: id, shape };
         let abilities = self.abilities.unwrap_or_default();
-        self.peer.out.set_origin(session_origin(session));
+        self.peer.out.set_origin(session_message_origin(session));
         host_calls::send_host_call(&mut self.peer, abilities, session, id.request_id(), call, context).map(|()| id)
     }
 
@@ -294,7 +294,7 @@ impl Connection {
     fn handle_answer(&mut self, session: SessionId, id: QuestionId, result: Result<&RawValue, Error>) {
         let Some(view) = self.sessions.get(&session).and_then(|attachment| attachment.view()) else { return };
         let Some(open) = view.run.as_ref().and_then(|run| run.find_question(id)) else { return };
-        match question::read_reply(open, result) {
+        match question::read_acp_reply(open, result) {
             Ok(reply) => {
                 self.answers = true;
                 let command = Command::Answer { question: id, reply, origin: self.origin.clone(), meta: None };
@@ -316,7 +316,7 @@ impl Connection {
                     self.peer.restore_pending(question::question_request_id(id), context);
                     return;
                 }
-                self.peer.out.set_origin(session_origin(session));
+                self.peer.out.set_origin(session_message_origin(session));
                 question::resend_question(
                     &mut self.peer,
                     self.abilities.unwrap_or_default(),
@@ -342,6 +342,6 @@ impl Connection {
 }
 
 /// The place of a message about a session that no entry made.
-fn session_origin(session: SessionId) -> MessageOrigin {
+fn session_message_origin(session: SessionId) -> MessageOrigin {
     MessageOrigin { session: Some(session), ..MessageOrigin::default() }
 }

@@ -6,7 +6,7 @@
 use gander_domain::{Question, QuestionId, QuestionKind, SessionId};
 use serde_json::json;
 
-use super::{Connection, session_origin};
+use super::{Connection, session_message_origin};
 use crate::acp::output::SessionUpdateOut;
 use crate::acp::question;
 use crate::acp::schema::{ContentBlock, ContentChunk, Notice, NoticeSeverity, SessionUpdate};
@@ -40,7 +40,7 @@ impl Connection {
         if can_be_asked && (self.answers || abilities.shows_questions()) {
             return;
         }
-        self.peer.out.set_origin(session_origin(session));
+        self.peer.out.set_origin(session_message_origin(session));
         let text = reminder_text(session, open);
         match form {
             ReminderForm::PromptAnswer => {

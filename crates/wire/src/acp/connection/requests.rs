@@ -1,6 +1,6 @@
 //! What a client asks, and which intent that makes.
 
-use gander_domain::roster::is_same_name;
+use gander_domain::roster::is_same_roster_name;
 use gander_domain::{Command, IdGenerator, IfBusy, Part, RunId, SessionId, SettingsPatch};
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::results::{ConfigureReply, OpenedSession, PendingRequest};
 use super::{ActivePrompt, Connection, QueuedRequest};
 use crate::acp::abilities::ClientAbilities;
 use crate::acp::dialect::{Dialect, aptove};
-use crate::acp::error::{cancelled, login_needed, not_initialized};
+use crate::acp::error::{cancelled_error, login_needed_error, not_initialized_error};
 use crate::acp::input::{self, ClientRequest, InitializeParams, SessionRequest, WhenIdle};
 use crate::acp::types::{Intent, IntentTicket, SessionParams};
 use crate::acp::{config_options, initialize, v2};
@@ -29,7 +29,7 @@ impl Connection {
             Some(error) => Err(error),
             None => Ok(self.speech.normalize_request(method, params)),
         });
-        let request = heard.and_then(|(method, params)| input::request(method, params, &self.profile));
+        let request = heard.and_then(|(method, params)| input::read_client_request(method, params, &self.profile));
         match self.check_stage(method, request) {
             Ok(request) => self.dispatch_request(request, responder, ids),
             Err(error) => self.peer.respond_error(responder, &error),
@@ -39,7 +39,7 @@ impl Connection {
     pub(super) fn handle_notification(&mut self, method: &str, params: Params<'_>) {
         let heard = params.value().map(|params| self.speech.normalize_request(method, params)).ok();
         let cancelled = heard.filter(|(method, _)| *method == "session/cancel");
-        let session = cancelled.and_then(|(_, params)| input::cancelled_session(params).ok());
+        let session = cancelled.and_then(|(_, params)| input::read_cancelled_session(params).ok());
         match session.filter(|_| self.abilities.is_some() && self.logged_in) {
             Some(session) => self.cancel_run(session),
             None => self.peer.counters.ignored_notifications += 1,
@@ -63,7 +63,7 @@ impl Connection {
         let replaying =
             looking.or_else(|| self.sessions.values_mut().find_map(|attachment| attachment.stop_replaying(id)));
         if let Some(responder) = replaying {
-            self.peer.respond_error(responder, &cancelled());
+            self.peer.respond_error(responder, &cancelled_error());
         }
     }
 
@@ -82,13 +82,15 @@ impl Connection {
             Ok(ClientRequest::Initialize(_)) if introduced => {
                 Err(Error::new(Code::InvalidRequest, "already initialized"))
             }
-            Err(_) if !introduced && method != "initialize" => Err(not_initialized()),
-            Ok(request) if !introduced && !matches!(request, ClientRequest::Initialize(_)) => Err(not_initialized()),
+            Err(_) if !introduced && method != "initialize" => Err(not_initialized_error()),
+            Ok(request) if !introduced && !matches!(request, ClientRequest::Initialize(_)) => {
+                Err(not_initialized_error())
+            }
             Ok(request)
                 if !self.logged_in
                     && !matches!(request, ClientRequest::Authenticate { .. } | ClientRequest::Logout) =>
             {
-                Err(login_needed())
+                Err(login_needed_error())
             }
             request => request,
         }
@@ -170,7 +172,7 @@ impl Connection {
             self.intents.push_back(Intent::FirstSession { ticket });
             return;
         }
-        let mut response = serde_json::to_value(initialize::initialize_response(&self.profile)).unwrap_or_default();
+        let mut response = serde_json::to_value(initialize::v1_initialize_response(&self.profile)).unwrap_or_default();
         if hello.version.is_string() {
             response["protocolVersion"] = hello.version; // who says it as a text wants to hear the same text
         }
@@ -192,7 +194,7 @@ impl Connection {
         self.logged_in = false;
         let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
         for session in sessions {
-            self.detach_session(session, &Err(login_needed()));
+            self.detach_session(session, &Err(login_needed_error()));
             self.intents.push_back(Intent::Detach { session });
         }
         self.peer.out.set_origin(crate::jsonrpc::MessageOrigin::default());
@@ -276,8 +278,8 @@ impl Connection {
     fn option_patch(&self, session: SessionId, option: &str, value: &str) -> Result<SettingsPatch, Error> {
         let is_aptove = self.speech.dialect() == Dialect::Aptove && option == "mode";
         self.settings_patch(session, |catalog, settings| {
-            let known = catalog.roster.available_modes(settings).any(|way| is_same_name(&way.name, value));
-            match aptove::mode_alias(value).filter(|_| is_aptove && !known) {
+            let known = catalog.roster.available_modes(settings).any(|way| is_same_roster_name(&way.name, value));
+            match aptove::aptove_mode_alias(value).filter(|_| is_aptove && !known) {
                 Some((mode, policy)) => {
                     let patch = config_options::option_patch(catalog, settings, option, mode)?;
                     Ok(SettingsPatch { policy, ..patch })
@@ -346,7 +348,7 @@ impl Connection {
         let attachment = self.sessions.get(&session);
         let known = attachment.and_then(|attachment| Some((attachment.catalog(), attachment.accepted_settings()?)));
         let Some((catalog, mut settings)) = known else {
-            return Err(crate::acp::error::unknown_session(&session.to_string()));
+            return Err(crate::acp::error::unknown_session_error(&session.to_string()));
         };
         let mut named = read(catalog, &settings);
         for pending in self.pending_changes(session) {

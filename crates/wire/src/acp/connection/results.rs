@@ -9,8 +9,8 @@ use gander_domain::{
 use serde_json::{Map, Value, json};
 
 use super::attachment::Attachment;
-use super::log_meta::session_meta;
-use super::{ActivePrompt, Connection, QueuedRequest, session_origin};
+use super::log_meta::session_log_meta;
+use super::{ActivePrompt, Connection, QueuedRequest, session_message_origin};
 use crate::acp::config_options::{config_options, mode_state};
 use crate::acp::dialect::goosed_hello;
 use crate::acp::input::SessionRequest;
@@ -82,7 +82,7 @@ pub(super) struct OpenedSession {
 impl OpenedSession {
     /// Of a session that is made.
     pub(super) fn new(params: &SessionParams, profile: &AgentProfile) -> Self {
-        let meta = session_meta(params.meta.as_ref());
+        let meta = session_log_meta(params.meta.as_ref());
         Self { meta, kept: params.meta.clone(), ..Self::for_existing(params, profile) }
     }
 
@@ -101,7 +101,7 @@ pub(super) enum ConfigureReply {
 }
 
 /// Where in the log a client's updates begin: what it reads as history ends there.
-fn head_meta(head: Seq) -> Meta {
+fn result_head_meta(head: Seq) -> Meta {
     Meta::from_iter([(HEAD_META.to_owned(), json!(head))])
 }
 
@@ -111,7 +111,7 @@ impl Connection {
     /// older: a session that is open here already goes on where its client is.
     pub fn handle_opened(&mut self, ticket: IntentTicket, view: SessionView, catalog: Arc<SessionCatalog>) {
         let session = view.session;
-        self.peer.out.set_origin(session_origin(session));
+        self.peer.out.set_origin(session_message_origin(session));
         self.speech.set_current_session(session);
         match self.waiting.remove(&ticket.0) {
             Some(PendingRequest::Hello(responder)) => {
@@ -138,7 +138,7 @@ impl Connection {
                 let response = ResumeSessionResponse::new()
                     .modes(mode_state(&catalog, &view.settings))
                     .config_options(config_options(&catalog, &view.settings))
-                    .meta(head_meta(told));
+                    .meta(result_head_meta(told));
                 self.peer.respond_result(responder, &response);
                 self.continue_attached(view, catalog);
                 self.send_introduction(session, opened.unstarted);
@@ -152,7 +152,7 @@ impl Connection {
     pub fn handle_listed(&mut self, ticket: IntentTicket, sessions: Vec<ListedSession>, next_cursor: Option<String>) {
         match self.waiting.remove(&ticket.0) {
             Some(PendingRequest::List(responder)) => {
-                let sessions = sessions.into_iter().map(session_info).collect();
+                let sessions = sessions.into_iter().map(listed_session_info).collect();
                 self.peer.respond_result(responder, &ListSessionsResponse::new(sessions).next_cursor(next_cursor));
             }
             other => self.restore_ticket(ticket, other),
@@ -187,7 +187,7 @@ impl Connection {
     /// A session has these commands.
     pub fn offer_commands(&mut self, session: SessionId, commands: &[SlashCommand]) {
         if let Some(attachment) = self.sessions.get(&session) {
-            self.peer.out.set_origin(session_origin(session));
+            self.peer.out.set_origin(session_message_origin(session));
             attachment.send_update(
                 &mut self.peer.out,
                 &SessionUpdateOut::Other(Box::new(slash_commands::available_commands_update(commands))),
@@ -204,7 +204,7 @@ impl Connection {
                 Accepted::Started(_) | Accepted::Queued(_) | Accepted::Repeated(_) => {}
             },
             Some(PendingRequest::Steer(responder)) => {
-                self.peer.respond_result(responder, &json!({ "outcome": steer_outcome(accepted) }))
+                self.peer.respond_result(responder, &json!({ "outcome": steer_result_outcome(accepted) }))
             }
             Some(PendingRequest::Command { responder, result }) => self.peer.respond_result(responder, &result),
             Some(PendingRequest::Configure { responder, session, patch, reply }) => {
@@ -223,7 +223,7 @@ impl Connection {
         }
         let view = self.sessions.get(&prompt.session).and_then(|attachment| attachment.view());
         let ended = view.and_then(|view| view.ended.iter().find(|(ended, _)| *ended == active));
-        match ended.map(|(_, outcome)| error::prompt_outcome(outcome)) {
+        match ended.map(|(_, outcome)| error::prompt_outcome_or_error(outcome)) {
             Some(Ok(stop)) => self.peer.respond_result(prompt.responder, &PromptResponse::new(stop)),
             Some(Err(error)) => self.peer.respond_error(prompt.responder, &error),
             None => drop(self.prompts.insert(active, ActivePrompt { echoed: true, ..prompt })),
@@ -240,7 +240,7 @@ impl Connection {
 
     /// An intent is not carried out.
     pub fn handle_refusal(&mut self, ticket: IntentTicket, refusal: &ServiceError) {
-        let error = error::service_error(refusal);
+        let error = error::acp_service_error(refusal);
         match self.waiting.remove(&ticket.0) {
             Some(PendingRequest::Hello(responder)) => {
                 self.abilities = None; // it may try again
@@ -270,12 +270,12 @@ impl Connection {
 
     /// A session that was open here exists no more.
     pub fn handle_session_gone(&mut self, session: SessionId) {
-        self.detach_session(session, &Err(error::unknown_session(&session.to_string())));
+        self.detach_session(session, &Err(error::unknown_session_error(&session.to_string())));
     }
 
     /// A session cannot be followed any further: its prompts fail, and it may be opened anew.
     pub fn handle_session_broken(&mut self, session: SessionId, refusal: &ServiceError) {
-        self.detach_session(session, &Err(error::service_error(refusal)));
+        self.detach_session(session, &Err(error::acp_service_error(refusal)));
     }
 
     /// What can be chosen in a session has changed.
@@ -365,10 +365,10 @@ impl Connection {
             self.peer.respond_result(responder, &PromptResponse::new(StopReason::EndTurn));
             return;
         }
-        self.peer.out.set_origin(session_origin(session));
+        self.peer.out.set_origin(session_message_origin(session));
         self.peer.respond_result(responder, &json!({ "messageId": run }));
         if let Some(attachment) = self.sessions.get(&session) {
-            let ended = v2::run_end_update(&Outcome::Completed { stop: gander_domain::StopReason::EndTurn }, None);
+            let ended = v2::v2_run_end_update(&Outcome::Completed { stop: gander_domain::StopReason::EndTurn }, None);
             attachment.send_update(&mut self.peer.out, &SessionUpdateOut::Draft(Box::new(ended)));
         }
     }
@@ -389,7 +389,7 @@ impl Connection {
         reply: &ConfigureReply,
     ) {
         // A dialect may have options of its own for the session.
-        self.peer.out.set_origin(session_origin(session));
+        self.peer.out.set_origin(session_message_origin(session));
         let attachment = self.sessions.get_mut(&session);
         let known = attachment.and_then(|attachment| {
             let settings = attachment.apply_accepted_patch(patch)?;
@@ -408,7 +408,7 @@ impl Connection {
 
     /// Lets go of a session: its prompts are answered, its questions withdrawn.
     pub(super) fn detach_session(&mut self, session: SessionId, outcome: &Result<StopReason, Error>) {
-        self.peer.out.set_origin(session_origin(session));
+        self.peer.out.set_origin(session_message_origin(session));
         if let Some(attachment) = self.sessions.remove(&session) {
             let questions = attachment.view().and_then(|view| view.run.as_ref()).map(|run| run.questions.as_slice());
             for question in questions.unwrap_or_default() {
@@ -459,7 +459,7 @@ impl PendingRequest {
     }
 }
 
-fn session_info(listed: ListedSession) -> SessionInfo {
+fn listed_session_info(listed: ListedSession) -> SessionInfo {
     let time = |at: Timestamp| jiff::Timestamp::from_microsecond(at.as_micros()).ok();
     let (created_at, updated_at) = (time(listed.created_at), time(listed.updated_at));
     SessionInfo::new(listed.session.to_string(), listed.workspace)
@@ -471,7 +471,7 @@ fn session_info(listed: ListedSession) -> SessionInfo {
 }
 
 /// The words that other agents use.
-fn steer_outcome(accepted: Accepted) -> &'static str {
+fn steer_result_outcome(accepted: Accepted) -> &'static str {
     match accepted {
         Accepted::Steered(_) | Accepted::Repeated(_) | Accepted::Done => "injected",
         Accepted::Started(_) | Accepted::Queued(_) => "startedNewTurn",

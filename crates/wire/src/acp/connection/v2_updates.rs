@@ -14,7 +14,7 @@ impl<'e> EntryFeed<'_, 'e> {
     /// A history is told in whole messages: pieces of text are for those who are there.
     pub(super) fn v2_updates(&self, entry: &Entry) -> Option<Vec<SessionUpdateOut<'e>>> {
         if let Event::MessageDone { message } = &entry.event {
-            return Some(whole_message_updates(message));
+            return Some(v2_whole_message_updates(message));
         }
         (entry.event.is_delta() && self.is_replaying()).then(Vec::new)
     }
@@ -32,15 +32,15 @@ impl<'e> EntryFeed<'_, 'e> {
     pub(super) fn send_state(&mut self, entry: &Entry, origin: MessageOrigin) {
         let Some(view) = self.attachment.view().filter(|_| !self.is_replaying()) else { return };
         let told = if let Event::RunEnded { outcome } = &entry.event {
-            v2::run_end_update(outcome, self.attachment.turn_usage())
-        } else if changes_state(&entry.event) {
-            v2::state_update(view)
+            v2::v2_run_end_update(outcome, self.attachment.turn_usage())
+        } else if changes_v2_state(&entry.event) {
+            v2::v2_state_update(view)
         } else {
             return;
         };
         self.flush_update();
         self.peer.out.set_origin(origin);
-        self.attachment.send_update(&mut self.peer.out, &raw_update(told));
+        self.attachment.send_update(&mut self.peer.out, &raw_v2_update(told));
     }
 }
 
@@ -48,21 +48,22 @@ impl Attachment {
     /// What a client that joins must know of the present: the message that is still growing, and the state.
     pub(super) fn send_present_state(&self, out: &mut Outbox) {
         let Some(view) = self.view() else { return };
-        let open = view.run.as_ref().and_then(|run| run.open.as_ref()).map(whole_message_updates).unwrap_or_default();
-        for update in open.into_iter().chain([raw_update(v2::state_update(view))]) {
+        let open =
+            view.run.as_ref().and_then(|run| run.open.as_ref()).map(v2_whole_message_updates).unwrap_or_default();
+        for update in open.into_iter().chain([raw_v2_update(v2::v2_state_update(view))]) {
             self.send_update(out, &update);
         }
     }
 }
 
-fn changes_state(event: &Event) -> bool {
+fn changes_v2_state(event: &Event) -> bool {
     matches!(event, Event::RunStarted { .. } | Event::QuestionAsked { .. } | Event::QuestionAnswered { .. })
 }
 
-fn whole_message_updates(message: &Message) -> Vec<SessionUpdateOut<'static>> {
-    v2::message_updates(message).into_iter().map(raw_update).collect()
+fn v2_whole_message_updates(message: &Message) -> Vec<SessionUpdateOut<'static>> {
+    v2::v2_message_updates(message).into_iter().map(raw_v2_update).collect()
 }
 
-fn raw_update(update: Value) -> SessionUpdateOut<'static> {
+fn raw_v2_update(update: Value) -> SessionUpdateOut<'static> {
     SessionUpdateOut::Draft(Box::new(update))
 }

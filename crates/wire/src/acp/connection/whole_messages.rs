@@ -3,7 +3,7 @@
 use gander_domain::{Entry, Event, Message, Role};
 
 use super::attachment::EntryFeed;
-use crate::acp::output::{SessionUpdateOut, whole_message};
+use crate::acp::output::{SessionUpdateOut, whole_message_output};
 
 impl<'e> EntryFeed<'_, 'e> {
     /// Tells each message of the agent whole, or as it is written.
@@ -18,7 +18,7 @@ impl<'e> EntryFeed<'_, 'e> {
             return None;
         }
         if let Event::MessageDone { message: message @ Message { role: Role::Agent, .. } } = &entry.event {
-            return Some(whole_message(message));
+            return Some(whole_message_output(message));
         }
         entry.event.is_delta().then(Vec::new)
     }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{block_text, failed_run_as_stop, result_object, session_update, unknown_command_as_stop};
+use super::{
+    dialect_block_text, dialect_result_object, dialect_session_update, failed_run_as_stop, unknown_command_as_stop,
+};
 use crate::key_case::camel_case;
 
 /// Tool calls without an end: each update says again what they are.
@@ -14,23 +16,23 @@ pub(super) type OpenToolCalls = HashMap<String, Map<String, Value>>;
 const DEFAULT_VERSION: &str = "2025-01-01";
 
 /// One message.
-pub(super) fn translate_message(
+pub(super) fn translate_to_agentkit(
     message: &mut Value,
     metadata: Option<&Value>,
     tools: &mut OpenToolCalls,
 ) -> Option<()> {
     failed_run_as_stop(message);
     unknown_command_as_stop(message);
-    if let Some(update) = session_update(message) {
-        *update = translate_update(std::mem::take(update), tools)?;
-    } else if let Some(result) = result_object(message) {
-        translate_result(result, metadata);
+    if let Some(update) = dialect_session_update(message) {
+        *update = agentkit_update(std::mem::take(update), tools)?;
+    } else if let Some(result) = dialect_result_object(message) {
+        agentkit_result(result, metadata);
     }
     Some(())
 }
 
 /// What the paper names stands beside what version 1 names.
-fn translate_result(result: &mut Map<String, Value>, metadata: Option<&Value>) {
+fn agentkit_result(result: &mut Map<String, Value>, metadata: Option<&Value>) {
     if let Some(stop) = result.get("stopReason").and_then(Value::as_str) {
         let stop = json!(camel_case(stop));
         result.insert("stopReason".to_owned(), stop);
@@ -50,10 +52,10 @@ fn translate_result(result: &mut Map<String, Value>, metadata: Option<&Value>) {
     }
 }
 
-fn translate_update(mut update: Map<String, Value>, tools: &mut OpenToolCalls) -> Option<Map<String, Value>> {
+fn agentkit_update(mut update: Map<String, Value>, tools: &mut OpenToolCalls) -> Option<Map<String, Value>> {
     let kind = update.remove("sessionUpdate")?;
     let chunk = |kind: &str, role: &str| {
-        let text = update.get("content").and_then(block_text)?;
+        let text = update.get("content").and_then(dialect_block_text)?;
         Some(json!({ "type": kind, "role": role, "chunk": text }))
     };
     let told = match kind.as_str()? {
@@ -61,7 +63,7 @@ fn translate_update(mut update: Map<String, Value>, tools: &mut OpenToolCalls) -
         "user_message_chunk" => chunk("messageChunk", "user"),
         "agent_thought_chunk" => chunk("thoughtChunk", "assistant"),
         "tool_call" | "tool_call_update" => {
-            Some(json!({ "type": "toolCall", "toolCall": tool_call_object(&update, tools)? }))
+            Some(json!({ "type": "toolCall", "toolCall": agentkit_tool_call(&update, tools)? }))
         }
         "plan" => Some(json!({ "type": "planUpdate", "entries": update.get("entries") })),
         other => {
@@ -73,13 +75,13 @@ fn translate_update(mut update: Map<String, Value>, tools: &mut OpenToolCalls) -
 }
 
 /// A call as far as it is known, with its input and output as text.
-fn tool_call_object(update: &Map<String, Value>, tools: &mut OpenToolCalls) -> Option<Value> {
+fn agentkit_tool_call(update: &Map<String, Value>, tools: &mut OpenToolCalls) -> Option<Value> {
     let id = update.get("toolCallId")?.as_str()?;
     let known = tools.entry(id.to_owned()).or_default();
     let before = known.clone();
     known.insert("id".to_owned(), json!(id));
     let name = update.get("name").or_else(|| update.get("title").filter(|_| !known.contains_key("name")));
-    let output = update.get("content").and_then(Value::as_array).map(|content| json!(tool_text(content)));
+    let output = update.get("content").and_then(Value::as_array).map(|content| json!(agentkit_tool_text(content)));
     let input =
         update.get("rawInput").map(|input| json!(input.as_str().map_or_else(|| input.to_string(), str::to_owned)));
     let status = match update.get("status").and_then(Value::as_str) {
@@ -102,7 +104,8 @@ fn tool_call_object(update: &Map<String, Value>, tools: &mut OpenToolCalls) -> O
 }
 
 /// What a tool shows, as text: of a change the new text, of a terminal nothing.
-fn tool_text(content: &[Value]) -> String {
-    let text = |item: &Value| block_text(&item["content"]).or_else(|| item["newText"].as_str()).map(str::to_owned);
+fn agentkit_tool_text(content: &[Value]) -> String {
+    let text =
+        |item: &Value| dialect_block_text(&item["content"]).or_else(|| item["newText"].as_str()).map(str::to_owned);
     content.iter().filter_map(text).collect::<Vec<_>>().join("\n")
 }

@@ -3,7 +3,7 @@
 use gander_domain::Policy;
 use serde_json::{Map, Value, json};
 
-use super::{failed_run_as_stop, result_object, session_update};
+use super::{dialect_result_object, dialect_session_update, failed_run_as_stop};
 use crate::acp::error::STOP_REASON_META;
 use crate::key_case::camel_case;
 
@@ -11,7 +11,7 @@ use crate::key_case::camel_case;
 pub(in crate::acp) const STREAMING: &str = "streaming";
 
 /// What its modes are called here, and the policy that comes with one.
-pub(in crate::acp) fn mode_alias(mode: &str) -> Option<(&'static str, Option<Policy>)> {
+pub(in crate::acp) fn aptove_mode_alias(mode: &str) -> Option<(&'static str, Option<Policy>)> {
     match mode {
         "plan" => Some(("planner", None)),
         "code" => Some(("backend", None)),
@@ -21,31 +21,31 @@ pub(in crate::acp) fn mode_alias(mode: &str) -> Option<(&'static str, Option<Pol
 }
 
 /// One message.
-pub(super) fn translate_message(message: &mut Value, streams: bool) -> Option<()> {
+pub(super) fn translate_to_aptove(message: &mut Value, streams: bool) -> Option<()> {
     failed_run_as_stop(message);
-    if let Some(update) = session_update(message) {
-        *update = translate_update(std::mem::take(update));
+    if let Some(update) = dialect_session_update(message) {
+        *update = aptove_update(std::mem::take(update));
         if let Some(Value::Array(options)) = update.get_mut("configOptions") {
-            options.push(streaming_option(streams));
+            options.push(aptove_streaming_option(streams));
         }
-    } else if let Some(result) = result_object(message) {
+    } else if let Some(result) = dialect_result_object(message) {
         if let Some(stop) = result.get("_meta").and_then(|meta| meta.get(STOP_REASON_META)).cloned() {
             result.insert("stopReason".to_owned(), stop);
         }
         if let Some(mut options) = result.remove("configOptions") {
             if let Some(options) = options.as_array_mut() {
-                options.push(streaming_option(streams));
+                options.push(aptove_streaming_option(streams));
             }
             result.insert("config".to_owned(), options);
         }
         if let Some(Value::Array(sessions)) = result.get_mut("sessions") {
-            sessions.iter_mut().for_each(|session| *session = session_object(session));
+            sessions.iter_mut().for_each(|session| *session = aptove_session(session));
         }
     }
     Some(())
 }
 
-fn streaming_option(streams: bool) -> Value {
+fn aptove_streaming_option(streams: bool) -> Value {
     let choices = [("enabled", "As it is written"), ("disabled", "Whole messages")];
     json!({
         "id": STREAMING, "name": "Streaming", "type": "select",
@@ -54,22 +54,22 @@ fn streaming_option(streams: bool) -> Value {
     })
 }
 
-fn translate_update(update: Map<String, Value>) -> Map<String, Value> {
+fn aptove_update(update: Map<String, Value>) -> Map<String, Value> {
     let rename = |(key, value): (String, Value)| match key.as_str() {
-        "sessionUpdate" => ("type".to_owned(), camel_case_value(value)),
-        "status" => (key, camel_case_value(value)),
-        "content" => (key, bare_blocks(value)),
+        "sessionUpdate" => ("type".to_owned(), aptove_camel_case(value)),
+        "status" => (key, aptove_camel_case(value)),
+        "content" => (key, aptove_bare_blocks(value)),
         _ => (key, value),
     };
     update.into_iter().map(rename).collect()
 }
 
-fn camel_case_value(value: Value) -> Value {
+fn aptove_camel_case(value: Value) -> Value {
     value.as_str().map(|text| json!(camel_case(text))).unwrap_or(value)
 }
 
 /// What a tool shows are blocks without a wrapping.
-fn bare_blocks(content: Value) -> Value {
+fn aptove_bare_blocks(content: Value) -> Value {
     let bare = |mut item: Value| match item["type"].as_str() {
         Some("content") => item["content"].take(),
         Some(_) | None => item,
@@ -78,7 +78,7 @@ fn bare_blocks(content: Value) -> Value {
     Value::Array(items.into_iter().map(bare).collect())
 }
 
-fn session_object(session: &Value) -> Value {
+fn aptove_session(session: &Value) -> Value {
     json!({
         "sessionId": session["sessionId"],
         "name": session.get("title").unwrap_or(&session["cwd"]),

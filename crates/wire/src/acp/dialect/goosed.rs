@@ -3,7 +3,7 @@
 use gander_domain::{AgentMode, Mode, SessionCatalog, SessionId, SessionView};
 use serde_json::{Map, Value, json};
 
-use super::{block_text, key_case, session_update};
+use super::{dialect_block_text, dialect_session_update, key_case};
 use crate::acp::config_options::{config_options, current_mode};
 use crate::acp::initialize;
 use crate::acp::types::AgentProfile;
@@ -13,9 +13,13 @@ use crate::key_case::snake_case;
 const LEGACY_VERSION: &str = "2024-11-05";
 
 /// The answer to `initialize`: that of version 1, and beside it what the branch said about the session it made.
-pub(in crate::acp) fn initialize_result(profile: &AgentProfile, view: &SessionView, catalog: &SessionCatalog) -> Value {
-    let mut hello = serde_json::to_value(initialize::initialize_response(profile)).unwrap_or_default();
-    let capabilities = key_case::rename_keys(hello["agentCapabilities"].clone(), snake_case);
+pub(in crate::acp) fn goosed_initialize_result(
+    profile: &AgentProfile,
+    view: &SessionView,
+    catalog: &SessionCatalog,
+) -> Value {
+    let mut hello = serde_json::to_value(initialize::v1_initialize_response(profile)).unwrap_or_default();
+    let capabilities = key_case::rename_keys_deep(hello["agentCapabilities"].clone(), snake_case);
     let shown = |way: &AgentMode| {
         let Mode { name, description, category, .. } = &way.mode;
         json!({ "id": way.name, "name": name, "description": description, "category": category })
@@ -29,18 +33,18 @@ pub(in crate::acp) fn initialize_result(profile: &AgentProfile, view: &SessionVi
     hello["config_options"] = config_options(catalog, &view.settings)
         .into_iter()
         .filter_map(|option| serde_json::to_value(option).ok())
-        .map(translate_config_option)
+        .map(goosed_config_option)
         .collect();
     hello
 }
 
 /// One message; `None` for those that the branch had no words for and no client could ignore.
-pub(super) fn translate_message(message: &mut Value, session: Option<SessionId>) -> Option<()> {
-    if let Some(update) = session_update(message) {
-        *update = translate_update(std::mem::take(update))?;
-        message["params"] = key_case::rename_keys(message["params"].take(), snake_case);
+pub(super) fn translate_to_goosed(message: &mut Value, session: Option<SessionId>) -> Option<()> {
+    if let Some(update) = dialect_session_update(message) {
+        *update = goosed_update(std::mem::take(update))?;
+        message["params"] = key_case::rename_keys_deep(message["params"].take(), snake_case);
     } else if message.get("result").is_some_and(|result| result.get("_session_id").is_none()) {
-        let mut result = key_case::rename_keys(message["result"].take(), snake_case);
+        let mut result = key_case::rename_keys_deep(message["result"].take(), snake_case);
         if let (Some(session), Some(_), None) = (session, result.get("modes"), result.get("session_id")) {
             result["session_id"] = json!(session);
         }
@@ -49,28 +53,28 @@ pub(super) fn translate_message(message: &mut Value, session: Option<SessionId>)
     Some(())
 }
 
-fn translate_config_option(mut option: Value) -> Value {
+fn goosed_config_option(mut option: Value) -> Value {
     option["label"] = option["name"].clone();
     option["default"] = option["currentValue"].clone();
     for choice in option["options"].as_array_mut().into_iter().flatten() {
         choice["label"] = choice["name"].clone();
     }
-    key_case::rename_keys(option, snake_case)
+    key_case::rename_keys_deep(option, snake_case)
 }
 
 /// What a person said has a name of its own, so that nobody takes it for the agent's words.
-fn translate_update(mut update: Map<String, Value>) -> Option<Map<String, Value>> {
+fn goosed_update(mut update: Map<String, Value>) -> Option<Map<String, Value>> {
     let kind = update.remove("sessionUpdate")?;
     let words = |kind: &str| {
-        let text = update.get("content").and_then(block_text)?;
+        let text = update.get("content").and_then(dialect_block_text)?;
         Some(json!({ "type": kind, "text": text }))
     };
     let told = match kind.as_str()? {
         "agent_message_chunk" => words("text"),
         "agent_thought_chunk" => words("thinking"),
         "user_message_chunk" => words("user_text"),
-        "tool_call" => Some(tool_call_object(&update)),
-        "tool_call_update" => tool_result_object(&update),
+        "tool_call" => Some(goosed_tool_call(&update)),
+        "tool_call_update" => goosed_tool_result(&update),
         _ => {
             update.insert("type".to_owned(), kind);
             return Some(update);
@@ -79,7 +83,7 @@ fn translate_update(mut update: Map<String, Value>) -> Option<Map<String, Value>
     told.and_then(|told| told.as_object().cloned())
 }
 
-fn tool_call_object(update: &Map<String, Value>) -> Value {
+fn goosed_tool_call(update: &Map<String, Value>) -> Value {
     let name = update.get("name").or_else(|| update.get("title"));
     let call = json!({
         "id": update.get("toolCallId"), "name": name, "status": "running",
@@ -89,7 +93,7 @@ fn tool_call_object(update: &Map<String, Value>) -> Value {
 }
 
 /// The branch told only of ends.
-fn tool_result_object(update: &Map<String, Value>) -> Option<Value> {
+fn goosed_tool_result(update: &Map<String, Value>) -> Option<Value> {
     let status = update.get("status")?.as_str().filter(|status| ["completed", "failed"].contains(status))?;
     Some(json!({
         "type": "tool_result", "tool_call_id": update.get("toolCallId"), "status": status,

@@ -39,7 +39,7 @@ pub(super) fn is_legacy_method(method: &str) -> bool {
 }
 
 /// True for methods that name a session, by their names in version 1.
-pub(super) fn names_session(method: &str) -> bool {
+pub(super) fn names_session_in_params(method: &str) -> bool {
     method.strip_prefix("session/").is_some_and(|what| what != "new" && what != "list")
 }
 
@@ -53,21 +53,21 @@ pub(super) fn detect_dialect(params: &Value) -> Dialect {
 }
 
 /// A request in the words of version 1.
-pub(super) fn normalize_request(method: &str, params: Value) -> (&str, Value) {
+pub(super) fn normalize_inbound_request(method: &str, params: Value) -> (&str, Value) {
     let standard = METHOD_NAMES.iter().find(|(bare, _)| *bare == method).map_or(method, |(_, standard)| *standard);
     let Value::Object(mut params) = params else { return (standard, params) };
-    rename_keys(&mut params);
+    rename_inbound_keys(&mut params);
     match standard {
-        "initialize" => normalize_initialize(&mut params),
-        "session/new" => normalize_new_session(&mut params),
-        "session/prompt" | "_session/steering" => normalize_prompt(&mut params),
+        "initialize" => normalize_inbound_initialize(&mut params),
+        "session/new" => normalize_inbound_new_session(&mut params),
+        "session/prompt" | "_session/steering" => normalize_inbound_prompt(&mut params),
         _ => {}
     }
     (standard, Value::Object(params))
 }
 
 /// A parameter under another name counts if there is none under its own.
-fn rename_keys(params: &mut Map<String, Value>) {
+fn rename_inbound_keys(params: &mut Map<String, Value>) {
     for (alias, standard) in KEY_NAMES {
         if !params.contains_key(standard)
             && let Some(value) = params.remove(alias)
@@ -78,7 +78,7 @@ fn rename_keys(params: &mut Map<String, Value>) {
 }
 
 /// `capabilities` are the client's own; keys may have dots or underscores.
-fn normalize_initialize(params: &mut Map<String, Value>) {
+fn normalize_inbound_initialize(params: &mut Map<String, Value>) {
     let later = params.get("protocolVersion").and_then(Value::as_u64).is_some_and(|version| version >= 2);
     if !later
         && !params.contains_key("clientCapabilities")
@@ -89,7 +89,7 @@ fn normalize_initialize(params: &mut Map<String, Value>) {
     if let Some(Value::Object(capabilities)) = params.get_mut("clientCapabilities") {
         let expanded = std::mem::take(capabilities).into_iter().fold(json!({}), |mut expanded, (key, value)| {
             let place = key.split('.').fold(&mut expanded, |place, step| &mut place[camel_case(step)]);
-            *place = key_case::rename_keys(value, camel_case);
+            *place = key_case::rename_keys_deep(value, camel_case);
             expanded
         });
         params.insert("clientCapabilities".to_owned(), expanded);
@@ -97,7 +97,7 @@ fn normalize_initialize(params: &mut Map<String, Value>) {
 }
 
 /// The Go acp package says the folder among its facts about the session.
-fn normalize_new_session(params: &mut Map<String, Value>) {
+fn normalize_inbound_new_session(params: &mut Map<String, Value>) {
     let folder = params.get("metadata").and_then(|metadata| metadata.get("workDir")).cloned();
     if let Some(folder) = folder.filter(|_| !params.contains_key("cwd")) {
         params.insert("cwd".to_owned(), folder);
@@ -105,11 +105,11 @@ fn normalize_new_session(params: &mut Map<String, Value>) {
 }
 
 /// A prompt may be a text, or be called `text` or `content`; a command may stand alone.
-fn normalize_prompt(params: &mut Map<String, Value>) {
+fn normalize_inbound_prompt(params: &mut Map<String, Value>) {
     let said = ["prompt", "content", "text"].into_iter().find_map(|key| params.remove(key));
     let blocks = match said {
         Some(Value::String(text)) => json!([{ "type": "text", "text": text }]),
-        Some(Value::Array(blocks)) => Value::Array(blocks.into_iter().map(normalize_block).collect()),
+        Some(Value::Array(blocks)) => Value::Array(blocks.into_iter().map(normalize_inbound_block).collect()),
         Some(other) => other,
         None if params.contains_key("command") => json!([]),
         None => return,
@@ -117,9 +117,9 @@ fn normalize_prompt(params: &mut Map<String, Value>) {
     params.insert("prompt".to_owned(), blocks);
 }
 
-fn normalize_block(mut block: Value) -> Value {
+fn normalize_inbound_block(mut block: Value) -> Value {
     let Some(members) = block.as_object_mut() else { return block };
-    rename_keys(members);
+    rename_inbound_keys(members);
     if members.get("content").is_some_and(Value::is_string)
         && !members.contains_key("text")
         && let Some(content) = members.remove("content")

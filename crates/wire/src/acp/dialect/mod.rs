@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use super::error::UNKNOWN_COMMAND;
 use super::v2;
 use crate::jsonrpc::{Error, MessageOrigin};
-pub(super) use goosed::initialize_result as goosed_hello;
+pub(super) use goosed::goosed_initialize_result as goosed_hello;
 
 /// In which words a client is spoken to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,8 +122,8 @@ impl DialectState {
         if self.dialect == Dialect::V2 {
             return v2::v1_request(method, params);
         }
-        let (method, mut params) = inbound::normalize_request(method, params);
-        if self.dialect == Dialect::Goosed && inbound::names_session(method) && lacks_session(&params) {
+        let (method, mut params) = inbound::normalize_inbound_request(method, params);
+        if self.dialect == Dialect::Goosed && inbound::names_session_in_params(method) && lacks_session(&params) {
             params["sessionId"] = self.current.map_or(Value::Null, |session| Value::String(session.to_string()));
         }
         (method, params)
@@ -140,15 +140,15 @@ impl DialectState {
         let mut message: Value = serde_json::from_slice(message).ok()?;
         let translated = match self.dialect {
             Dialect::Standard => Some(()),
-            Dialect::V2 => v2::translate_message(&mut message),
-            Dialect::Goosed => goosed::translate_message(&mut message, origin.session),
+            Dialect::V2 => v2::translate_to_v2(&mut message),
+            Dialect::Goosed => goosed::translate_to_goosed(&mut message, origin.session),
             Dialect::Aptove => {
                 let streams = origin.session.is_none_or(|session| !self.whole.contains(&session));
-                aptove::translate_message(&mut message, streams)
+                aptove::translate_to_aptove(&mut message, streams)
             }
             Dialect::Agentkit => {
                 let metadata = origin.session.and_then(|session| self.metadata.get(&session));
-                agentkit::translate_message(&mut message, metadata, &mut self.tools)
+                agentkit::translate_to_agentkit(&mut message, metadata, &mut self.tools)
             }
         };
         translated.and_then(|()| serde_json::to_vec(&message).ok())
@@ -209,7 +209,7 @@ impl From<Dialect> for String {
 }
 
 /// The update of a `session/update`.
-fn session_update(message: &mut Value) -> Option<&mut Map<String, Value>> {
+fn dialect_session_update(message: &mut Value) -> Option<&mut Map<String, Value>> {
     if message["method"] != "session/update" {
         return None;
     }
@@ -217,7 +217,7 @@ fn session_update(message: &mut Value) -> Option<&mut Map<String, Value>> {
 }
 
 /// The result of an answer.
-fn result_object(message: &mut Value) -> Option<&mut Map<String, Value>> {
+fn dialect_result_object(message: &mut Value) -> Option<&mut Map<String, Value>> {
     message.get_mut("result")?.as_object_mut()
 }
 
@@ -243,7 +243,7 @@ fn error_as_stop(message: &mut Value) {
 }
 
 /// The text of a content block.
-fn block_text(block: &Value) -> Option<&str> {
+fn dialect_block_text(block: &Value) -> Option<&str> {
     block.get("text").or_else(|| block.get("resource")?.get("text"))?.as_str()
 }
 

@@ -12,8 +12,8 @@ use self::params::{
 };
 use super::abilities::ClientAbilities;
 use super::acp_options::WhenBusy;
-use super::content::{self, refuse_nul};
-use super::error::unknown_session;
+use super::content::{self, refuse_nul_in_content};
+use super::error::unknown_session_error;
 use super::schema::{ClientCapabilities, SessionArchiveFilter};
 use super::slash_commands;
 use super::types::{AgentProfile, ArchiveFilter, ListFilter, SessionParams};
@@ -110,7 +110,7 @@ pub struct InitializeParams {
 }
 
 /// Reads a request.
-pub fn request(method: &str, params: Value, profile: &AgentProfile) -> Result<ClientRequest, Error> {
+pub fn read_client_request(method: &str, params: Value, profile: &AgentProfile) -> Result<ClientRequest, Error> {
     match method {
         "initialize" => read_initialize(params).map(ClientRequest::Initialize),
         "authenticate" => {
@@ -127,17 +127,17 @@ pub fn request(method: &str, params: Value, profile: &AgentProfile) -> Result<Cl
         "session/fork" => {
             read_open_params(params, profile).map(|(session, opening)| ClientRequest::Fork(session, opening))
         }
-        "session/list" => read_list(params),
-        "session/close" => read_session_id(params).map(ClientRequest::Close),
-        "session/delete" => read_session_id(params).map(ClientRequest::Delete),
-        "session/archive" => read_session_id(params).map(ClientRequest::Archive),
-        "session/unarchive" => read_session_id(params).map(ClientRequest::Unarchive),
+        "session/list" => read_list_sessions(params),
+        "session/close" => read_acp_session_id(params).map(ClientRequest::Close),
+        "session/delete" => read_acp_session_id(params).map(ClientRequest::Delete),
+        "session/archive" => read_acp_session_id(params).map(ClientRequest::Archive),
+        "session/unarchive" => read_acp_session_id(params).map(ClientRequest::Unarchive),
         "session/set_title" => read_set_title(params),
-        "session/status" => read_session_id(params).map(ClientRequest::Status),
-        "session/cancel" => read_session_id(params).map(ClientRequest::Cancel),
-        "session/prompt" => read_prompt(params, profile),
+        "session/status" => read_acp_session_id(params).map(ClientRequest::Status),
+        "session/cancel" => read_acp_session_id(params).map(ClientRequest::Cancel),
+        "session/prompt" => read_acp_prompt(params, profile),
         "_gander/session/wait" => {
-            read_session_id(params).map(|session| ClientRequest::Session(session, SessionRequest::Wait))
+            read_acp_session_id(params).map(|session| ClientRequest::Session(session, SessionRequest::Wait))
         }
         "_session/steering" => read_steer(params, profile),
         "session/set_mode" => read_set_mode(params),
@@ -157,8 +157,8 @@ pub fn named_command(meta: Option<&Value>) -> Option<&str> {
 }
 
 /// The session that `session/cancel` names.
-pub fn cancelled_session(params: Value) -> Result<SessionId, Error> {
-    read_session_id(params)
+pub fn read_cancelled_session(params: Value) -> Result<SessionId, Error> {
+    read_acp_session_id(params)
 }
 
 fn read_initialize(params: Value) -> Result<InitializeParams, Error> {
@@ -171,32 +171,32 @@ fn read_initialize(params: Value) -> Result<InitializeParams, Error> {
     let capabilities = client_capabilities.and_then(|value| serde_json::from_value::<ClientCapabilities>(value).ok());
     Ok(InitializeParams {
         version: protocol_version,
-        name: client_info.as_ref().and_then(client_name),
+        name: client_info.as_ref().and_then(initialize_client_name),
         abilities: capabilities.as_ref().map(Into::into).unwrap_or_default(),
     })
 }
 
 /// What a client calls itself: its title, else its name, on one line and not too long.
-fn client_name(info: &Value) -> Option<String> {
+fn initialize_client_name(info: &Value) -> Option<String> {
     let said = ["title", "name"].iter().filter_map(|field| info.get(field)?.as_str());
     let short = |text: &str| text.chars().filter(|one| !one.is_control()).take(MAX_CLIENT_NAME).collect::<String>();
     said.map(|text| short(text.trim())).find(|text| !text.is_empty())
 }
 
-fn read_session_id(params: Value) -> Result<SessionId, Error> {
-    parse_session_id(&read_params::<Named>(params)?.session_id)
+fn read_acp_session_id(params: Value) -> Result<SessionId, Error> {
+    parse_acp_session_id(&read_params::<Named>(params)?.session_id)
 }
 
 fn read_open_params(params: Value, profile: &AgentProfile) -> Result<(SessionId, SessionParams), Error> {
     let named = params.get("sessionId").cloned().unwrap_or_default();
-    let session = read_session_id(json!({ "sessionId": named }))?;
+    let session = read_acp_session_id(json!({ "sessionId": named }))?;
     Ok((session, read_params::<OpenParams>(params)?.into_session_params(profile)?))
 }
 
-fn read_list(params: Value) -> Result<ClientRequest, Error> {
+fn read_list_sessions(params: Value) -> Result<ClientRequest, Error> {
     let List { cwd, cursor, archived, meta } = read_params(params)?;
-    cwd.as_deref().map_or(Ok(()), |cwd| check_path("cwd", cwd))?;
-    cursor.as_deref().map_or(Ok(()), |cursor| refuse_nul("cursor", cursor))?;
+    cwd.as_deref().map_or(Ok(()), |cwd| check_path_param("cwd", cwd))?;
+    cursor.as_deref().map_or(Ok(()), |cursor| refuse_nul_in_content("cursor", cursor))?;
     let archived = match archived {
         None | Some(SessionArchiveFilter::Exclude) => ArchiveFilter::Exclude,
         Some(SessionArchiveFilter::Include) => ArchiveFilter::Include,
@@ -211,21 +211,21 @@ fn read_list(params: Value) -> Result<ClientRequest, Error> {
 fn read_set_title(params: Value) -> Result<ClientRequest, Error> {
     let SetTitle { session_id: id, title: text } = read_params(params)?;
     let title = check_title(&text).map_err(|error| Error::invalid_params(error.to_string()))?;
-    Ok(ClientRequest::SetTitle(parse_session_id(&id)?, title))
+    Ok(ClientRequest::SetTitle(parse_acp_session_id(&id)?, title))
 }
 
 /// A command that a client names as such must exist, which the server finds out by what is kept of it; a text that
 /// merely looks like one is for the agent.
-fn read_prompt(params: Value, profile: &AgentProfile) -> Result<ClientRequest, Error> {
+fn read_acp_prompt(params: Value, profile: &AgentProfile) -> Result<ClientRequest, Error> {
     let Prompt { session_id: id, prompt, command, meta } = read_params(params)?;
-    let session = parse_session_id(&id)?;
+    let session = parse_acp_session_id(&id)?;
     let prompt = match &command {
         Some(CommandInput { name, input }) => {
             slash_commands::prompt_for_command(name, input.as_deref().unwrap_or_default(), prompt)
         }
         None => prompt,
     };
-    let parts = content::prompt_parts(prompt, profile)?;
+    let parts = content::acp_prompt_parts(prompt, profile)?;
     let if_busy = read_if_busy(meta.as_ref(), profile)?;
     let mut kept = Map::new();
     kept.extend(meta.map(|meta| ("_meta".to_owned(), meta)));
@@ -247,37 +247,37 @@ fn read_steer(params: Value, profile: &AgentProfile) -> Result<ClientRequest, Er
     let Prompt { session_id: id, prompt, meta, .. } = read_params(params)?;
     let idle = meta.as_ref().and_then(|meta| meta.get("steering")?.get("idleBehavior")?.as_str());
     let idle = if idle == Some("promptRequired") { WhenIdle::Decline } else { WhenIdle::Start };
-    let parts = content::prompt_parts(prompt, profile)?;
-    Ok(ClientRequest::Session(parse_session_id(&id)?, SessionRequest::Steer { parts, idle }))
+    let parts = content::acp_prompt_parts(prompt, profile)?;
+    Ok(ClientRequest::Session(parse_acp_session_id(&id)?, SessionRequest::Steer { parts, idle }))
 }
 
 fn read_set_mode(params: Value) -> Result<ClientRequest, Error> {
     let SetMode { session_id: id, mode_id } = read_params(params)?;
-    Ok(ClientRequest::Session(parse_session_id(&id)?, SessionRequest::SetMode { mode: mode_id }))
+    Ok(ClientRequest::Session(parse_acp_session_id(&id)?, SessionRequest::SetMode { mode: mode_id }))
 }
 
 fn read_set_option(params: Value) -> Result<ClientRequest, Error> {
     let SetOption { session_id: id, config_id, value } = read_params(params)?;
-    Ok(ClientRequest::Session(parse_session_id(&id)?, SessionRequest::SetOption { option: config_id, value }))
+    Ok(ClientRequest::Session(parse_acp_session_id(&id)?, SessionRequest::SetOption { option: config_id, value }))
 }
 
 /// Removed from the protocol in June 2026, still sent by clients.
 fn read_set_model(params: Value) -> Result<ClientRequest, Error> {
     let SetModel { session_id: id, model_id } = read_params(params)?;
     Ok(ClientRequest::Session(
-        parse_session_id(&id)?,
+        parse_acp_session_id(&id)?,
         SessionRequest::SetOption { option: "model".to_owned(), value: model_id },
     ))
 }
 
 /// An id that we cannot have made is the id of no session.
-fn parse_session_id(text: &str) -> Result<SessionId, Error> {
-    refuse_nul("sessionId", text)?;
-    text.parse().map_err(|_| unknown_session(&text[..text.floor_char_boundary(64)]))
+fn parse_acp_session_id(text: &str) -> Result<SessionId, Error> {
+    refuse_nul_in_content("sessionId", text)?;
+    text.parse().map_err(|_| unknown_session_error(&text[..text.floor_char_boundary(64)]))
 }
 
-fn check_path(what: &str, path: &str) -> Result<(), Error> {
-    refuse_nul(what, path)?;
+fn check_path_param(what: &str, path: &str) -> Result<(), Error> {
+    refuse_nul_in_content(what, path)?;
     if path.len() > MAX_PATH {
         return Err(Error::invalid_params(format!("{what} is longer than this many bytes: {MAX_PATH}")));
     }

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::check_path;
-use crate::acp::content::refuse_nul;
+use super::check_path_param;
+use crate::acp::content::refuse_nul_in_content;
 use crate::acp::schema::{ContentBlock, McpServer, SessionArchiveFilter};
 use crate::acp::types::{AgentProfile, SessionParams};
 use crate::jsonrpc::Error;
@@ -117,11 +117,11 @@ impl OpenParams {
         let reuse = self.reused_workspace()?;
         let agent = self.named_agent()?;
         let folders = self.additional_directories.unwrap_or_default();
-        self.cwd.as_deref().map_or(Ok(()), |cwd| check_path("cwd", cwd))?;
-        folders.iter().try_for_each(|folder| check_path("additionalDirectories", folder))?;
+        self.cwd.as_deref().map_or(Ok(()), |cwd| check_path_param("cwd", cwd))?;
+        folders.iter().try_for_each(|folder| check_path_param("additionalDirectories", folder))?;
         let mcp_servers = self.mcp_servers.unwrap_or_default();
         mcp_servers.iter().try_for_each(|server| check_mcp_server(server, profile))?;
-        let meta = session_meta(self.meta, self.metadata);
+        let meta = session_params_meta(self.meta, self.metadata);
         Ok(SessionParams { cwd: self.cwd, folders, mcp_servers, reuse, agent, meta })
     }
 
@@ -138,7 +138,7 @@ impl OpenParams {
     fn reused_workspace(&self) -> Result<Option<String>, Error> {
         let named = self.meta.as_ref().and_then(|meta| meta.get("sessionId")?.as_str());
         let Some(name) = named.or(self.device_id.as_deref()) else { return Ok(None) };
-        refuse_nul("workspace name", name)?;
+        refuse_nul_in_content("workspace name", name)?;
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(Error::invalid_params(format!("workspace name must have 1 to {MAX_NAME} bytes")));
         }
@@ -147,7 +147,7 @@ impl OpenParams {
 }
 
 /// What goes into the log for this protocol to find again.
-fn session_meta(meta: Option<Value>, metadata: Option<Map<String, Value>>) -> Option<Value> {
+fn session_params_meta(meta: Option<Value>, metadata: Option<Map<String, Value>>) -> Option<Value> {
     let mut acp = Map::new();
     acp.extend(meta.filter(Value::is_object).map(|meta| ("_meta".to_owned(), meta)));
     acp.extend(metadata.map(|metadata| ("metadata".to_owned(), Value::Object(metadata))));
@@ -158,12 +158,16 @@ fn session_meta(meta: Option<Value>, metadata: Option<Map<String, Value>>) -> Op
 fn check_mcp_server(server: &McpServer, profile: &AgentProfile) -> Result<(), Error> {
     match server {
         McpServer::Stdio(stdio) => {
-            refuse_nul("name", &stdio.name)?;
-            refuse_nul("command", &stdio.command.to_string_lossy())?;
-            stdio.args.iter().try_for_each(|argument| refuse_nul("args", argument))
+            refuse_nul_in_content("name", &stdio.name)?;
+            refuse_nul_in_content("command", &stdio.command.to_string_lossy())?;
+            stdio.args.iter().try_for_each(|argument| refuse_nul_in_content("args", argument))
         }
-        McpServer::Http(http) if profile.mcp_http => refuse_nul("name", &http.name).and(refuse_nul("url", &http.url)),
-        McpServer::Sse(sse) if profile.mcp_sse => refuse_nul("name", &sse.name).and(refuse_nul("url", &sse.url)),
+        McpServer::Http(http) if profile.mcp_http => {
+            refuse_nul_in_content("name", &http.name).and(refuse_nul_in_content("url", &http.url))
+        }
+        McpServer::Sse(sse) if profile.mcp_sse => {
+            refuse_nul_in_content("name", &sse.name).and(refuse_nul_in_content("url", &sse.url))
+        }
         McpServer::Http(_) | McpServer::Sse(_) => {
             Err(Error::invalid_params("MCP servers of this kind are not supported, see mcpCapabilities"))
         }

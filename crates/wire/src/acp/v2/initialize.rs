@@ -13,13 +13,13 @@ use crate::acp::types::AgentProfile;
 common_to_versions!(v2);
 
 /// The answer to `initialize`.
-pub(in crate::acp) fn initialize_response(profile: &AgentProfile) -> InitializeResponse {
+pub(in crate::acp) fn v2_initialize_response(profile: &AgentProfile) -> InitializeResponse {
     InitializeResponse::new(ProtocolVersion::V2, implementation_info(profile))
-        .capabilities(AgentCapabilities::new().session(session_capabilities(profile)))
+        .capabilities(AgentCapabilities::new().session(v2_session_capabilities(profile)))
         .auth_methods(auth_method_list(profile))
 }
 
-fn session_capabilities(profile: &AgentProfile) -> SessionCapabilities {
+fn v2_session_capabilities(profile: &AgentProfile) -> SessionCapabilities {
     let prompt = PromptCapabilities::new()
         .image(profile.image.then(PromptImageCapabilities::new))
         .audio(profile.audio.then(PromptAudioCapabilities::new))

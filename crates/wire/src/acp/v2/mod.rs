@@ -1,15 +1,15 @@
 //! Version 2 of the protocol, a draft, behind a switch ([`AgentProfile::v2`](super::AgentProfile)).
 //!
 //! The session owns its updates: a prompt is acknowledged at once, states are told, whole messages are authoritative.
-//! [`told`] makes those of an entry; everything else is written as in version 1 and put into the words of version 2 here.
+//! [`updates`] makes those of an entry; everything else is written as in version 1 and put into the words of version 2 here.
 
-mod events;
 mod initialize;
-mod output;
+mod translate;
+mod updates;
 
-pub(super) use events::{message_updates, run_end_update, state_update};
-pub(super) use initialize::initialize_response as hello;
-pub(super) use output::translate_message;
+pub(super) use initialize::v2_initialize_response as hello;
+pub(super) use translate::translate_to_v2;
+pub(super) use updates::{v2_message_updates, v2_run_end_update, v2_state_update};
 
 use serde_json::{Map, Value, json};
 

@@ -3,19 +3,19 @@
 use gander_domain::{Entry, Event as Fact, Message, Reply, ResetReason, Role, Seq, SessionId};
 use serde_json::{Value, json};
 
-use super::{AdkProjection, StreamMode, derived_id, invocation_id};
+use super::{AdkProjection, StreamMode, adk_invocation_id, derived_adk_id};
 use crate::adk::PROTOCOL_NAME;
-use crate::adk::content::{function_response_part, write_part};
-use crate::adk::output::questions::question_call_id;
-use crate::adk::types::Event;
+use crate::adk::content::{function_response_part, write_adk_part};
+use crate::adk::output::questions::adk_question_call_id;
+use crate::adk::types::AdkEvent;
 
 /// All events of a session, from all its entries.
-pub fn session_history(entries: &[Entry]) -> Vec<Event> {
-    session_history_of(entries, &[])
+pub fn adk_session_history(entries: &[Entry]) -> Vec<AdkEvent> {
+    adk_session_history_of(entries, &[])
 }
 
 /// The same, of an agent some of whose tools give their last result later.
-pub fn session_history_of(entries: &[Entry], long_running: &[String]) -> Vec<Event> {
+pub fn adk_session_history_of(entries: &[Entry], long_running: &[String]) -> Vec<AdkEvent> {
     let mut history = HistoryProjection::new(long_running);
     entries.iter().for_each(|entry| history.apply_entry(entry));
     history.events.into_iter().map(|(_, event)| event).collect()
@@ -30,7 +30,7 @@ pub struct HistoryProjection {
     telling: Option<AdkProjection>,
     /// What this protocol noted when the active run began.
     note: Value,
-    events: Vec<(Seq, Event)>,
+    events: Vec<(Seq, AdkEvent)>,
 }
 
 impl HistoryProjection {
@@ -40,7 +40,7 @@ impl HistoryProjection {
     }
 
     /// The events that an entry tells, whether or not they are taken back later.
-    pub fn project_entry(&mut self, entry: &Entry) -> Vec<Event> {
+    pub fn project_entry(&mut self, entry: &Entry) -> Vec<AdkEvent> {
         self.apply_entry(entry);
         std::mem::take(&mut self.events).into_iter().map(|(_, event)| event).collect()
     }
@@ -60,7 +60,7 @@ impl HistoryProjection {
             Fact::Routed { route } => self.agent.clone_from(&route.agent),
             Fact::MessageDone { message } if message.role == Role::User => self.user_message(entry, message),
             Fact::QuestionAnswered { question, answer } if answer.by.is_some() => {
-                self.question_answered(entry, &question_call_id(*question), &answer.reply);
+                self.question_answered(entry, &adk_question_call_id(*question), &answer.reply);
             }
             Fact::StateChanged { delta, .. } if entry.run.is_none() => self.state_changed(entry, delta),
             Fact::HistoryReset { keep_to, replacement, reason } => {
@@ -109,8 +109,8 @@ impl HistoryProjection {
             return;
         }
         let sent = note.get("content").and_then(|content| content.get("parts")?.as_array().cloned());
-        let parts = sent.unwrap_or_else(|| message.parts.iter().map(write_part).collect());
-        let mut event = self.user_event(entry, derived_id(message.id.uuid(), 0)).with_content("user", parts);
+        let parts = sent.unwrap_or_else(|| message.parts.iter().map(write_adk_part).collect());
+        let mut event = self.user_event(entry, derived_adk_id(message.id.uuid(), 0)).with_content("user", parts);
         if let Some(Value::Object(delta)) = note.get("stateDelta") {
             event.actions.state_delta.clone_from(delta);
         }
@@ -163,20 +163,20 @@ impl HistoryProjection {
                 Role::Tool => (self.agent.as_str(), "user"),
             };
             let id = message.id.uuid();
-            let event = Event::new(&format!("e-{id}"), author, id.to_string(), entry.at);
-            self.events.push((entry.seq, event.with_content(role, message.parts.iter().map(write_part).collect())));
+            let event = AdkEvent::new(&format!("e-{id}"), author, id.to_string(), entry.at);
+            self.events.push((entry.seq, event.with_content(role, message.parts.iter().map(write_adk_part).collect())));
         }
     }
 
-    fn user_event(&self, entry: &Entry, id: String) -> Event {
+    fn user_event(&self, entry: &Entry, id: String) -> AdkEvent {
         let told = self.telling.as_ref().filter(|telling| entry.run.is_none_or(|run| run == telling.run()));
-        let name = told.map(AdkProjection::invocation_id).or_else(|| entry.run.map(invocation_id));
-        Event::new(&name.unwrap_or_default(), "user", id, entry.at)
+        let name = told.map(AdkProjection::invocation_id).or_else(|| entry.run.map(adk_invocation_id));
+        AdkEvent::new(&name.unwrap_or_default(), "user", id, entry.at)
     }
 
     /// An id for an entry that has none of its own.
     fn entry_event_id(&self, entry: &Entry) -> String {
         let session = self.session.map(SessionId::uuid).unwrap_or_default();
-        derived_id(session, u128::from(entry.seq.0) << 4)
+        derived_adk_id(session, u128::from(entry.seq.0) << 4)
     }
 }

@@ -12,12 +12,12 @@ use gander_domain::{
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-pub use history::{HistoryProjection, session_history, session_history_of};
-pub use questions::question_call_id;
+pub use history::{HistoryProjection, adk_session_history, adk_session_history_of};
+pub use questions::adk_question_call_id;
 
 use super::PROTOCOL_NAME;
-use super::content::{function_call_id, write_part};
-use super::types::{Event, UsageMetadata, epoch_seconds};
+use super::content::{function_call_id, write_adk_part};
+use super::types::{AdkEvent, AdkUsageMetadata, adk_epoch_seconds};
 use questions::OpenQuestion;
 use tools::OpenToolCalls;
 
@@ -63,7 +63,7 @@ pub struct AdkProjection {
     /// Parts of the open message that were told in pieces.
     grown: usize,
     /// A whole message, kept back until it is known what it cost.
-    held: Option<Event>,
+    held: Option<AdkEvent>,
     tools: OpenToolCalls,
     questions: Vec<OpenQuestion>,
     superseded: bool,
@@ -106,7 +106,7 @@ impl AdkProjection {
 
     /// How the run is named to clients.
     pub fn invocation_id(&self) -> String {
-        invocation_id(self.continues.unwrap_or(self.run))
+        adk_invocation_id(self.continues.unwrap_or(self.run))
     }
 
     /// Which run.
@@ -120,7 +120,7 @@ impl AdkProjection {
     }
 
     /// Takes in the next entry of the session; tells what the agent says by it.
-    pub fn project_entry(&mut self, entry: &Entry, events: &mut Vec<Event>) {
+    pub fn project_entry(&mut self, entry: &Entry, events: &mut Vec<AdkEvent>) {
         if entry.run != Some(self.run) || matches!(self.stage, RunStage::Ended(_)) {
             return self.note_settings_change(entry);
         }
@@ -131,7 +131,7 @@ impl AdkProjection {
         }
     }
 
-    fn project_own_entry(&mut self, entry: &Entry, events: &mut Vec<Event>) {
+    fn project_own_entry(&mut self, entry: &Entry, events: &mut Vec<AdkEvent>) {
         if !matches!(entry.event, Fact::UsageAdded { .. } | Fact::RunEnded { .. }) {
             events.extend(self.release_held_message("STOP"));
         }
@@ -214,7 +214,7 @@ impl AdkProjection {
     }
 
     /// The prompt goes to another mode, which speaks from now on, below whoever was asked.
-    fn mode_transfer(&mut self, entry: &Entry, route: &Route) -> Event {
+    fn mode_transfer(&mut self, entry: &Entry, route: &Route) -> AdkEvent {
         self.add_state_change("routed", json!(route));
         let salt = (u128::from(entry.seq.0) << 8) | 1;
         let mut event = self.next_event(entry.at, self.run.uuid(), salt);
@@ -225,8 +225,8 @@ impl AdkProjection {
     }
 
     /// An event of this run that says and does nothing yet.
-    fn empty_event(&self, id: String, at: Timestamp) -> Event {
-        let mut event = Event::new(&self.invocation_id(), &self.author, id, at);
+    fn empty_event(&self, id: String, at: Timestamp) -> AdkEvent {
+        let mut event = AdkEvent::new(&self.invocation_id(), &self.author, id, at);
         if let Some(root) = &self.root {
             event.node_info.path.insert_str(0, &format!("{root}@1/"));
         }
@@ -234,8 +234,8 @@ impl AdkProjection {
     }
 
     /// An event of this run that is no piece.
-    fn next_event(&mut self, at: Timestamp, id: Uuid, salt: u128) -> Event {
-        let mut event = self.empty_event(derived_id(id, salt), at);
+    fn next_event(&mut self, at: Timestamp, id: Uuid, salt: u128) -> AdkEvent {
+        let mut event = self.empty_event(derived_adk_id(id, salt), at);
         event.custom_metadata.clone_from(&self.beside);
         if !self.next_beside.is_empty() {
             let mentioned = std::mem::take(&mut self.next_beside);
@@ -244,14 +244,14 @@ impl AdkProjection {
         event
     }
 
-    fn partial_event(&self, id: Uuid, at: Timestamp, growth: DeltaKind, text: &str) -> Event {
+    fn partial_event(&self, id: Uuid, at: Timestamp, growth: DeltaKind, text: &str) -> AdkEvent {
         let part = match growth {
             DeltaKind::Text => json!({ "text": text }),
             DeltaKind::Thought => json!({ "text": text, "thought": true }),
         };
         let event = self.empty_event(id.to_string(), at);
         let (partial, model_version) = (Some(true), self.model.clone());
-        Event {
+        AdkEvent {
             partial,
             model_version,
             custom_metadata: self.beside.clone(),
@@ -260,7 +260,7 @@ impl AdkProjection {
     }
 
     /// Calls are told in pieces too, before the whole: who acts on them waits for that.
-    fn message_done(&mut self, at: Timestamp, message: &Message, events: &mut Vec<Event>) {
+    fn message_done(&mut self, at: Timestamp, message: &Message, events: &mut Vec<AdkEvent>) {
         let grown = std::mem::take(&mut self.grown);
         self.speaking = false;
         if message.parts.is_empty() {
@@ -268,9 +268,9 @@ impl AdkProjection {
         }
         let calls = self.tools.expect_calls(&message.parts);
         let mut event = self.next_event(at, message.id.uuid(), 0);
-        event.long_running_tool_ids = calls.then(|| self.long_running_ids(called_tools(&message.parts)));
+        event.long_running_tool_ids = calls.then(|| self.long_running_ids(adk_called_tools(&message.parts)));
         event.interrupted = message.interrupted.then_some(true);
-        let parts: Vec<Value> = message.parts.iter().map(write_part).collect();
+        let parts: Vec<Value> = message.parts.iter().map(write_adk_part).collect();
         if self.tone == StreamMode::Pieces {
             event.partial = Some(true);
             if grown < parts.len() {
@@ -290,7 +290,7 @@ impl AdkProjection {
         self.model.clone_from(&model);
         if let Some(held) = &mut self.held {
             held.model_version = model;
-            held.usage_metadata = Some(usage_metadata(usage));
+            held.usage_metadata = Some(adk_usage_metadata(usage));
         }
     }
 
@@ -304,13 +304,13 @@ impl AdkProjection {
     }
 
     /// The message that was kept back.
-    fn release_held_message(&mut self, finish: &'static str) -> Option<Event> {
+    fn release_held_message(&mut self, finish: &'static str) -> Option<AdkEvent> {
         let mut event = self.held.take()?;
         event.finish_reason = event.interrupted.is_none().then_some(finish);
         Some(event)
     }
 
-    fn run_ended(&mut self, at: Timestamp, outcome: &Outcome, events: &mut Vec<Event>) {
+    fn run_ended(&mut self, at: Timestamp, outcome: &Outcome, events: &mut Vec<AdkEvent>) {
         let stop = match outcome {
             Outcome::Completed { stop } => *stop,
             Outcome::Cancelled | Outcome::Failed { .. } => StopReason::EndTurn,
@@ -342,16 +342,16 @@ impl AdkProjection {
 }
 
 /// What a stream says last when a run failed: pages show it on top.
-pub fn failure_event(outcome: &Outcome, at: Timestamp) -> Option<Value> {
+pub fn adk_failure_event(outcome: &Outcome, at: Timestamp) -> Option<Value> {
     let Outcome::Failed { reason, message } = outcome else { return None };
     Some(json!({
         "error": format!("{reason}: {message}"),
-        "error_details": { "error_type": reason, "error_message": message, "timestamp": epoch_seconds(at) },
+        "error_details": { "error_type": reason, "error_message": message, "timestamp": adk_epoch_seconds(at) },
     }))
 }
 
 /// How a run is named here.
-pub fn invocation_id(run: RunId) -> String {
+pub fn adk_invocation_id(run: RunId) -> String {
     format!("e-{run}")
 }
 
@@ -361,20 +361,21 @@ pub fn run_of_invocation(invocation: &str) -> Option<RunId> {
 }
 
 /// Pages expect what a tool said and what it put away as two events of one id.
-pub fn split_artifact_event(event: Event) -> (Event, Option<Event>) {
+pub fn split_artifact_event(event: AdkEvent) -> (AdkEvent, Option<AdkEvent>) {
     if event.content.is_none() || event.actions.artifact_delta.is_empty() {
         return (event, None);
     }
     let mut said = event.clone();
-    let mut saved = Event { content: None, ..event };
+    let mut saved = AdkEvent { content: None, ..event };
     said.actions.artifact_delta = Map::new();
     saved.actions.state_delta = Map::new();
     (said, Some(saved))
 }
 
 /// Grows the first piece by the second if both are pieces of one part, else gives the second back.
-pub fn join_events(first: &mut Event, second: Event) -> Option<Event> {
-    let text = |event: &Event| match (event.partial, event.content.as_ref().map(|content| content.parts.as_slice())) {
+pub fn join_adk_events(first: &mut AdkEvent, second: AdkEvent) -> Option<AdkEvent> {
+    let text = |event: &AdkEvent| match (event.partial, event.content.as_ref().map(|content| content.parts.as_slice()))
+    {
         (Some(true), Some([part])) => {
             part.get("text").and_then(Value::as_str).map(str::len).map(|length| (length, part.get("thought").is_some()))
         }
@@ -398,13 +399,13 @@ pub fn join_events(first: &mut Event, second: Event) -> Option<Event> {
 }
 
 /// An id that is the same whenever the same entries are told.
-pub(super) fn derived_id(id: Uuid, salt: u128) -> String {
+pub(super) fn derived_adk_id(id: Uuid, salt: u128) -> String {
     Uuid::from_u128(id.as_u128() ^ salt).to_string()
 }
 
-fn usage_metadata(usage: &Usage) -> UsageMetadata {
+fn adk_usage_metadata(usage: &Usage) -> AdkUsageMetadata {
     let some = |count: u64| (count > 0).then_some(count);
-    UsageMetadata {
+    AdkUsageMetadata {
         candidates_token_count: usage.output.saturating_sub(usage.thinking),
         prompt_token_count: usage.input,
         cached_content_token_count: some(usage.cached),
@@ -414,7 +415,7 @@ fn usage_metadata(usage: &Usage) -> UsageMetadata {
 }
 
 /// The names of the calls among these parts.
-pub(super) fn called_tools(parts: &[Part]) -> impl Iterator<Item = (ToolCallId, &str)> {
+pub(super) fn adk_called_tools(parts: &[Part]) -> impl Iterator<Item = (ToolCallId, &str)> {
     parts.iter().filter_map(|part| match part {
         Part::ToolUse { call, name, .. } => Some((*call, name.as_str())),
         Part::Text { .. }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{AdkProjection, RunStage};
 use crate::adk::content::{function_call_id, function_call_part, function_response_part};
-use crate::adk::types::Event;
+use crate::adk::types::AdkEvent;
 use crate::preview::question_with_preview;
 
 /// A question without an answer.
@@ -28,7 +28,7 @@ impl OpenQuestion {
 }
 
 /// How a question is named here: as the call that its answer answers.
-pub fn question_call_id(question: QuestionId) -> String {
+pub fn adk_question_call_id(question: QuestionId) -> String {
     format!("adk-{question}")
 }
 
@@ -51,7 +51,7 @@ impl AdkProjection {
     }
 
     /// Once nothing goes on but waiting, all questions are told. One that holds nothing up is told at once.
-    pub(super) fn emit_questions(&mut self, at: Timestamp, events: &mut Vec<Event>) {
+    pub(super) fn emit_questions(&mut self, at: Timestamp, events: &mut Vec<AdkEvent>) {
         if matches!(self.stage, RunStage::Waiting | RunStage::Ended(_)) {
             return;
         }
@@ -79,13 +79,13 @@ impl AdkProjection {
     }
 
     /// What asks these questions.
-    fn question_event(&mut self, at: Timestamp, fresh: &[Question]) -> Option<Event> {
+    fn question_event(&mut self, at: Timestamp, fresh: &[Question]) -> Option<AdkEvent> {
         let id = fresh.first()?.id.uuid();
-        let mut ids: Vec<String> = fresh.iter().map(|question| question_call_id(question.id)).collect();
+        let mut ids: Vec<String> = fresh.iter().map(|question| adk_question_call_id(question.id)).collect();
         ids.sort_unstable();
         let parts = fresh.iter().map(|question| self.question_call(question)).collect();
         let request = self.next_event(at, id, 0).with_content("model", parts);
-        Some(Event { long_running_tool_ids: Some(ids), ..request })
+        Some(AdkEvent { long_running_tool_ids: Some(ids), ..request })
     }
 
     fn is_only_waiting(&self) -> bool {
@@ -99,13 +99,13 @@ impl AdkProjection {
 
     /// The call that stands for a question.
     fn question_call(&self, question: &Question) -> Value {
-        let id = question_call_id(question.id);
+        let id = adk_question_call_id(question.id);
         let call = question.call.and_then(|call| self.tools.find_call(call));
         match (call, &question.ask) {
             (Some(call), QuestionKind::Choose { .. }) => {
                 let original = json!({ "id": function_call_id(call.id), "args": call.arguments, "name": call.name });
                 let arguments =
-                    json!({ "originalFunctionCall": original, "toolConfirmation": confirmation_payload(question) });
+                    json!({ "originalFunctionCall": original, "toolConfirmation": adk_confirmation_payload(question) });
                 function_call_part(&id, "adk_request_confirmation", &arguments)
             }
             (_, QuestionKind::Form { schema }) => {
@@ -130,7 +130,7 @@ impl AdkProjection {
     }
 
     /// What stands in place of the results that wait for a yes.
-    fn pending_results_event(&mut self, at: Timestamp, fresh: &[Question]) -> Option<Event> {
+    fn pending_results_event(&mut self, at: Timestamp, fresh: &[Question]) -> Option<AdkEvent> {
         let (mut parts, mut wanted) = (Vec::new(), Map::new());
         for question in fresh {
             let confirms = matches!(question.ask, QuestionKind::Choose { .. });
@@ -138,7 +138,7 @@ impl AdkProjection {
             let Some(call) = call else { continue };
             let text = "This tool call requires confirmation, please approve or reject.";
             parts.push(function_response_part(&function_call_id(call.id), &call.name, &json!({ "error": text })));
-            wanted.insert(function_call_id(call.id), confirmation_payload(question));
+            wanted.insert(function_call_id(call.id), adk_confirmation_payload(question));
         }
         let done = self.tools.take_results();
         if parts.is_empty() && done.is_empty() {
@@ -149,12 +149,12 @@ impl AdkProjection {
         actions.skip_summarization = (!wanted.is_empty()).then_some(true);
         actions.requested_tool_confirmations = wanted;
         let parts = done.into_iter().map(|(_, part)| part).chain(parts).collect();
-        Some(Event { actions, ..self.next_event(at, id, 1).with_content("user", parts) })
+        Some(AdkEvent { actions, ..self.next_event(at, id, 1).with_content("user", parts) })
     }
 }
 
 /// A plan that is to be approved may be sent back changed.
-fn confirmation_payload(question: &Question) -> Value {
+fn adk_confirmation_payload(question: &Question) -> Value {
     let mut confirmation = json!({ "hint": question_with_preview(question), "confirmed": false });
     if let Some(proposal) = &question.plan {
         confirmation["payload"] = json!(proposal.plan);

@@ -4,8 +4,8 @@ use gander_domain::{Entry, Part, Timestamp, ToolCall, ToolCallId, ToolResult};
 use serde_json::Value;
 
 use super::AdkProjection;
-use crate::adk::content::{function_call_id, function_call_part, function_response_part, tool_response};
-use crate::adk::types::{Actions, Event};
+use crate::adk::content::{adk_tool_response, function_call_id, function_call_part, function_response_part};
+use crate::adk::types::{AdkActions, AdkEvent};
 
 /// Calls without an end, and results that wait for the others.
 #[derive(Clone, Debug, Default)]
@@ -16,13 +16,13 @@ pub(super) struct OpenToolCalls {
     told: Vec<ToolCallId>,
     open: Vec<ToolCall>,
     results: Vec<(ToolCallId, Value)>,
-    actions: Actions,
+    actions: AdkActions,
 }
 
 impl OpenToolCalls {
     /// Takes note of the calls in a message; true if there are any.
     pub(super) fn expect_calls(&mut self, parts: &[Part]) -> bool {
-        let calls: Vec<ToolCallId> = super::called_tools(parts).map(|(call, _)| call).collect();
+        let calls: Vec<ToolCallId> = super::adk_called_tools(parts).map(|(call, _)| call).collect();
         self.told.clone_from(&calls);
         self.wanted.clone_from(&calls);
         !calls.is_empty()
@@ -40,11 +40,11 @@ impl OpenToolCalls {
         let name = self.call_name(call).to_owned();
         self.open.retain(|open| open.id != call);
         self.wanted.retain(|wanted| *wanted != call);
-        self.results.push((call, function_response_part(&function_call_id(call), &name, &tool_response(result))));
+        self.results.push((call, function_response_part(&function_call_id(call), &name, &adk_tool_response(result))));
     }
 
     /// What the results' event does beside. A change that no call made waits for nothing.
-    pub(super) fn result_actions(&mut self, _call: Option<ToolCallId>) -> &mut Actions {
+    pub(super) fn result_actions(&mut self, _call: Option<ToolCallId>) -> &mut AdkActions {
         &mut self.actions
     }
 
@@ -73,34 +73,34 @@ impl OpenToolCalls {
         results
     }
 
-    pub(super) fn take_actions(&mut self) -> Actions {
+    pub(super) fn take_actions(&mut self) -> AdkActions {
         std::mem::take(&mut self.actions)
     }
 }
 
 impl AdkProjection {
     /// The results, once no call is open.
-    pub(super) fn results_when_done(&mut self, at: Timestamp) -> Option<Event> {
+    pub(super) fn results_when_done(&mut self, at: Timestamp) -> Option<AdkEvent> {
         let all = self.tools.open_calls().is_empty() && self.tools.all_called();
         all.then(|| self.flush_results(at)).flatten()
     }
 
     /// The results so far.
-    pub(super) fn flush_results(&mut self, at: Timestamp) -> Option<Event> {
+    pub(super) fn flush_results(&mut self, at: Timestamp) -> Option<AdkEvent> {
         let results = self.tools.take_results();
         let (first, _) = results.first()?;
         let (id, actions) = (first.uuid(), self.tools.take_actions());
         let parts = results.into_iter().map(|(_, part)| part).collect();
-        Some(Event { actions, ..self.next_event(at, id, 0).with_content("user", parts) })
+        Some(AdkEvent { actions, ..self.next_event(at, id, 0).with_content("user", parts) })
     }
 
     /// What was kept or put away while no call was open is an event of its own.
-    pub(super) fn unattached_actions(&mut self, entry: &Entry) -> Option<Event> {
+    pub(super) fn unattached_actions(&mut self, entry: &Entry) -> Option<AdkEvent> {
         if !self.tools.open_calls().is_empty() {
             return None;
         }
         let actions = self.tools.take_actions();
         let salt = u128::from(entry.seq.0) << 8;
-        Some(Event { actions, ..self.next_event(entry.at, self.run.uuid(), salt) })
+        Some(AdkEvent { actions, ..self.next_event(entry.at, self.run.uuid(), salt) })
     }
 }

@@ -4,8 +4,8 @@ use gander_domain::{ChoiceKind, Message, Part, Reply, Timestamp, ToolCallId};
 use serde_json::{Map, Value, json};
 
 use super::PAYLOAD_NAME;
-use crate::goose::content::{content_object, tool_response};
-use crate::goose::types::epoch_seconds;
+use crate::goose::content::{goose_content_object, goose_tool_response_content};
+use crate::goose::types::goose_epoch_seconds;
 
 /// Which model answers, and how.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,7 +17,7 @@ pub struct ProviderChoice {
 }
 
 /// `POST /agent/start`.
-pub fn start_body(folder: &str, recipe: Option<&Value>) -> Value {
+pub fn goosed_start_body(folder: &str, recipe: Option<&Value>) -> Value {
     match recipe {
         Some(recipe) => json!({ "working_dir": folder, "recipe": recipe }),
         None => json!({ "working_dir": folder }),
@@ -25,24 +25,24 @@ pub fn start_body(folder: &str, recipe: Option<&Value>) -> Value {
 }
 
 /// `POST /agent/resume`.
-pub fn resume_body(session: &str) -> Value {
+pub fn goosed_resume_body(session: &str) -> Value {
     json!({ "session_id": session, "load_model_and_extensions": true })
 }
 
 /// `POST /agent/stop`.
-pub fn stop_body(session: &str) -> Value {
+pub fn goosed_stop_body(session: &str) -> Value {
     json!({ "session_id": session })
 }
 
 /// `POST /agent/update_session`.
-pub fn update_session_body(session: &str, mode: &str) -> Value {
+pub fn goosed_update_session_body(session: &str, mode: &str) -> Value {
     json!({ "session_id": session, "goose_mode": mode })
 }
 
 /// `POST /agent/update_provider`; none if there is nothing to tell.
 ///
 /// A model without a provider is one of the provider that the session has.
-pub fn update_provider_body(session: &str, wanted: &ProviderChoice, current: Option<&str>) -> Option<Value> {
+pub fn goosed_update_provider_body(session: &str, wanted: &ProviderChoice, current: Option<&str>) -> Option<Value> {
     let ProviderChoice { model, parameters } = wanted;
     let (provider, model) = match model.as_deref().map(|model| model.split_once('/').ok_or(model)) {
         Some(Ok((provider, model))) => (provider, Some(model)),
@@ -71,14 +71,14 @@ pub fn update_provider_body(session: &str, wanted: &ProviderChoice, current: Opt
 }
 
 /// `POST /reply`.
-pub fn reply_body(session: &str, message: Value) -> Value {
+pub fn goosed_reply_body(session: &str, message: Value) -> Value {
     json!({ "session_id": session, "user_message": message })
 }
 
 /// A prompt. Results of tools go under the ids by which goose knows their calls.
-pub fn prompt_message(parts: &[Part], history: &[impl AsRef<Message>], at: Timestamp) -> Value {
+pub fn goosed_prompt_message(parts: &[Part], history: &[impl AsRef<Message>], at: Timestamp) -> Value {
     let pieces = parts.iter().map(|part| match part {
-        Part::ToolResult { call, result } => tool_response(&remote_call_id(history, *call), result),
+        Part::ToolResult { call, result } => goose_tool_response_content(&remote_call_id(history, *call), result),
         Part::Unknown(value) => function_response_content(value, history).unwrap_or_else(|| value.clone()),
         Part::Text { .. }
         | Part::Thought { .. }
@@ -86,24 +86,24 @@ pub fn prompt_message(parts: &[Part], history: &[impl AsRef<Message>], at: Times
         | Part::Audio { .. }
         | Part::Link { .. }
         | Part::Resource { .. }
-        | Part::ToolUse { .. } => content_object(part),
+        | Part::ToolUse { .. } => goose_content_object(part),
     });
-    user_message(pieces.collect(), at)
+    goosed_user_message(pieces.collect(), at)
 }
 
 /// The answer to a form, as the message that goose routes to whoever asked.
-pub fn elicitation_message(id: &str, data: &Value, at: Timestamp) -> Value {
+pub fn goosed_elicitation_message(id: &str, data: &Value, at: Timestamp) -> Value {
     let data = json!({ "actionType": "elicitationResponse", "id": id, "user_data": data });
-    user_message(vec![json!({ "type": "actionRequired", "data": data })], at)
+    goosed_user_message(vec![json!({ "type": "actionRequired", "data": data })], at)
 }
 
 /// `POST /action-required/tool-confirmation`, and `/confirm` before 1.16.
-pub fn confirmation_body(session: &str, id: &str, action: &str) -> Value {
+pub fn goosed_confirmation_body(session: &str, id: &str, action: &str) -> Value {
     json!({ "id": id, "principalType": "Tool", "action": action, "sessionId": session })
 }
 
 /// What an answer means to goose.
-pub fn confirmation_action(reply: &Reply) -> &'static str {
+pub fn goosed_confirmation_action(reply: &Reply) -> &'static str {
     match reply {
         Reply::Chosen { kind: ChoiceKind::AllowOnce, .. } | Reply::Filled { .. } => "allow_once",
         Reply::Chosen { kind: ChoiceKind::AllowAlways, .. } => "always_allow",
@@ -113,9 +113,9 @@ pub fn confirmation_action(reply: &Reply) -> &'static str {
     }
 }
 
-fn user_message(content: Vec<Value>, at: Timestamp) -> Value {
+fn goosed_user_message(content: Vec<Value>, at: Timestamp) -> Value {
     let metadata = json!({ "userVisible": true, "agentVisible": true });
-    json!({ "id": null, "role": "user", "created": epoch_seconds(at), "content": content, "metadata": metadata })
+    json!({ "id": null, "role": "user", "created": goose_epoch_seconds(at), "content": content, "metadata": metadata })
 }
 
 /// What a client says a function gave, as the message of a tool that has run.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::status::GoosedError;
 use super::{PAYLOAD_NAME, request};
-use crate::goose::input::{plain_part, read_tool_result, unwrap_outcome};
+use crate::goose::input::{read_plain_content, read_tool_result_content, unwrap_content_outcome};
 
 /// One turn of a goosed.
 ///
@@ -98,8 +98,8 @@ impl GoosedTurn {
         match event["type"].as_str().unwrap_or_default() {
             "Message" => self.handle_message(&event["message"], ids, &mut reports),
             "Notification" => reports.extend(self.handle_notification(event)),
-            "UpdateConversation" => reports.push(notice_report(Severity::Info, "Goose began its history anew")),
-            "ModelChange" => reports.push(notice_report(Severity::Info, &model_change_text(event))),
+            "UpdateConversation" => reports.push(turn_notice_report(Severity::Info, "Goose began its history anew")),
+            "ModelChange" => reports.push(turn_notice_report(Severity::Info, &model_change_text(event))),
             "Error" => self.handle_error(event),
             "Finish" => self.handle_finish(event, &mut reports),
             // signs of life, and what newer versions may tell
@@ -121,7 +121,7 @@ impl GoosedTurn {
         let mut reports = Vec::new();
         self.start_called_tools(&mut reports);
         if self.open.take().is_some() {
-            reports.push(message_done(Vec::new(), None, true));
+            reports.push(turn_message_done(Vec::new(), None, true));
         }
         self.failure.get_or_insert_with(|| GoosedError::Cut(why.to_owned()));
         reports.push(Report::Ended(self.run_outcome()));
@@ -148,7 +148,7 @@ impl GoosedTurn {
             return Some((GoosedRequest::Elicited { id, data }, None));
         }
         let ready = call.filter(|_| answer.reply.is_allowed()).map(|call| Report::ToolReady { call });
-        Some((GoosedRequest::Confirm { id, action: request::confirmation_action(&answer.reply) }, ready))
+        Some((GoosedRequest::Confirm { id, action: request::goosed_confirmation_action(&answer.reply) }, ready))
     }
 
     fn run_outcome(&self) -> Outcome {
@@ -170,7 +170,7 @@ impl GoosedTurn {
     fn handle_finish(&mut self, event: &Value, reports: &mut Vec<Report>) {
         self.over = true;
         if self.open.take().is_some() {
-            reports.push(message_done(Vec::new(), None, false));
+            reports.push(turn_message_done(Vec::new(), None, false));
         }
         if self.before.is_none() {
             // Never told before: what the last call used is all there is.
@@ -212,7 +212,7 @@ impl GoosedTurn {
                 "toolConfirmationRequest" => self.ask_question(piece, ids, reports),
                 "systemNotification" => reports.extend(system_notification(piece)),
                 "text" | "redactedThinking" => {}
-                _ => tail.push(plain_part(piece)),
+                _ => tail.push(read_plain_content(piece)),
             }
         }
         if tail.is_empty() && wanted.is_empty() {
@@ -228,7 +228,7 @@ impl GoosedTurn {
         }));
         let theirs: Vec<&str> = wanted.iter().map(|(id, _)| id.as_str()).collect();
         let native = ProviderPayload { wire: PAYLOAD_NAME.to_owned(), items: json!({ "calls": theirs }) };
-        reports.push(message_done(tail, (!theirs.is_empty()).then_some(native), false));
+        reports.push(turn_message_done(tail, (!theirs.is_empty()).then_some(native), false));
         self.fresh.append(&mut wanted);
     }
 
@@ -242,7 +242,7 @@ impl GoosedTurn {
     ) {
         let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return };
         if self.open.as_deref().is_some_and(|open| open != id) {
-            reports.push(message_done(Vec::new(), None, false));
+            reports.push(turn_message_done(Vec::new(), None, false));
             self.open = None;
         }
         if self.open.is_none() {
@@ -254,7 +254,7 @@ impl GoosedTurn {
 
     fn tool_request(&mut self, piece: &Value, ids: &mut dyn IdGenerator) -> (String, ToolCall) {
         let theirs = piece["id"].as_str().unwrap_or_default().to_owned();
-        let call = unwrap_outcome(&piece["toolCall"]);
+        let call = unwrap_content_outcome(&piece["toolCall"]);
         let name = call["name"].as_str().unwrap_or("unknown").to_owned();
         let arguments = call.get("arguments").filter(|arguments| arguments.is_object()).cloned();
         // Another server of our own kind has ids like ours: they stay the same at every door.
@@ -263,7 +263,7 @@ impl GoosedTurn {
         let call = ToolCall {
             id,
             title: name.clone(),
-            kind: goose_tool_kind(&name),
+            kind: turn_tool_kind(&name),
             name,
             arguments: arguments.unwrap_or_else(|| json!({})),
             locations: Vec::new(),
@@ -282,7 +282,7 @@ impl GoosedTurn {
         let theirs = piece["id"].as_str().unwrap_or_default();
         if let Some(call) = self.calls.get(theirs) {
             self.asked.retain(|_, waiting| waiting.call != Some(*call));
-            reports.push(Report::ToolDone { call: *call, result: read_tool_result(&piece["toolResult"]) });
+            reports.push(Report::ToolDone { call: *call, result: read_tool_result_content(&piece["toolResult"]) });
         }
     }
 
@@ -305,7 +305,7 @@ impl GoosedTurn {
                 let prompt = text("prompt").unwrap_or_else(|| format!("Run {tool}?"));
                 (
                     sanitize::describe_call(&tool, &data["arguments"], &prompt),
-                    QuestionKind::Choose { choices: confirmation_choices() },
+                    QuestionKind::Choose { choices: turn_confirmation_choices() },
                 )
             }
         };
@@ -350,7 +350,7 @@ fn concerns_tool_calls(event: &Value) -> bool {
 }
 
 /// goose does not say what sort of thing a tool does: the names of its own ones do.
-fn goose_tool_kind(name: &str) -> ToolKind {
+fn turn_tool_kind(name: &str) -> ToolKind {
     match name.rsplit("__").next().unwrap_or(name) {
         "shell" | "bash" | "execute_command" => ToolKind::Execute,
         "write" | "edit" | "text_editor" | "str_replace" => ToolKind::Edit,
@@ -361,7 +361,7 @@ fn goose_tool_kind(name: &str) -> ToolKind {
     }
 }
 
-fn confirmation_choices() -> Vec<Choice> {
+fn turn_confirmation_choices() -> Vec<Choice> {
     let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
     vec![
         choice("allow_once", "Allow once", ChoiceKind::AllowOnce),
@@ -371,11 +371,11 @@ fn confirmation_choices() -> Vec<Choice> {
     ]
 }
 
-fn message_done(tail: Vec<Part>, native: Option<ProviderPayload>, interrupted: bool) -> Report {
+fn turn_message_done(tail: Vec<Part>, native: Option<ProviderPayload>, interrupted: bool) -> Report {
     Report::MessageDone { tail, native, interrupted }
 }
 
-fn notice_report(severity: Severity, title: &str) -> Report {
+fn turn_notice_report(severity: Severity, title: &str) -> Report {
     Report::Noticed(Notice { severity, title: title.to_owned(), detail: None })
 }
 
@@ -391,7 +391,7 @@ fn system_notification(piece: &Value) -> Option<Report> {
         "creditsExhausted" => Severity::Warning,
         _ => Severity::Info,
     };
-    Some(notice_report(severity, piece["msg"].as_str()?))
+    Some(turn_notice_report(severity, piece["msg"].as_str()?))
 }
 
 /// Two counters, each under one of two names.

@@ -17,28 +17,28 @@ struct PushCredentials {
 }
 
 /// True if the config holds a secret.
-pub(super) fn has_secrets(config: &PushConfig) -> bool {
-    take_secrets(&mut config.clone()) != PushCredentials::default()
+pub(super) fn has_push_credentials(config: &PushConfig) -> bool {
+    take_push_credentials(&mut config.clone()) != PushCredentials::default()
 }
 
 /// The config as a log may hold it.
-pub(super) fn without_secrets(config: &PushConfig) -> PushConfig {
+pub(super) fn without_push_credentials(config: &PushConfig) -> PushConfig {
     let mut config = config.clone();
-    take_secrets(&mut config);
+    take_push_credentials(&mut config);
     config
 }
 
 /// Keeps the secrets of a receiver, in place of those that it had.
-pub(super) fn store_secrets(vault: &Vault, run: RunId, config: &PushConfig) -> io::Result<()> {
-    match take_secrets(&mut config.clone()) {
-        none if none == PushCredentials::default() => delete_secrets(vault, run, &config.id),
-        secrets => vault.put(&vault_key(run, &config.id), &secrets),
+pub(super) fn store_push_credentials(vault: &Vault, run: RunId, config: &PushConfig) -> io::Result<()> {
+    match take_push_credentials(&mut config.clone()) {
+        none if none == PushCredentials::default() => delete_push_credentials(vault, run, &config.id),
+        secrets => vault.put(&push_credentials_vault_key(run, &config.id), &secrets),
     }
 }
 
 /// The config with its secrets.
-pub(super) fn with_secrets(vault: &Vault, run: RunId, mut config: PushConfig) -> PushConfig {
-    let kept: PushCredentials = vault.get(&vault_key(run, &config.id)).unwrap_or_default();
+pub(super) fn with_push_credentials(vault: &Vault, run: RunId, mut config: PushConfig) -> PushConfig {
+    let kept: PushCredentials = vault.get(&push_credentials_vault_key(run, &config.id)).unwrap_or_default();
     config.token = config.token.or(kept.token);
     if let Some(authentication) = &mut config.authentication {
         authentication.credentials = authentication.credentials.take().or(kept.credentials);
@@ -47,15 +47,15 @@ pub(super) fn with_secrets(vault: &Vault, run: RunId, mut config: PushConfig) ->
 }
 
 /// Nothing more is sent there.
-pub(super) fn delete_secrets(vault: &Vault, run: RunId, id: &str) -> io::Result<()> {
-    vault.remove(&vault_key(run, id))
+pub(super) fn delete_push_credentials(vault: &Vault, run: RunId, id: &str) -> io::Result<()> {
+    vault.remove(&push_credentials_vault_key(run, id))
 }
 
-fn take_secrets(config: &mut PushConfig) -> PushCredentials {
+fn take_push_credentials(config: &mut PushConfig) -> PushCredentials {
     let credentials = config.authentication.as_mut().and_then(|authentication| authentication.credentials.take());
     PushCredentials { token: config.token.take(), credentials }
 }
 
-fn vault_key(run: RunId, id: &str) -> String {
+fn push_credentials_vault_key(run: RunId, id: &str) -> String {
     format!("a2a/push/{run}/{id}")
 }

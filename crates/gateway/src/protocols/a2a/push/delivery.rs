@@ -6,7 +6,7 @@ use std::time::Duration;
 use gander_domain::Seq;
 use gander_runtime::hub::Batch;
 use gander_store::{DeltaForm, Durability};
-use gander_wire::a2a::{A2aProjection, DetailLevel, Dialect, Task, TaskOpening, TaskSubject, TaskUpdate, encode};
+use gander_wire::a2a::{A2aDialect, A2aProjection, A2aTask, DetailLevel, TaskOpening, TaskSubject, TaskUpdate, json};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +21,7 @@ const MAX_RETRY_PAUSE: Duration = Duration::from_secs(300);
 const MAX_TRIES: u32 = 60;
 
 /// Delivers until the task is over, nobody wants it any more, or the server stops.
-pub(super) async fn deliver_updates(inner: Arc<Inner>, receiver: Receiver, stop: CancellationToken) {
+pub(super) async fn deliver_push_updates(inner: Arc<Inner>, receiver: Receiver, stop: CancellationToken) {
     let mut follower = inner.hub.follow_session(receiver.session, receiver.first, DeltaForm::Joined);
     let subject = TaskSubject {
         task: receiver.run,
@@ -42,14 +42,15 @@ pub(super) async fn deliver_updates(inner: Arc<Inner>, receiver: Receiver, stop:
         let Ok(Some(batch)) = batch else { return };
         let notices = writer.notifications(&receiver, &batch);
         for notice in &notices {
-            if send_until_taken(&inner, &receiver, notice, &stop).await == DeliveryOutcome::GivenUp {
+            if deliver_until_taken(&inner, &receiver, notice, &stop).await == DeliveryOutcome::GivenUp {
                 return;
             }
         }
         if writer.over {
             // A receiver that came after the end has nothing to wait for.
             if !notices.iter().any(|notice| notice.last) {
-                append_fact(&inner, &PushFact::Finished { run: receiver.run, id: receiver.config.id.clone() }).await;
+                append_delivery_fact(&inner, &PushFact::Finished { run: receiver.run, id: receiver.config.id.clone() })
+                    .await;
             }
             return;
         }
@@ -72,7 +73,7 @@ enum DeliveryOutcome {
 
 struct NotificationWriter {
     watch: A2aProjection,
-    task: Option<Task>,
+    task: Option<A2aTask>,
     delivered_to: Seq,
     /// The task's last state was seen.
     over: bool,
@@ -99,7 +100,7 @@ impl NotificationWriter {
         for (seq, index, update) in updates {
             let last = update.state().is_some_and(|state| state.is_terminal());
             self.over |= last;
-            Task::apply_update(&mut self.task, update.clone());
+            A2aTask::apply_update(&mut self.task, update.clone());
             let body = self.notification_body(receiver, &update).filter(|_| seq > self.delivered_to);
             notices.extend(body.map(|body| Notification { seq, index, body, last }));
         }
@@ -111,18 +112,18 @@ impl NotificationWriter {
         match (receiver.dialect, update) {
             (_, TaskUpdate::Said(_)) => None,
             (
-                Dialect::V1,
+                A2aDialect::V1,
                 TaskUpdate::Begin(_)
                 | TaskUpdate::Chunk(_)
                 | TaskUpdate::Artifact(_)
                 | TaskUpdate::Status(_)
                 | TaskUpdate::Reply(_),
-            ) => Some(encode::stream_event_with_ids(Dialect::V1, self.watch.subject(), update)),
-            (Dialect::V03 | Dialect::V03Rest, TaskUpdate::Begin(_) | TaskUpdate::Status(_)) => {
-                self.task.as_ref().map(|task| encode::task_json(Dialect::V03, task))
+            ) => Some(json::a2a_stream_event_json_with_ids(A2aDialect::V1, self.watch.subject(), update)),
+            (A2aDialect::V03 | A2aDialect::V03Rest, TaskUpdate::Begin(_) | TaskUpdate::Status(_)) => {
+                self.task.as_ref().map(|task| json::a2a_task_json(A2aDialect::V03, task))
             }
             (
-                Dialect::V03 | Dialect::V03Rest,
+                A2aDialect::V03 | A2aDialect::V03Rest,
                 TaskUpdate::Chunk(_) | TaskUpdate::Artifact(_) | TaskUpdate::Reply(_),
             ) => None,
         }
@@ -130,7 +131,7 @@ impl NotificationWriter {
 }
 
 /// Tries until it is there. The receiver tells two copies of one notice apart by its id.
-async fn send_until_taken(
+async fn deliver_until_taken(
     inner: &Inner,
     receiver: &Receiver,
     notice: &Notification,
@@ -160,20 +161,20 @@ async fn send_until_taken(
         pause = (pause * 2).min(MAX_RETRY_PAUSE);
     }
     tracing::warn!(task = %receiver.run, config = receiver.config.id, "a receiver of notifications is given up");
-    append_fact(inner, &PushFact::Finished { run: receiver.run, id: receiver.config.id.clone() }).await;
+    append_delivery_fact(inner, &PushFact::Finished { run: receiver.run, id: receiver.config.id.clone() }).await;
     DeliveryOutcome::GivenUp
 }
 
 async fn record_delivered(inner: &Inner, receiver: &Receiver, notice: &Notification) {
     let (run, id) = (receiver.run, receiver.config.id.clone());
-    append_fact(inner, &PushFact::Delivered { run, id: id.clone(), seq: notice.seq }).await;
+    append_delivery_fact(inner, &PushFact::Delivered { run, id: id.clone(), seq: notice.seq }).await;
     if notice.last {
-        append_fact(inner, &PushFact::Finished { run, id }).await;
+        append_delivery_fact(inner, &PushFact::Finished { run, id }).await;
     }
 }
 
 /// What is not noted is sent again after a restart: that is what the id is for.
-async fn append_fact(inner: &Inner, fact: &PushFact) {
+async fn append_delivery_fact(inner: &Inner, fact: &PushFact) {
     if let Err(error) = inner.append_fact(fact, Durability::Relaxed).await {
         tracing::warn!(%error, "the delivery of a notification was not noted");
     }

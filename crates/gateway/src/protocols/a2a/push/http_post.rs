@@ -23,7 +23,7 @@ pub(super) enum PostOutcome {
 
 /// Sends a notification.
 pub(super) async fn post_notification(guard: &Guard, config: &PushConfig, id: &str, body: &Value) -> PostOutcome {
-    match try_post(guard, config, id, body).await {
+    match try_http_post(guard, config, id, body).await {
         Ok(status) if status.is_success() => PostOutcome::Taken,
         Ok(StatusCode::GONE) => PostOutcome::Unwanted,
         Ok(status) => PostOutcome::Failed(status.to_string()),
@@ -31,7 +31,7 @@ pub(super) async fn post_notification(guard: &Guard, config: &PushConfig, id: &s
     }
 }
 
-async fn try_post(guard: &Guard, config: &PushConfig, id: &str, body: &Value) -> Result<StatusCode, String> {
+async fn try_http_post(guard: &Guard, config: &PushConfig, id: &str, body: &Value) -> Result<StatusCode, String> {
     let url = Url::parse(&config.url).map_err(|error| error.to_string())?;
     let addresses = guard.allowed_addresses(&url).await.map_err(|blocked| blocked.to_string())?;
     let client = Client::builder()

@@ -65,7 +65,7 @@ impl FactState for Receivers {
     fn apply(&mut self, fact: PushFact, _: FactEntry) {
         match fact {
             PushFact::ReceiverSet { receiver } => {
-                self.has_secrets |= credentials::has_secrets(&receiver.config);
+                self.has_secrets |= credentials::has_push_credentials(&receiver.config);
                 let key = (receiver.run, receiver.config.id.clone());
                 self.known.insert(key, (*receiver, DeliveryState::Pending));
             }
@@ -84,7 +84,7 @@ impl FactState for Receivers {
     }
 
     fn facts(&self) -> Vec<PushFact> {
-        self.known.values().flat_map(receiver_facts).collect()
+        self.known.values().flat_map(receiver_journal_facts).collect()
     }
 
     fn approximate_fact_count(&self) -> usize {
@@ -121,7 +121,7 @@ impl PushJournal {
             return Ok(());
         }
         for (receiver, _) in folded.state.known.values() {
-            if credentials::has_secrets(&receiver.config) {
+            if credentials::has_push_credentials(&receiver.config) {
                 self.store_secrets(receiver.clone()).await?;
             }
         }
@@ -132,15 +132,19 @@ impl PushJournal {
     }
 
     fn with_secrets(&self, receiver: Receiver) -> Receiver {
-        Receiver { config: credentials::with_secrets(&self.vault, receiver.run, receiver.config.clone()), ..receiver }
+        Receiver {
+            config: credentials::with_push_credentials(&self.vault, receiver.run, receiver.config.clone()),
+            ..receiver
+        }
     }
 
     /// Writing the vault waits for the disk.
     async fn store_secrets(&self, receiver: Receiver) -> Result<(), StoreError> {
         let vault = self.vault.clone();
-        let kept =
-            tokio::task::spawn_blocking(move || credentials::store_secrets(&vault, receiver.run, &receiver.config))
-                .await;
+        let kept = tokio::task::spawn_blocking(move || {
+            credentials::store_push_credentials(&vault, receiver.run, &receiver.config)
+        })
+        .await;
         kept.map_err(std::io::Error::other)
             .and_then(|kept| kept)
             .map_err(|error| StoreError::Invalid(error.to_string()))
@@ -148,7 +152,7 @@ impl PushJournal {
 
     async fn delete_secrets(&self, run: RunId, id: &str) {
         let (vault, id) = (self.vault.clone(), id.to_owned());
-        let gone = tokio::task::spawn_blocking(move || credentials::delete_secrets(&vault, run, &id)).await;
+        let gone = tokio::task::spawn_blocking(move || credentials::delete_push_credentials(&vault, run, &id)).await;
         if let Err(error) = gone.map_err(std::io::Error::other).and_then(|gone| gone) {
             tracing::warn!(%error, "credentials of a push notification stay in the vault");
         }
@@ -159,7 +163,7 @@ impl PushJournal {
             // The vault first: a receiver without its credentials would refuse everything.
             PushFact::ReceiverSet { receiver } => {
                 self.store_secrets(Receiver::clone(receiver)).await?;
-                &PushFact::ReceiverSet { receiver: Box::new(without_secrets(receiver)) }
+                &PushFact::ReceiverSet { receiver: Box::new(journalled_receiver(receiver)) }
             }
             PushFact::Delivered { .. } | PushFact::Finished { .. } | PushFact::Removed { .. } => fact,
         };
@@ -172,20 +176,20 @@ impl PushJournal {
 }
 
 /// What a compacted log holds for a receiver.
-fn receiver_facts((receiver, state): &(Receiver, DeliveryState)) -> impl Iterator<Item = PushFact> {
+fn receiver_journal_facts((receiver, state): &(Receiver, DeliveryState)) -> impl Iterator<Item = PushFact> {
     let over = || PushFact::Finished { run: receiver.run, id: receiver.config.id.clone() };
     let over = (*state == DeliveryState::Complete).then(over);
-    [PushFact::ReceiverSet { receiver: Box::new(without_secrets(receiver)) }].into_iter().chain(over)
+    [PushFact::ReceiverSet { receiver: Box::new(journalled_receiver(receiver)) }].into_iter().chain(over)
 }
 
-fn without_secrets(receiver: &Receiver) -> Receiver {
-    Receiver { config: credentials::without_secrets(&receiver.config), ..receiver.clone() }
+fn journalled_receiver(receiver: &Receiver) -> Receiver {
+    Receiver { config: credentials::without_push_credentials(&receiver.config), ..receiver.clone() }
 }
 
 #[cfg(test)]
 mod tests {
     use gander_domain::{Principal, SessionId};
-    use gander_wire::a2a::{Authentication, Dialect, PushConfig};
+    use gander_wire::a2a::{A2aDialect, Authentication, PushConfig};
     use uuid::Uuid;
 
     use super::*;
@@ -208,7 +212,7 @@ mod tests {
             artifacts_url: None,
             first: Seq(1),
             delivered_to: Seq(1),
-            dialect: Dialect::V1,
+            dialect: A2aDialect::V1,
             config,
         }
     }

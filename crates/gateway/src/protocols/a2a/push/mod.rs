@@ -14,7 +14,7 @@ use gander_runtime::hub::Hub;
 use gander_services::vault::Vault;
 use gander_store::{Durability, StoreError};
 use gander_tools::{Blocked, Guard};
-use gander_wire::a2a::{A2aError, Dialect, ErrorKind, PushConfig};
+use gander_wire::a2a::{A2aDialect, A2aError, A2aErrorKind, PushConfig};
 use http::HeaderValue;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use super::{A2aCaller, TaskRef, store_error};
+use super::{A2aCaller, TaskRef, a2a_store_error};
 use journal::{DeliveryState, PushFact, PushJournal};
 
 /// So many receivers may a task have.
@@ -71,7 +71,7 @@ struct Receiver {
     /// The receiver has everything up to here.
     #[serde(rename = "told")]
     delivered_to: Seq,
-    dialect: Dialect,
+    dialect: A2aDialect,
     config: PushConfig,
 }
 
@@ -117,7 +117,7 @@ impl PushNotifications {
                 "holds a line break, a blank or characters that nobody can see",
             ));
         }
-        check_credentials(config)?;
+        check_push_config(config)?;
         let url = Url::parse(&config.url)
             .map_err(|error| A2aError::invalid_field("url", format!("not an address: {error}")))?;
         match self.inner.guard.allowed_addresses(&url).await {
@@ -143,7 +143,7 @@ impl PushNotifications {
         config.task_id = task_ref.run.to_string();
         let others = self.list_configs(task_ref.run);
         if others.len() >= MAX_RECEIVERS_PER_TASK && others.iter().all(|other| other.id != config.id) {
-            return Err(A2aError::new(ErrorKind::TooMany, format!("task has too many receivers: {}", others.len())));
+            return Err(A2aError::new(A2aErrorKind::TooMany, format!("task has too many receivers: {}", others.len())));
         }
         self.check_capacity(&caller.identity.principal, task_ref.run, &config.id)?;
         let receiver = Receiver {
@@ -160,7 +160,7 @@ impl PushNotifications {
         self.inner
             .append_fact(&PushFact::ReceiverSet { receiver: Box::new(receiver.clone()) }, Durability::Barrier)
             .await
-            .map_err(store_error)?;
+            .map_err(a2a_store_error)?;
         self.start_delivery(receiver, DeliveryState::Pending);
         Ok(config)
     }
@@ -173,14 +173,14 @@ impl PushNotifications {
             return Ok(());
         }
         let text = format!("you have too many receivers of push notifications, delete some first: {open}");
-        Err(A2aError::new(ErrorKind::TooMany, text))
+        Err(A2aError::new(A2aErrorKind::TooMany, text))
     }
 
     /// One receiver; the first one if none is named.
     pub(super) fn get_config(&self, run: RunId, id: Option<&str>) -> Result<PushConfig, A2aError> {
         let mut all = self.list_configs(run).into_iter();
         let found = all.find(|config| id.is_none_or(|id| config.id == id));
-        found.ok_or_else(|| no_such_config(id.unwrap_or_default()))
+        found.ok_or_else(|| no_such_push_config(id.unwrap_or_default()))
     }
 
     /// All receivers of a task.
@@ -197,7 +197,7 @@ impl PushNotifications {
         self.inner
             .append_fact(&PushFact::Removed { run, id: id.to_owned() }, Durability::Barrier)
             .await
-            .map_err(store_error)
+            .map_err(a2a_store_error)
     }
 
     fn start_delivery(&self, receiver: Receiver, over: DeliveryState) {
@@ -212,7 +212,7 @@ impl PushNotifications {
             before.stop.cancel();
         }
         if over == DeliveryState::Pending {
-            self.inner.tasks.spawn(delivery::deliver_updates(Arc::clone(&self.inner), receiver, stop));
+            self.inner.tasks.spawn(delivery::deliver_push_updates(Arc::clone(&self.inner), receiver, stop));
         }
     }
 }
@@ -234,7 +234,7 @@ impl Inner {
 }
 
 /// Credentials go into headers: what fits none would never arrive, and each try would fail where nobody sees it.
-fn check_credentials(config: &PushConfig) -> Result<(), A2aError> {
+fn check_push_config(config: &PushConfig) -> Result<(), A2aError> {
     let authentication = config.authentication.as_ref();
     let said = [
         ("token", config.token.as_deref()),
@@ -249,6 +249,6 @@ fn check_credentials(config: &PushConfig) -> Result<(), A2aError> {
     }
 }
 
-fn no_such_config(id: &str) -> A2aError {
-    A2aError::new(ErrorKind::TaskNotFound, format!("no such push notification config: {id}"))
+fn no_such_push_config(id: &str) -> A2aError {
+    A2aError::new(A2aErrorKind::TaskNotFound, format!("no such push notification config: {id}"))
 }

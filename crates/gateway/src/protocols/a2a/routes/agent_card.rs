@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use gander_domain::AgentManifest;
 use gander_http::settings::OpenProtocol;
 use gander_http::{error, origin_check};
-use gander_services::paths::hex_text;
-use gander_wire::a2a::Dialect;
+use gander_services::paths::hex_path_text;
+use gander_wire::a2a::A2aDialect;
 use gander_wire::a2a::card::{self as cards, CardAccess, CardDetails};
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
@@ -24,7 +24,7 @@ pub(crate) async fn get_default_card(State(state): State<Arc<A2aState>>, request
     let parts = request.into_parts().0;
     match state.a2a.find_agent("") {
         Some(agent) => card_response(&state, &parts, &agent),
-        None => error::not_found(parts.uri).await,
+        None => error::not_found_response(parts.uri).await,
     }
 }
 
@@ -37,7 +37,7 @@ pub(crate) async fn get_agent_card(
     let parts = request.into_parts().0;
     match state.a2a.find_agent(&name) {
         Some(agent) => card_response(&state, &parts, &agent),
-        None => error::not_found(parts.uri).await,
+        None => error::not_found_response(parts.uri).await,
     }
 }
 
@@ -45,15 +45,15 @@ pub(crate) async fn get_agent_card(
 pub(crate) async fn get_signing_keys(State(state): State<Arc<A2aState>>, request: Request) -> Response {
     let parts = request.into_parts().0;
     match state.signer.as_deref() {
-        Some(signer) => cacheable_response(&state, &parts.headers, &signer.jwks(), None),
-        None => error::not_found(parts.uri).await,
+        Some(signer) => cacheable_card_response(&state, &parts.headers, &signer.jwks(), None),
+        None => error::not_found_response(parts.uri).await,
     }
 }
 
 /// All agents, and where their cards are.
 pub(crate) async fn get_agent_catalog(State(state): State<Arc<A2aState>>, request: Request) -> Response {
     let parts = request.into_parts().0;
-    let (base, host) = (public_base_url(&state, &parts), public_authority(&parts));
+    let (base, host) = (card_base_url(&state, &parts), card_authority(&parts));
     let agents: Vec<(AgentManifest, String)> = state
         .a2a
         .list_agents()
@@ -63,18 +63,18 @@ pub(crate) async fn get_agent_catalog(State(state): State<Arc<A2aState>>, reques
             (AgentManifest::clone(&agent), url)
         })
         .collect();
-    cacheable_response(&state, &parts.headers, &cards::agent_catalog(&host, &agents), None)
+    cacheable_card_response(&state, &parts.headers, &cards::agent_catalog(&host, &agents), None)
 }
 
 /// Where an agent is, as the caller calls it.
 pub(crate) fn card_details(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> CardDetails {
-    let base = public_base_url(state, parts);
+    let base = card_base_url(state, parts);
     let first = state.a2a.find_agent("").is_some_and(|first| first.name == agent.name);
     let url = if first { format!("{base}/a2a") } else { format!("{base}/a2a/{}", agent.name) };
     let open = state.open.contains(&OpenProtocol::A2a);
     CardDetails {
         url,
-        grpc: state.cards.grpc.then(|| public_authority(parts)),
+        grpc: state.cards.grpc.then(|| card_authority(parts)),
         version: gander_services::VERSION.to_owned(),
         access: if open { CardAccess::Open } else { CardAccess::Token },
         push: true,
@@ -83,14 +83,14 @@ pub(crate) fn card_details(state: &A2aState, parts: &Parts, agent: &AgentManifes
 
 fn card_response(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> Response {
     let details = card_details(state, parts, agent);
-    let new = cards::agent_card_in_dialect(Dialect::V1, agent, &details);
+    let new = cards::agent_card_in_dialect(A2aDialect::V1, agent, &details);
     let card = if state.cards.v03 { cards::agent_card(agent, &details) } else { new.clone() };
     let signatures = card_signatures(state, parts, [&card, &new]);
-    cacheable_response(state, &parts.headers, &card, signatures)
+    cacheable_card_response(state, &parts.headers, &card, signatures)
 }
 
 /// The card in the words of one version, for somebody who came in.
-pub(crate) fn card_for_version(state: &A2aState, parts: &Parts, dialect: Dialect, agent: &AgentManifest) -> Value {
+pub(crate) fn card_for_version(state: &A2aState, parts: &Parts, dialect: A2aDialect, agent: &AgentManifest) -> Value {
     let mut card = cards::agent_card_in_dialect(dialect, agent, &card_details(state, parts, agent));
     if let Some(signatures) = card_signatures(state, parts, [&card, &card]) {
         card["signatures"] = signatures;
@@ -101,13 +101,13 @@ pub(crate) fn card_for_version(state: &A2aState, parts: &Parts, dialect: Dialect
 /// A reader that takes only what 1.0 knows from a card for both versions checks what it took: hence up to two.
 fn card_signatures(state: &A2aState, parts: &Parts, forms: [&Value; 2]) -> Option<Value> {
     let signer = state.signer.as_deref()?;
-    let keys = format!("{}/.well-known/jwks.json", public_base_url(state, parts));
+    let keys = format!("{}/.well-known/jwks.json", card_base_url(state, parts));
     let forms = if forms[0] == forms[1] { &forms[..1] } else { &forms[..] };
     Some(forms.iter().filter_map(|form| signer.sign_card(form, &keys)).collect())
 }
 
 /// Where the caller found us.
-pub(crate) fn public_base_url(state: &A2aState, parts: &Parts) -> String {
+pub(crate) fn card_base_url(state: &A2aState, parts: &Parts) -> String {
     state
         .cards
         .public_url
@@ -115,14 +115,19 @@ pub(crate) fn public_base_url(state: &A2aState, parts: &Parts) -> String {
         .map_or_else(|| origin_check::request_base_url(parts), |url| url.trim_end_matches('/').to_owned())
 }
 
-fn public_authority(parts: &Parts) -> String {
+fn card_authority(parts: &Parts) -> String {
     origin_check::request_authority(&parts.uri, &parts.headers).unwrap_or_default()
 }
 
 /// Whoever has it already is told just that. Signatures differ each time and say nothing new.
-fn cacheable_response(state: &A2aState, headers: &HeaderMap, value: &Value, signatures: Option<Value>) -> Response {
+fn cacheable_card_response(
+    state: &A2aState,
+    headers: &HeaderMap,
+    value: &Value,
+    signatures: Option<Value>,
+) -> Response {
     let mut body = value.to_string();
-    let tag = format!("W/\"{}\"", hex_text(&Sha256::digest(body.as_bytes())));
+    let tag = format!("W/\"{}\"", hex_path_text(&Sha256::digest(body.as_bytes())));
     if let (Some(signatures), Some(object)) = (signatures, value.as_object()) {
         let mut signed = object.clone();
         signed.insert("signatures".to_owned(), signatures);

@@ -17,7 +17,7 @@ use gander_http::serve::ConnectionPermit;
 use gander_http::sse_response::SsePermit;
 use gander_wire::a2a::protobuf::{self, MessageType, table};
 use gander_wire::a2a::{
-    A2aError, Dialect, Method, Request as A2aRequest, TaskSubject, TaskUpdate, encode, json_rpc as json_rpc_wire,
+    A2aDialect, A2aError, A2aMethod, A2aRequest, TaskSubject, TaskUpdate, json, json_rpc as json_rpc_wire,
 };
 use http::request::Parts;
 use serde_json::{Map, Value, json};
@@ -25,8 +25,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Code, Status};
 
-use super::response::{answer_json, whole_response_permit};
-use super::{a2a_caller, requested_version};
+use super::response::{a2a_response_json, a2a_whole_response_permit};
+use super::{a2a_caller, requested_a2a_version};
 use crate::protocols::a2a::A2aState;
 use crate::protocols::a2a::{A2aAnswer, A2aCaller, TaskStream};
 
@@ -39,12 +39,12 @@ pub(crate) async fn handle_grpc_call(
     Path(name): Path<String>,
     request: Request,
 ) -> Response {
-    let method = Method::from_name(&name).filter(|(_, dialect)| *dialect == Dialect::V1 && state.cards.grpc());
-    let Some((method, _)) = method else { return error::not_found(request.uri().clone()).await };
+    let method = A2aMethod::from_name(&name).filter(|(_, dialect)| *dialect == A2aDialect::V1 && state.cards.grpc());
+    let Some((method, _)) = method else { return error::not_found_response(request.uri().clone()).await };
     let (parts, body) = request.into_parts();
-    let call = GrpcCall { state, identity, method, parts: Arc::new(copy_request_parts(&parts)) };
+    let call = GrpcCall { state, identity, method, parts: Arc::new(copy_grpc_request_parts(&parts)) };
     let request = http::Request::from_parts(parts, body);
-    let (takes, gives) = method_types(method);
+    let (takes, gives) = grpc_method_types(method);
     let most = call.state.limits.prompt_body.len();
     let mut grpc = tonic::server::Grpc::new(ProtobufJsonCodec { takes, gives }).max_decoding_message_size(most);
     let response = if method.is_streaming() {
@@ -73,7 +73,7 @@ pub(crate) async fn handle_grpc_call(
 struct GrpcCall {
     state: Arc<A2aState>,
     identity: gander_domain::caller::Caller,
-    method: Method,
+    method: A2aMethod,
     parts: Arc<Parts>,
 }
 
@@ -81,7 +81,7 @@ impl GrpcCall {
     async fn unary_response(&self, params: Params) -> Result<Value, Status> {
         let caller = self.resolve_caller(&params).map_err(|error| grpc_status(&error))?;
         let answer = self.handle_request(&caller, params).await.map_err(|error| grpc_status(&error))?;
-        Ok(answer_json(&self.state, &caller, &self.parts, &answer).unwrap_or_else(|| json!({})))
+        Ok(a2a_response_json(&self.state, &caller, &self.parts, &answer).unwrap_or_else(|| json!({})))
     }
 
     async fn streaming_response(&self, params: Params) -> Result<UpdateStream, Status> {
@@ -109,16 +109,16 @@ impl GrpcCall {
         let name = params.get("tenant").and_then(Value::as_str).unwrap_or_default();
         let agent = self.state.a2a.find_agent(name);
         let agent = agent.ok_or_else(|| A2aError::invalid_field("tenant", "no such agent here"))?;
-        Ok(a2a_caller(&self.state, self.identity.clone(), agent, Dialect::V1, &self.parts))
+        Ok(a2a_caller(&self.state, self.identity.clone(), agent, A2aDialect::V1, &self.parts))
     }
 
     async fn handle_request(&self, caller: &A2aCaller, params: Params) -> Result<A2aAnswer, A2aError> {
-        let version = requested_version(&self.parts.headers, &self.parts.uri);
-        if Dialect::from_version(&version) != Some(Dialect::V1) {
-            return Err(json_rpc_wire::unsupported_version(&version));
+        let version = requested_a2a_version(&self.parts.headers, &self.parts.uri);
+        if A2aDialect::from_version(&version) != Some(A2aDialect::V1) {
+            return Err(json_rpc_wire::unsupported_json_rpc_version(&version));
         }
-        let request = A2aRequest::from_params(self.method, Dialect::V1, params)?;
-        let _whole = whole_response_permit(&self.state, &request).await?;
+        let request = A2aRequest::from_params(self.method, A2aDialect::V1, params)?;
+        let _whole = a2a_whole_response_permit(&self.state, &request).await?;
         self.state.a2a.handle_request(caller, request).await
     }
 }
@@ -159,25 +159,27 @@ fn grpc_update_stream(stream: TaskStream, stop: CancellationToken) -> impl Event
 }
 
 fn grpc_update_message(subject: &TaskSubject, update: &TaskUpdate<'_>) -> Value {
-    encode::stream_event_with_ids(Dialect::V1, subject, update)
+    json::a2a_stream_event_json_with_ids(A2aDialect::V1, subject, update)
 }
 
 /// What a method takes and gives.
-fn method_types(method: Method) -> (&'static MessageType, &'static MessageType) {
+fn grpc_method_types(method: A2aMethod) -> (&'static MessageType, &'static MessageType) {
     match method {
-        Method::Send => (&table::SEND_MESSAGE_REQUEST, &table::SEND_MESSAGE_RESPONSE),
-        Method::Stream => (&table::SEND_MESSAGE_REQUEST, &table::STREAM_RESPONSE),
-        Method::Get => (&table::GET_TASK_REQUEST, &table::TASK),
-        Method::List => (&table::LIST_TASKS_REQUEST, &table::LIST_TASKS_RESPONSE),
-        Method::Cancel => (&table::CANCEL_TASK_REQUEST, &table::TASK),
-        Method::Subscribe => (&table::SUBSCRIBE_TO_TASK_REQUEST, &table::STREAM_RESPONSE),
-        Method::SetPush => (&table::TASK_PUSH_NOTIFICATION_CONFIG, &table::TASK_PUSH_NOTIFICATION_CONFIG),
-        Method::GetPush => (&table::GET_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST, &table::TASK_PUSH_NOTIFICATION_CONFIG),
-        Method::ListPush => {
+        A2aMethod::Send => (&table::SEND_MESSAGE_REQUEST, &table::SEND_MESSAGE_RESPONSE),
+        A2aMethod::Stream => (&table::SEND_MESSAGE_REQUEST, &table::STREAM_RESPONSE),
+        A2aMethod::Get => (&table::GET_TASK_REQUEST, &table::TASK),
+        A2aMethod::List => (&table::LIST_TASKS_REQUEST, &table::LIST_TASKS_RESPONSE),
+        A2aMethod::Cancel => (&table::CANCEL_TASK_REQUEST, &table::TASK),
+        A2aMethod::Subscribe => (&table::SUBSCRIBE_TO_TASK_REQUEST, &table::STREAM_RESPONSE),
+        A2aMethod::SetPush => (&table::TASK_PUSH_NOTIFICATION_CONFIG, &table::TASK_PUSH_NOTIFICATION_CONFIG),
+        A2aMethod::GetPush => {
+            (&table::GET_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST, &table::TASK_PUSH_NOTIFICATION_CONFIG)
+        }
+        A2aMethod::ListPush => {
             (&table::LIST_TASK_PUSH_NOTIFICATION_CONFIGS_REQUEST, &table::LIST_TASK_PUSH_NOTIFICATION_CONFIGS_RESPONSE)
         }
-        Method::DeletePush => (&table::DELETE_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST, &table::EMPTY),
-        Method::ExtendedCard => (&table::GET_EXTENDED_AGENT_CARD_REQUEST, &table::AGENT_CARD),
+        A2aMethod::DeletePush => (&table::DELETE_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST, &table::EMPTY),
+        A2aMethod::ExtendedCard => (&table::GET_EXTENDED_AGENT_CARD_REQUEST, &table::AGENT_CARD),
     }
 }
 
@@ -195,7 +197,7 @@ fn grpc_status(error: &A2aError) -> Status {
 }
 
 /// What of a request is needed while it is answered.
-fn copy_request_parts(parts: &Parts) -> Parts {
+fn copy_grpc_request_parts(parts: &Parts) -> Parts {
     let mut copy = http::Request::new(()).into_parts().0;
     copy.uri = parts.uri.clone();
     copy.headers = parts.headers.clone();

@@ -13,7 +13,7 @@ use axum::routing::on;
 use gander_domain::AgentManifest;
 use gander_http::route::{Access, Payload, Route, Size, Verb};
 use gander_http::settings::OpenProtocol;
-use gander_wire::a2a::{DetailLevel, Dialect, EXTENSION};
+use gander_wire::a2a::{A2aDialect, DetailLevel, EXTENSION};
 use http::Uri;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -38,43 +38,43 @@ pub(crate) const ROUTES: &[Route<Arc<A2aState>>] = &[
     Route::public("/a2a/.well-known/agent.json", |verb| on(verb, agent_card::get_default_card)),
     Route::public("/a2a/{agent}/.well-known/agent-card.json", |verb| on(verb, agent_card::get_agent_card)),
     Route::public("/a2a/{agent}/.well-known/agent.json", |verb| on(verb, agent_card::get_agent_card)),
-    Route::post("/a2a", READ, Payload::Any(Size::Prompt), |verb| on(verb, json_rpc::handle_default_agent)),
-    Route::post("/a2a/", READ, Payload::Any(Size::Prompt), |verb| on(verb, json_rpc::handle_default_agent)),
-    Route::get("/a2a/.artifacts/{session}", READ, |verb| on(verb, rest::get_artifact)),
+    Route::post("/a2a", READ, Payload::Any(Size::Prompt), |verb| on(verb, json_rpc::handle_json_rpc_of_default_agent)),
+    Route::post("/a2a/", READ, Payload::Any(Size::Prompt), |verb| on(verb, json_rpc::handle_json_rpc_of_default_agent)),
+    Route::get("/a2a/.artifacts/{session}", READ, |verb| on(verb, rest::get_a2a_artifact)),
     // The router knows no verbs behind a colon, and neither which piece is an agent: `rest` takes addresses apart.
-    post_route("/a2a/{agent}"),
-    post_route("/a2a/{agent}/"),
-    get_route("/a2a/{agent}"),
-    get_route("/a2a/{agent}/{b}"),
-    post_route("/a2a/{agent}/{b}"),
-    get_route("/a2a/{agent}/{b}/{c}"),
-    post_route("/a2a/{agent}/{b}/{c}"),
-    get_route("/a2a/{agent}/{b}/{c}/{d}"),
-    post_route("/a2a/{agent}/{b}/{c}/{d}"),
-    delete_route("/a2a/{agent}/{b}/{c}/{d}"),
-    get_route("/a2a/{agent}/{b}/{c}/{d}/{e}"),
-    post_route("/a2a/{agent}/{b}/{c}/{d}/{e}"),
-    delete_route("/a2a/{agent}/{b}/{c}/{d}/{e}"),
-    get_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
-    post_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
-    delete_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
-    get_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
-    post_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
-    delete_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
+    a2a_post_route("/a2a/{agent}"),
+    a2a_post_route("/a2a/{agent}/"),
+    a2a_get_route("/a2a/{agent}"),
+    a2a_get_route("/a2a/{agent}/{b}"),
+    a2a_post_route("/a2a/{agent}/{b}"),
+    a2a_get_route("/a2a/{agent}/{b}/{c}"),
+    a2a_post_route("/a2a/{agent}/{b}/{c}"),
+    a2a_get_route("/a2a/{agent}/{b}/{c}/{d}"),
+    a2a_post_route("/a2a/{agent}/{b}/{c}/{d}"),
+    a2a_delete_route("/a2a/{agent}/{b}/{c}/{d}"),
+    a2a_get_route("/a2a/{agent}/{b}/{c}/{d}/{e}"),
+    a2a_post_route("/a2a/{agent}/{b}/{c}/{d}/{e}"),
+    a2a_delete_route("/a2a/{agent}/{b}/{c}/{d}/{e}"),
+    a2a_get_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
+    a2a_post_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
+    a2a_delete_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
+    a2a_get_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
+    a2a_post_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
+    a2a_delete_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
     Route::post("/lf.a2a.v1.A2AService/{method}", READ, Payload::Any(Size::Prompt), |verb| {
         on(verb, grpc::handle_grpc_call)
     }),
 ];
 
-const fn get_route(path: &'static str) -> Route<Arc<A2aState>> {
+const fn a2a_get_route(path: &'static str) -> Route<Arc<A2aState>> {
     Route::get(path, READ, |verb| on(verb, rest::handle_rest_request))
 }
 
-const fn post_route(path: &'static str) -> Route<Arc<A2aState>> {
+const fn a2a_post_route(path: &'static str) -> Route<Arc<A2aState>> {
     Route::post(path, READ, Payload::Any(Size::Prompt), |verb| on(verb, rest::handle_rest_request))
 }
 
-const fn delete_route(path: &'static str) -> Route<Arc<A2aState>> {
+const fn a2a_delete_route(path: &'static str) -> Route<Arc<A2aState>> {
     Route { verb: Verb::Delete, ..Route::get(path, READ, |verb| on(verb, rest::handle_rest_request)) }
 }
 
@@ -83,28 +83,28 @@ fn a2a_caller(
     state: &A2aState,
     identity: gander_domain::caller::Caller,
     agent: Arc<AgentManifest>,
-    dialect: Dialect,
+    dialect: A2aDialect,
     parts: &Parts,
 ) -> A2aCaller {
-    let detail = if wants_extension(&parts.headers) { DetailLevel::Full } else { DetailLevel::Plain };
-    A2aCaller { identity, agent, dialect, detail, base: agent_card::public_base_url(state, parts) }
+    let detail = if wants_a2a_extension(&parts.headers) { DetailLevel::Full } else { DetailLevel::Plain };
+    A2aCaller { identity, agent, dialect, detail, base: agent_card::card_base_url(state, parts) }
 }
 
 /// The version that a client says it speaks: in a header or in the address, else nothing.
-fn requested_version(headers: &HeaderMap, uri: &Uri) -> String {
+fn requested_a2a_version(headers: &HeaderMap, uri: &Uri) -> String {
     let header = headers.get(VERSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let query = || rest::query_pairs(uri).into_iter().find(|(name, _)| name.eq_ignore_ascii_case("a2a-version"));
+    let query = || rest::rest_query_pairs(uri).into_iter().find(|(name, _)| name.eq_ignore_ascii_case("a2a-version"));
     header.or_else(|| query().map(|(_, value)| value)).unwrap_or_default()
 }
 
 /// Whether a client wants our extension.
-fn wants_extension(headers: &HeaderMap) -> bool {
+fn wants_a2a_extension(headers: &HeaderMap) -> bool {
     let values = headers.get_all(EXTENSIONS).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|uri| uri.trim() == EXTENSION)
 }
 
 /// The response names the extensions that are in use.
-fn with_extensions_header(mut response: Response, caller: &A2aCaller) -> Response {
+fn with_a2a_extensions_header(mut response: Response, caller: &A2aCaller) -> Response {
     if caller.detail == DetailLevel::Full {
         response.headers_mut().insert(EXTENSIONS, HeaderValue::from_static(EXTENSION));
     }

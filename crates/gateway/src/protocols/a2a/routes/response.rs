@@ -5,13 +5,13 @@ use gander_domain::Seq;
 use gander_http::sse::{SseStream, StreamPosition};
 use gander_http::sse_response::{SsePermit, last_event_id};
 use gander_store::Cursor;
-use gander_wire::a2a::encode::{self, EventFrame};
-use gander_wire::a2a::{A2aError, ErrorKind, Request as A2aRequest, TaskSubject};
+use gander_wire::a2a::json::{self, EventFrame};
+use gander_wire::a2a::{A2aError, A2aErrorKind, A2aRequest, TaskSubject};
 use http::request::Parts;
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{agent_card, with_extensions_header};
+use super::{agent_card, with_a2a_extensions_header};
 use crate::protocols::a2a::A2aState;
 use crate::protocols::a2a::{A2aAnswer, A2aCaller, TaskStream};
 
@@ -25,7 +25,7 @@ pub(crate) enum A2aResponse {
 }
 
 /// Carries out a request; `frame` is how this binding puts an update.
-pub(crate) async fn handle_and_respond(
+pub(crate) async fn a2a_response(
     state: &A2aState,
     caller: &A2aCaller,
     parts: &Parts,
@@ -33,7 +33,7 @@ pub(crate) async fn handle_and_respond(
     frame: impl FnOnce(&TaskSubject) -> EventFrame,
 ) -> Result<A2aResponse, A2aError> {
     let resumed = match &request {
-        A2aRequest::Subscribe { id } => resume_after_event_id(state, caller, parts, id).await?,
+        A2aRequest::Subscribe { id } => resume_task_response(state, caller, parts, id).await?,
         A2aRequest::Send(_)
         | A2aRequest::Stream(_)
         | A2aRequest::Get { .. }
@@ -45,7 +45,7 @@ pub(crate) async fn handle_and_respond(
         | A2aRequest::DeletePush { .. }
         | A2aRequest::ExtendedCard => None,
     };
-    let _whole = whole_response_permit(state, &request).await?;
+    let _whole = a2a_whole_response_permit(state, &request).await?;
     let (stream, seen) = match resumed {
         Some(resumed) => resumed,
         None => match state.a2a.handle_request(caller, request).await? {
@@ -57,7 +57,9 @@ pub(crate) async fn handle_and_respond(
             | A2aAnswer::Pushes(_)
             | A2aAnswer::Deleted
             | A2aAnswer::Card) => {
-                return Ok(answer_json(state, caller, parts, &answer).map_or(A2aResponse::Nothing, A2aResponse::Value));
+                return Ok(
+                    a2a_response_json(state, caller, parts, &answer).map_or(A2aResponse::Nothing, A2aResponse::Value)
+                );
             }
         },
     };
@@ -68,7 +70,7 @@ pub(crate) async fn handle_and_respond(
 }
 
 /// Waits for the permit to make a response, if it holds whole tasks.
-pub(crate) async fn whole_response_permit(
+pub(crate) async fn a2a_whole_response_permit(
     state: &A2aState,
     request: &A2aRequest,
 ) -> Result<Option<OwnedSemaphorePermit>, A2aError> {
@@ -76,25 +78,30 @@ pub(crate) async fn whole_response_permit(
         return Ok(None);
     }
     let permit = state.whole_response_permit().await;
-    permit.map(Some).map_err(|error| A2aError::new(ErrorKind::Unavailable, error.to_string()))
+    permit.map(Some).map_err(|error| A2aError::new(A2aErrorKind::Unavailable, error.to_string()))
 }
 
 /// An answer that is one value.
-pub(crate) fn answer_json(state: &A2aState, caller: &A2aCaller, parts: &Parts, answer: &A2aAnswer) -> Option<Value> {
+pub(crate) fn a2a_response_json(
+    state: &A2aState,
+    caller: &A2aCaller,
+    parts: &Parts,
+    answer: &A2aAnswer,
+) -> Option<Value> {
     let dialect = caller.dialect;
     match answer {
-        A2aAnswer::Sent(update) => Some(encode::stream_event(dialect, update)),
-        A2aAnswer::Task(task) => Some(encode::task_json(dialect, task)),
-        A2aAnswer::Page(page) => Some(encode::task_page_json(page)),
-        A2aAnswer::Push(config) => Some(encode::push_config_json(dialect, config)),
-        A2aAnswer::Pushes(configs) => Some(encode::push_configs_json(dialect, configs)),
+        A2aAnswer::Sent(update) => Some(json::a2a_stream_event_json(dialect, update)),
+        A2aAnswer::Task(task) => Some(json::a2a_task_json(dialect, task)),
+        A2aAnswer::Page(page) => Some(json::a2a_task_page_json(page)),
+        A2aAnswer::Push(config) => Some(json::a2a_push_config_json(dialect, config)),
+        A2aAnswer::Pushes(configs) => Some(json::a2a_push_configs_json(dialect, configs)),
         A2aAnswer::Card => Some(agent_card::card_for_version(state, parts, dialect, &caller.agent)),
         A2aAnswer::Deleted | A2aAnswer::Stream(_) => None,
     }
 }
 
 /// The stream of a client that was cut off and says where. A place that nobody knows is never read as the beginning.
-async fn resume_after_event_id(
+async fn resume_task_response(
     state: &A2aState,
     caller: &A2aCaller,
     parts: &Parts,
@@ -122,5 +129,5 @@ fn task_sse_response(
     let (follower, projection) = stream.into_projection(frame);
     let follow =
         SseStream { follower, projection, seen, incarnation: state.a2a.incarnation(), stop: permit.stop_token() };
-    Ok(with_extensions_header(permit.sse_response(follow.into_events()), caller))
+    Ok(with_a2a_extensions_header(permit.sse_response(follow.into_events()), caller))
 }

@@ -12,17 +12,17 @@ use gander_http::artifact_download::{self, DownloadError};
 use gander_http::body::{declares_foreign_charset, take_body_bytes};
 use gander_http::error;
 use gander_http::percent::decode_percent_lenient;
-use gander_wire::a2a::encode::EventFrame;
+use gander_wire::a2a::json::EventFrame;
 use gander_wire::a2a::{
-    A2aError, Dialect, ErrorKind, Method, Request as A2aRequest, TaskSubject, json_rpc as json_rpc_wire,
+    A2aDialect, A2aError, A2aErrorKind, A2aMethod, A2aRequest, TaskSubject, json_rpc as json_rpc_wire,
 };
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{StatusCode, Uri};
 use serde_json::{Map, Value};
 
-use super::response::{A2aResponse, handle_and_respond};
-use super::{a2a_caller, json_rpc, requested_version, with_extensions_header};
+use super::response::{A2aResponse, a2a_response};
+use super::{a2a_caller, json_rpc, requested_a2a_version, with_a2a_extensions_header};
 use crate::protocols::a2a::A2aState;
 
 /// Whatever is below `/a2a/`.
@@ -35,21 +35,21 @@ pub(crate) async fn handle_rest_request(
     let body = take_body_bytes(body).await.unwrap_or_default();
     let path = parts.uri.path().strip_prefix("/a2a/").unwrap_or_default();
     let segments: Vec<String> = path.trim_end_matches('/').split('/').map(decode_percent_lenient).collect();
-    let (agent, rest) = resolve_agent(&state, &segments);
-    let Some(agent) = agent else { return error::not_found(parts.uri.clone()).await };
+    let (agent, rest) = resolve_rest_agent(&state, &segments);
+    let Some(agent) = agent else { return error::not_found_response(parts.uri.clone()).await };
     if rest.is_empty() && parts.method == http::Method::POST {
         return json_rpc::handle_json_rpc(&state, identity, agent, &parts, &body).await;
     }
     let Some(target) = RestTarget::from_path(&parts.method, rest) else {
-        return error::not_found(parts.uri.clone()).await;
+        return error::not_found_response(parts.uri.clone()).await;
     };
-    let media = response_media_type(&parts.headers);
-    let served = handle_target(&state, identity, agent, &parts, &body, target, media).await;
-    served.unwrap_or_else(|error| error_response(&error, media))
+    let media = rest_media_type(&parts.headers);
+    let served = handle_rest_target(&state, identity, agent, &parts, &body, target, media).await;
+    served.unwrap_or_else(|error| rest_error_response(&error, media))
 }
 
 /// Something that a context keeps under a name.
-pub(crate) async fn get_artifact(
+pub(crate) async fn get_a2a_artifact(
     State(state): State<Arc<A2aState>>,
     Extension(identity): Extension<gander_domain::caller::Caller>,
     Path(session): Path<String>,
@@ -58,43 +58,43 @@ pub(crate) async fn get_artifact(
     let found = artifact_download::download_artifact(&state, &identity, &session, &uri).await;
     found.unwrap_or_else(|error| {
         let kind = match error {
-            DownloadError::Unreadable(_) => ErrorKind::InvalidParams,
-            DownloadError::Missing(_) => ErrorKind::TaskNotFound,
-            DownloadError::Later => ErrorKind::Unavailable,
-            DownloadError::Failed => ErrorKind::Internal,
+            DownloadError::Unreadable(_) => A2aErrorKind::InvalidParams,
+            DownloadError::Missing(_) => A2aErrorKind::TaskNotFound,
+            DownloadError::Later => A2aErrorKind::Unavailable,
+            DownloadError::Failed => A2aErrorKind::Internal,
         };
-        error_response(&A2aError::new(kind, error.to_string()), "application/json")
+        rest_error_response(&A2aError::new(kind, error.to_string()), "application/json")
     })
 }
 
 /// What an address asks for.
 struct RestTarget {
-    method: Method,
-    dialect: Dialect,
+    method: A2aMethod,
+    dialect: A2aDialect,
     params: Map<String, Value>,
 }
 
 impl RestTarget {
     fn from_path(verb: &http::Method, segments: &[String]) -> Option<Self> {
         let (dialect, segments) = match segments {
-            [first, rest @ ..] if first == "v1" => (Dialect::V03Rest, rest),
-            other => (Dialect::V1, other),
+            [first, rest @ ..] if first == "v1" => (A2aDialect::V03Rest, rest),
+            other => (A2aDialect::V1, other),
         };
         let pieces: Vec<&str> = segments.iter().map(String::as_str).collect();
         let (method, params) = match (verb.as_str(), pieces.as_slice()) {
-            ("POST", ["message:send"]) => (Method::Send, vec![]),
-            ("POST", ["message:stream"]) => (Method::Stream, vec![]),
-            ("GET", ["tasks"]) if dialect == Dialect::V1 => (Method::List, vec![]),
-            ("GET", ["extendedAgentCard"]) if dialect == Dialect::V1 => (Method::ExtendedCard, vec![]),
-            ("GET", ["card"]) if dialect == Dialect::V03Rest => (Method::ExtendedCard, vec![]),
-            (verb, ["tasks", task]) => parse_task_segment(verb, task)?,
-            ("POST", ["tasks", task, "pushNotificationConfigs"]) => (Method::SetPush, vec![("taskId", *task)]),
-            ("GET", ["tasks", task, "pushNotificationConfigs"]) => (Method::ListPush, vec![("taskId", *task)]),
+            ("POST", ["message:send"]) => (A2aMethod::Send, vec![]),
+            ("POST", ["message:stream"]) => (A2aMethod::Stream, vec![]),
+            ("GET", ["tasks"]) if dialect == A2aDialect::V1 => (A2aMethod::List, vec![]),
+            ("GET", ["extendedAgentCard"]) if dialect == A2aDialect::V1 => (A2aMethod::ExtendedCard, vec![]),
+            ("GET", ["card"]) if dialect == A2aDialect::V03Rest => (A2aMethod::ExtendedCard, vec![]),
+            (verb, ["tasks", task]) => parse_rest_task_segment(verb, task)?,
+            ("POST", ["tasks", task, "pushNotificationConfigs"]) => (A2aMethod::SetPush, vec![("taskId", *task)]),
+            ("GET", ["tasks", task, "pushNotificationConfigs"]) => (A2aMethod::ListPush, vec![("taskId", *task)]),
             ("GET", ["tasks", task, "pushNotificationConfigs", id]) => {
-                (Method::GetPush, vec![("taskId", *task), ("id", *id)])
+                (A2aMethod::GetPush, vec![("taskId", *task), ("id", *id)])
             }
             ("DELETE", ["tasks", task, "pushNotificationConfigs", id]) => {
-                (Method::DeletePush, vec![("taskId", *task), ("id", *id)])
+                (A2aMethod::DeletePush, vec![("taskId", *task), ("id", *id)])
             }
             (_, _) => return None,
         };
@@ -104,17 +104,17 @@ impl RestTarget {
 }
 
 /// The router knows no verbs behind a colon.
-fn parse_task_segment<'a>(verb: &str, segment: &'a str) -> Option<(Method, Vec<(&'static str, &'a str)>)> {
+fn parse_rest_task_segment<'a>(verb: &str, segment: &'a str) -> Option<(A2aMethod, Vec<(&'static str, &'a str)>)> {
     match (verb, segment.rsplit_once(':')) {
-        ("POST", Some((id, "cancel"))) => Some((Method::Cancel, vec![("id", id)])),
-        ("GET" | "POST", Some((id, "subscribe"))) => Some((Method::Subscribe, vec![("id", id)])),
-        ("GET", _) => Some((Method::Get, vec![("id", segment)])),
+        ("POST", Some((id, "cancel"))) => Some((A2aMethod::Cancel, vec![("id", id)])),
+        ("GET" | "POST", Some((id, "subscribe"))) => Some((A2aMethod::Subscribe, vec![("id", id)])),
+        ("GET", _) => Some((A2aMethod::Get, vec![("id", segment)])),
         (_, _) => None,
     }
 }
 
 /// The agent of an address, and what follows its name. A tenant is an agent too.
-fn resolve_agent<'a>(state: &A2aState, segments: &'a [String]) -> (Option<Arc<AgentManifest>>, &'a [String]) {
+fn resolve_rest_agent<'a>(state: &A2aState, segments: &'a [String]) -> (Option<Arc<AgentManifest>>, &'a [String]) {
     let mut rest = segments;
     let mut agent = state.a2a.find_agent("");
     while let [first, after @ ..] = rest {
@@ -129,7 +129,7 @@ fn resolve_agent<'a>(state: &A2aState, segments: &'a [String]) -> (Option<Arc<Ag
     (agent, rest)
 }
 
-async fn handle_target(
+async fn handle_rest_target(
     state: &A2aState,
     identity: gander_domain::caller::Caller,
     agent: Arc<AgentManifest>,
@@ -141,16 +141,16 @@ async fn handle_target(
     if declares_foreign_charset(&parts.headers) {
         return Ok(error::not_utf8_response());
     }
-    let version = requested_version(&parts.headers, &parts.uri);
-    let agreed = match Dialect::from_version(&version) {
-        Some(Dialect::V1) => target.dialect == Dialect::V1,
-        Some(Dialect::V03 | Dialect::V03Rest) => target.dialect == Dialect::V03Rest,
+    let version = requested_a2a_version(&parts.headers, &parts.uri);
+    let agreed = match A2aDialect::from_version(&version) {
+        Some(A2aDialect::V1) => target.dialect == A2aDialect::V1,
+        Some(A2aDialect::V03 | A2aDialect::V03Rest) => target.dialect == A2aDialect::V03Rest,
         None => false,
     };
     if !agreed {
-        return Err(json_rpc_wire::unsupported_version(&version));
+        return Err(json_rpc_wire::unsupported_json_rpc_version(&version));
     }
-    let mut params = merge_params(parts, body, target.params)?;
+    let mut params = merge_rest_params(parts, body, target.params)?;
     let tenant = params.remove("tenant");
     if let Some(tenant) = tenant.as_ref().and_then(Value::as_str).filter(|tenant| !tenant.is_empty())
         && state.a2a.find_agent(tenant).is_none_or(|named| named.name != agent.name)
@@ -160,10 +160,12 @@ async fn handle_target(
     let request = A2aRequest::from_params(target.method, target.dialect, params)?;
     let caller = a2a_caller(state, identity, agent, target.dialect, parts);
     let frame = |subject: &TaskSubject| EventFrame::unwrapped(caller.dialect, subject);
-    let response = match handle_and_respond(state, &caller, parts, request, frame).await? {
-        A2aResponse::Value(value) => with_extensions_header(json_response(StatusCode::OK, &value, media), &caller),
+    let response = match a2a_response(state, &caller, parts, request, frame).await? {
+        A2aResponse::Value(value) => {
+            with_a2a_extensions_header(rest_json_response(StatusCode::OK, &value, media), &caller)
+        }
         A2aResponse::Nothing => {
-            with_extensions_header(json_response(StatusCode::OK, &Map::new().into(), media), &caller)
+            with_a2a_extensions_header(rest_json_response(StatusCode::OK, &Map::new().into(), media), &caller)
         }
         A2aResponse::Events(response) => response,
     };
@@ -171,30 +173,30 @@ async fn handle_target(
 }
 
 /// What the body says, under what the address says.
-fn merge_params(parts: &Parts, body: &Bytes, path: Map<String, Value>) -> Result<Map<String, Value>, A2aError> {
+fn merge_rest_params(parts: &Parts, body: &Bytes, path: Map<String, Value>) -> Result<Map<String, Value>, A2aError> {
     let mut params = match body.trim_ascii() {
         b"" => Map::new(),
         body => match serde_json::from_slice(body) {
             Ok(Value::Object(params)) => params,
-            Ok(_) => return Err(A2aError::new(ErrorKind::InvalidRequest, "a body is one object")),
-            Err(error) => return Err(A2aError::new(ErrorKind::Parse, format!("not JSON: {error}"))),
+            Ok(_) => return Err(A2aError::new(A2aErrorKind::InvalidRequest, "a body is one object")),
+            Err(error) => return Err(A2aError::new(A2aErrorKind::Parse, format!("not JSON: {error}"))),
         },
     };
     for (name, value) in
-        query_pairs(&parts.uri).into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("a2a-version"))
+        rest_query_pairs(&parts.uri).into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("a2a-version"))
     {
         if params.get(&name).and_then(Value::as_str).is_some_and(|said| !said.is_empty() && said != value) {
             return Err(A2aError::invalid_field(name, "of the body and of the query differ"));
         }
         params.insert(name, value.into());
     }
-    check_same_task(&params, &path)?;
+    check_same_rest_task(&params, &path)?;
     params.extend(path);
     Ok(params)
 }
 
 /// What the body and the query call the task, and its push configuration, is what the address calls it.
-fn check_same_task(params: &Map<String, Value>, path: &Map<String, Value>) -> Result<(), A2aError> {
+fn check_same_rest_task(params: &Map<String, Value>, path: &Map<String, Value>) -> Result<(), A2aError> {
     let Some(task) = path.get("taskId").or_else(|| path.get("id")).and_then(Value::as_str) else { return Ok(()) };
     let id = match (path.get("taskId"), path.get("id").and_then(Value::as_str)) {
         (Some(_), None) => None, // a new configuration's, which no address names
@@ -213,7 +215,7 @@ fn check_same_task(params: &Map<String, Value>, path: &Map<String, Value>) -> Re
 }
 
 /// The pairs of an address's query.
-pub(crate) fn query_pairs(uri: &Uri) -> Vec<(String, String)> {
+pub(crate) fn rest_query_pairs(uri: &Uri) -> Vec<(String, String)> {
     let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     pairs
         .map(|pair| {
@@ -224,7 +226,7 @@ pub(crate) fn query_pairs(uri: &Uri) -> Vec<(String, String)> {
 }
 
 /// Answers come in the type of the request.
-fn response_media_type(headers: &HeaderMap) -> &'static str {
+fn rest_media_type(headers: &HeaderMap) -> &'static str {
     let named = [header::CONTENT_TYPE, header::ACCEPT];
     let own = |name: &header::HeaderName| {
         headers.get(name).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("a2a+json"))
@@ -232,12 +234,12 @@ fn response_media_type(headers: &HeaderMap) -> &'static str {
     if named.iter().any(own) { "application/a2a+json" } else { "application/json" }
 }
 
-fn error_response(error: &A2aError, media: &'static str) -> Response {
+fn rest_error_response(error: &A2aError, media: &'static str) -> Response {
     let status = StatusCode::from_u16(error.kind.codes().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    json_response(status, &error.rest_body(), media)
+    rest_json_response(status, &error.rest_body(), media)
 }
 
-fn json_response(status: StatusCode, value: &Value, media: &'static str) -> Response {
+fn rest_json_response(status: StatusCode, value: &Value, media: &'static str) -> Response {
     let mut response = Response::new(Body::from(value.to_string()));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));

@@ -10,7 +10,7 @@ use gander_domain::SessionId;
 use gander_domain::caller::Caller;
 use gander_http::accept_header::names_event_stream;
 use gander_http::body;
-use gander_http::error::{not_utf8_response, problem, retry_later_response};
+use gander_http::error::{not_utf8_response, problem_response, retry_later_response};
 use gander_http::sse;
 use gander_http::sse_response::SsePermit;
 use gander_wire::acp::AcpOptions;
@@ -23,8 +23,8 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::{
-    CONNECTION_ID, SESSION_ID, addressed_connection, empty_response, missing_connection_id_response, requested_options,
-    session_id, set_id_header, unknown_session_response,
+    CONNECTION_ID, SESSION_ID, addressed_connection_header, empty_acp_response, missing_connection_id_response,
+    requested_acp_options, session_id_header, set_acp_id_header, unknown_session_response,
 };
 use crate::protocols::acp::AcpState;
 use crate::protocols::acp::{Addressed, CreateOutcome, PostOutcome, PostedMessage, SsePipeReader};
@@ -32,19 +32,19 @@ use crate::protocols::acp::{Addressed, CreateOutcome, PostOutcome, PostedMessage
 type Refused<T> = Result<T, Box<Response>>;
 
 /// Takes in a message: `initialize` is answered in the body, everything else on a stream.
-pub(crate) async fn handle_message(state: &AcpState, caller: &Caller, parts: &Parts, body: Bytes) -> Refused<Response> {
+pub(crate) async fn post_message(state: &AcpState, caller: &Caller, parts: &Parts, body: Bytes) -> Refused<Response> {
     let (uri, headers) = (&parts.uri, &parts.headers);
     if body::declares_foreign_charset(headers) {
         return Err(Box::new(not_utf8_response()));
     }
     let envelope: InboundEnvelope<'_> = serde_json::from_slice(&body).unwrap_or_default();
     if envelope.method.as_deref() == Some("initialize") {
-        return Ok(handle_initialize(state, caller, requested_options(uri)?, body).await);
+        return Ok(post_initialize(state, caller, requested_acp_options(uri)?, body).await);
     }
-    let Some((id, by)) = addressed_connection(headers)? else {
-        return Ok(malformed_response(&body).unwrap_or_else(missing_connection_id_response));
+    let Some((id, by)) = addressed_connection_header(headers)? else {
+        return Ok(malformed_post_response(&body).unwrap_or_else(missing_connection_id_response));
     };
-    let named = session_id(headers)?;
+    let named = session_id_header(headers)?;
     let session = envelope.agreed_session(named.filter(|_| by == Addressed::Connection))?;
     let answers = envelope.id.clone().filter(|_| envelope.is_answer());
     let request = envelope.id.clone().filter(|_| envelope.method.is_some());
@@ -55,33 +55,35 @@ pub(crate) async fn handle_message(state: &AcpState, caller: &Caller, parts: &Pa
     let events = permit.as_ref().map(SsePermit::stop_token);
     let post = PostedMessage { message, request, answers, by, named, session, events };
     match state.acp.post_message(id, caller, post).await {
-        PostOutcome::Accepted => Ok(empty_response(StatusCode::ACCEPTED)),
+        PostOutcome::Accepted => Ok(empty_acp_response(StatusCode::ACCEPTED)),
         PostOutcome::Answered(answer, events) => match permit {
-            Some(permit) => Ok(stream_with_answer(id, permit, events, answer)),
-            None => wait_for_body_answer(id, answer).await,
+            Some(permit) => Ok(post_answer_in_stream(id, permit, events, answer)),
+            None => post_answer_in_body(id, answer).await,
         },
-        PostOutcome::Malformed(error) => Ok(json_response(StatusCode::BAD_REQUEST, error)),
-        PostOutcome::Denied(denied) => Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", &denied.to_string()))),
+        PostOutcome::Malformed(error) => Ok(post_json_response(StatusCode::BAD_REQUEST, error)),
+        PostOutcome::Denied(denied) => {
+            Err(Box::new(problem_response(StatusCode::FORBIDDEN, "forbidden", &denied.to_string())))
+        }
         PostOutcome::UnknownSession => Err(Box::new(unknown_session_response())),
         PostOutcome::OtherSession => {
             let message = "Acp-Session-Id is not the session of the question";
-            Err(Box::new(problem(StatusCode::BAD_REQUEST, "session_mismatch", message)))
+            Err(Box::new(problem_response(StatusCode::BAD_REQUEST, "session_mismatch", message)))
         }
         PostOutcome::Unknown => Err(Box::new(super::unknown_connection_response())),
-        PostOutcome::Unavailable => Err(Box::new(super::unavailable_response())),
+        PostOutcome::Unavailable => Err(Box::new(super::unavailable_acp_response())),
     }
 }
 
 /// Clients of the legacy goose dialect hear the answer where they asked, however long a prompt takes.
-async fn wait_for_body_answer(id: Uuid, answer: oneshot::Receiver<Vec<u8>>) -> Refused<Response> {
+async fn post_answer_in_body(id: Uuid, answer: oneshot::Receiver<Vec<u8>>) -> Refused<Response> {
     let answer = answer.await.map_err(|_| super::unknown_connection_response())?;
-    let mut response = json_response(StatusCode::OK, answer);
-    set_id_header(&mut response, SESSION_ID, &id);
+    let mut response = post_json_response(StatusCode::OK, answer);
+    set_acp_id_header(&mut response, SESSION_ID, &id);
     Ok(response)
 }
 
 /// What happens in the session while the request is carried out, then its answer.
-fn stream_with_answer(
+fn post_answer_in_stream(
     id: Uuid,
     permit: SsePermit,
     events: Option<SsePipeReader>,
@@ -99,31 +101,31 @@ fn stream_with_answer(
             event = events.next() => Some((event?, (events, answer))),
             said = waiting => {
                 let mut frame = Vec::new();
-                sse::append_event(&mut frame, None, &said.ok()?);
+                sse::append_sse_event(&mut frame, None, &said.ok()?);
                 Some((Ok(Bytes::from(frame)), (events, None)))
             }
         }
     });
     let mut response = permit.sse_response(told);
-    set_id_header(&mut response, SESSION_ID, &id);
+    set_acp_id_header(&mut response, SESSION_ID, &id);
     response
 }
 
-async fn handle_initialize(state: &AcpState, caller: &Caller, options: AcpOptions, body: Bytes) -> Response {
+async fn post_initialize(state: &AcpState, caller: &Caller, options: AcpOptions, body: Bytes) -> Response {
     match state.acp.create(caller, options, body).await {
         CreateOutcome::Connection(id, answer) => {
-            let mut response = json_response(StatusCode::OK, answer);
-            set_id_header(&mut response, CONNECTION_ID, &id);
+            let mut response = post_json_response(StatusCode::OK, answer);
+            set_acp_id_header(&mut response, CONNECTION_ID, &id);
             // Reserved for a session that the client may begin without asking for one.
-            set_id_header(&mut response, SESSION_ID, &id);
+            set_acp_id_header(&mut response, SESSION_ID, &id);
             response
         }
-        CreateOutcome::Refused(answer) => json_response(StatusCode::OK, answer),
-        CreateOutcome::Malformed(error) => json_response(StatusCode::BAD_REQUEST, error),
+        CreateOutcome::Refused(answer) => post_json_response(StatusCode::OK, answer),
+        CreateOutcome::Malformed(error) => post_json_response(StatusCode::BAD_REQUEST, error),
         CreateOutcome::Full => {
             retry_later_response(StatusCode::TOO_MANY_REQUESTS, "too_many_connections", "too many connections", 5)
         }
-        CreateOutcome::Unavailable => super::unavailable_response(),
+        CreateOutcome::Unavailable => super::unavailable_acp_response(),
     }
 }
 
@@ -158,21 +160,21 @@ impl InboundEnvelope<'_> {
         let parsed = named.and_then(|named| named.parse().ok());
         if header.is_some() && named.is_some() && header != parsed {
             let message = "Acp-Session-Id and sessionId differ";
-            return Err(Box::new(problem(StatusCode::BAD_REQUEST, "session_mismatch", message)));
+            return Err(Box::new(problem_response(StatusCode::BAD_REQUEST, "session_mismatch", message)));
         }
         Ok(header.or(parsed))
     }
 }
 
 /// The answer to what is no message.
-fn malformed_response(body: &[u8]) -> Option<Response> {
+fn malformed_post_response(body: &[u8]) -> Option<Response> {
     let mut peer = Peer::<()>::default();
     let Some(Incoming::Malformed(malformed)) = peer.handle_message(body) else { return None };
     peer.respond_malformed(&malformed);
-    Some(json_response(StatusCode::BAD_REQUEST, peer.out.bytes().trim_ascii_end().to_vec()))
+    Some(post_json_response(StatusCode::BAD_REQUEST, peer.out.bytes().trim_ascii_end().to_vec()))
 }
 
-fn json_response(status: StatusCode, body: Vec<u8>) -> Response {
+fn post_json_response(status: StatusCode, body: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -25,7 +25,7 @@ use super::{
     SsePipeReader,
 };
 use crate::protocols::acp::intents::FinishedIntent;
-use crate::protocols::acp::sessions::initial_session;
+use crate::protocols::acp::sessions::initial_acp_session;
 use crate::protocols::acp::subscriptions::{Attendance, SessionEvent};
 use crate::protocols::acp::{AcpClient, MAX_CONCURRENT_REQUESTS, MAX_UNSENT};
 
@@ -79,7 +79,7 @@ pub(super) struct ConnectionActor {
 }
 
 /// Takes in `initialize` and gives the answer, which may have to wait for a session.
-pub(super) async fn handle_initialize(client: &mut AcpClient, initialize: &[u8]) -> (InitializeOutcome, Vec<u8>) {
+pub(super) async fn initialize_connection(client: &mut AcpClient, initialize: &[u8]) -> (InitializeOutcome, Vec<u8>) {
     client.connection.handle_message(initialize, &mut SystemIds);
     client.carry_out_intents().await;
     // Only the answer is waited for: what else begins with a session goes on beside it.
@@ -95,7 +95,7 @@ pub(super) async fn handle_initialize(client: &mut AcpClient, initialize: &[u8])
         (None, true) => InitializeOutcome::Malformed,
         (None, false) => InitializeOutcome::Unknown,
     };
-    (introduced, drain_outbox(client))
+    (introduced, drain_connection_outbox(client))
 }
 
 impl ConnectionActor {
@@ -142,7 +142,7 @@ impl ConnectionActor {
                 (*client, record)
             }
             ConnectionOrigin::Stored => match ConnectionJournal::find_connection(store, id).await? {
-                Some((record, began)) => (restore_client(connections, id, began).await, record),
+                Some((record, began)) => (restore_connection_client(connections, id, began).await, record),
                 None => return Ok(None),
             },
         };
@@ -310,7 +310,7 @@ impl ConnectionActor {
         let first_task = self.client.work.next_number();
         self.client.connection.handle_message(&message, &mut SystemIds);
         if self.client.connection.counters().malformed > malformed {
-            drop(reply.send(PostOutcome::Malformed(drain_outbox(&mut self.client))));
+            drop(reply.send(PostOutcome::Malformed(drain_connection_outbox(&mut self.client))));
             return;
         }
         self.record_dialect().await;
@@ -350,7 +350,7 @@ impl ConnectionActor {
             return true;
         }
         let found =
-            initial_session(Arc::clone(&self.client.services), self.client.peer.clone(), Some(self.reserved)).await;
+            initial_acp_session(Arc::clone(&self.client.services), self.client.peer.clone(), Some(self.reserved)).await;
         self.client.connection.set_dialect(Dialect::Goosed);
         self.client.connection.set_current_session(self.reserved);
         found.is_ok()
@@ -429,17 +429,17 @@ impl ConnectionActor {
 }
 
 /// A client as it introduced itself before.
-async fn restore_client(connections: &Connections, id: Uuid, began: ConnectionStart) -> AcpClient {
+async fn restore_connection_client(connections: &Connections, id: Uuid, began: ConnectionStart) -> AcpClient {
     let ConnectionStart { principal, options, initialize } = began;
     // The request that brought it back says what may be done.
     let nobody = Caller { protocol: Protocol::Acp, ..Caller::internal(principal).without_scopes() };
     let mut client = connections.new_client(nobody, options, id);
-    handle_initialize(&mut client, initialize.as_bytes()).await;
+    initialize_connection(&mut client, initialize.as_bytes()).await;
     client
 }
 
 /// Everything the client has to be told, as one message.
-fn drain_outbox(client: &mut AcpClient) -> Vec<u8> {
+fn drain_connection_outbox(client: &mut AcpClient) -> Vec<u8> {
     let outbox = client.connection.outbox();
     let bytes = outbox.bytes().trim_ascii_end().to_vec();
     outbox.clear();
@@ -450,8 +450,8 @@ fn drain_outbox(client: &mut AcpClient) -> Vec<u8> {
 pub(super) fn split_entries(entries: &[Entry], places: [u64; 2]) -> impl Iterator<Item = &[Entry]> {
     let mut text = 0;
     entries.chunk_by(move |entry, next| {
-        text += delta_len(entry);
-        let joins = text + delta_len(next) <= MAX_JOINED_TEXT && !places.contains(&entry.seq.0);
+        text += connection_delta_len(entry);
+        let joins = text + connection_delta_len(next) <= MAX_JOINED_TEXT && !places.contains(&entry.seq.0);
         if !joins {
             text = 0;
         }
@@ -459,7 +459,7 @@ pub(super) fn split_entries(entries: &[Entry], places: [u64; 2]) -> impl Iterato
     })
 }
 
-fn delta_len(entry: &Entry) -> usize {
+fn connection_delta_len(entry: &Entry) -> usize {
     if let Event::PartDelta { text, .. } = &entry.event { text.len() } else { 0 }
 }
 

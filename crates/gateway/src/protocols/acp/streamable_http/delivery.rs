@@ -20,7 +20,7 @@ impl ConnectionActor {
         }
         let outgoing = lanes.route_messages(outbox, &record.told);
         let before = record.last;
-        let mut kept = keep_messages(record, &outgoing).await.into_iter();
+        let mut kept = keep_delivered_messages(record, &outgoing).await.into_iter();
         let mut n = before;
         for out in &outgoing {
             let mut place = None;
@@ -34,7 +34,7 @@ impl ConnectionActor {
                 }
                 Destination::Log { session, seq, index } => {
                     if let Some(stream) = lanes.sessions.get_mut(&session)
-                        && let Err(error) = tell_messages_before(record, stream, incarnation, (seq, index)).await
+                        && let Err(error) = deliver_messages_before(record, stream, incarnation, (seq, index)).await
                     {
                         tracing::error!(%error, "answers are not told");
                     }
@@ -51,13 +51,13 @@ impl ConnectionActor {
     pub(super) async fn replay_due_messages(&mut self) {
         let Self { client, lanes, record, .. } = self;
         let incarnation = client.services.hub.store().incarnation();
-        if let Err(error) = tell_connection_messages(record, &mut lanes.own).await {
+        if let Err(error) = deliver_connection_messages(record, &mut lanes.own).await {
             tracing::error!(%error, "answers are not told");
             lanes.own.drop_reader(); // whoever reads comes back to where it was
         }
         for (session, stream) in lanes.sessions.iter_mut().filter(|(_, stream)| !stream.due.is_empty()) {
             let head = client.connection.view(*session).map_or(0, |view| view.head.0);
-            if let Err(error) = tell_session_messages(record, stream, incarnation, head).await {
+            if let Err(error) = deliver_session_messages(record, stream, incarnation, head).await {
                 tracing::error!(%error, "answers are not told");
                 stream.drop_reader();
             }
@@ -92,7 +92,7 @@ impl ConnectionActor {
 }
 
 /// Writes messages that no log holds into the journal; gives their places, or none if that fails.
-async fn keep_messages(record: &mut ConnectionJournal, outgoing: &[OutgoingMessage<'_>]) -> Vec<KeptMessage> {
+async fn keep_delivered_messages(record: &mut ConnectionJournal, outgoing: &[OutgoingMessage<'_>]) -> Vec<KeptMessage> {
     let (mut facts, mut kept) = (Vec::new(), Vec::new());
     for (out, n) in outgoing.iter().filter(|out| matches!(out.to, Destination::Kept { .. })).zip(record.last + 1..) {
         if let Destination::Kept { stream, entry, after } = out.to {
@@ -118,7 +118,7 @@ async fn keep_messages(record: &mut ConnectionJournal, outgoing: &[OutgoingMessa
 }
 
 /// The messages that belong before one of the log's.
-async fn tell_messages_before(
+async fn deliver_messages_before(
     record: &ConnectionJournal,
     stream: &mut ClientStream,
     incarnation: u32,
@@ -131,7 +131,7 @@ async fn tell_messages_before(
     Ok(())
 }
 
-async fn tell_session_messages(
+async fn deliver_session_messages(
     record: &ConnectionJournal,
     stream: &mut ClientStream,
     incarnation: u32,
@@ -148,7 +148,7 @@ async fn tell_session_messages(
     Ok(())
 }
 
-async fn tell_connection_messages(record: &ConnectionJournal, own: &mut ClientStream) -> Result<(), StoreError> {
+async fn deliver_connection_messages(record: &ConnectionJournal, own: &mut ClientStream) -> Result<(), StoreError> {
     while let Some(kept) = own.due.front().copied().filter(|kept| own.can_take(kept.bytes)) {
         let message = record.read_message(&kept).await?;
         own.due.pop_front();

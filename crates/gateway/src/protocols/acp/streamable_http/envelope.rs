@@ -26,7 +26,7 @@ struct OutgoingEnvelope<'a> {
 }
 
 /// The request that a message answers, if it answers one.
-pub(super) fn answered_request(message: &[u8]) -> Option<RequestId> {
+pub(super) fn answered_request_in_envelope(message: &[u8]) -> Option<RequestId> {
     MessageKind::classify(message).answered_id().cloned()
 }
 

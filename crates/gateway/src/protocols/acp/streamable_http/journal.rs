@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::envelope::answered_request;
+use super::envelope::answered_request_in_envelope;
 
 /// How long a connection is known after its last sign of life.
 pub(super) const CONNECTION_TTL: Duration = Duration::from_secs(60 * 60);
@@ -122,7 +122,7 @@ impl ConnectionJournal {
     /// A connection that begins now. Nothing is written yet.
     pub(super) fn new(store: Arc<dyn Store>, id: Uuid) -> Self {
         let (told, loads) = (HashSet::new(), HashMap::new());
-        Self { store, scope: scope_name(id), last: 0, written: clock::current_time(), told, loads }
+        Self { store, scope: journal_scope_name(id), last: 0, written: clock::current_time(), told, loads }
     }
 
     /// A connection that began before. `None` if there was none, or too long ago.
@@ -241,12 +241,12 @@ impl ConnectionJournal {
         if open.peek().is_none() {
             return;
         }
-        let answered = answered_request(message.as_bytes());
+        let answered = answered_request_in_envelope(message.as_bytes());
         open.filter(|load| load.request == answered).for_each(|load| load.request = None);
     }
 
     fn age(&self) -> Duration {
-        age(self.written)
+        journal_age(self.written)
     }
 }
 
@@ -261,7 +261,7 @@ impl<'a> JournalReader<'a> {
             let entries = self.journal.store.read_scope(&self.journal.scope, self.after, self.limit).await?;
             let Some(last) = entries.last() else { return Ok(Vec::new()) };
             self.after = last.seq;
-            let page: Vec<_> = entries.into_iter().filter_map(read_fact).collect();
+            let page: Vec<_> = entries.into_iter().filter_map(read_journal_fact).collect();
             let bytes: usize = page.iter().map(|(_, fact)| fact.message_len()).sum();
             self.limit = if bytes < SMALL_PAGE_BYTES { (self.limit * 2).min(MAX_FACTS) } else { MIN_FACTS };
             if !page.is_empty() {
@@ -277,7 +277,7 @@ struct FactPlace {
     at: Timestamp,
 }
 
-fn read_fact(entry: ScopeEntry) -> Option<(FactPlace, ConnectionFact)> {
+fn read_journal_fact(entry: ScopeEntry) -> Option<(FactPlace, ConnectionFact)> {
     match serde_json::from_value(entry.fact) {
         Ok(fact) => Some((FactPlace { seq: entry.seq, at: entry.at }, fact)),
         Err(error) => {
@@ -298,11 +298,11 @@ impl ConnectionFact {
 }
 
 /// Forgets connections whose last sign of life is too old.
-pub(super) async fn delete_expired(store: &dyn Store) -> Result<(), StoreError> {
+pub(super) async fn delete_expired_journals(store: &dyn Store) -> Result<(), StoreError> {
     let mut after: Option<String> = None;
     loop {
         let page = store.scopes(SCOPE_PREFIX, after.as_deref(), PAGE_SIZE).await?;
-        for (name, _) in page.iter().filter(|(_, seen)| age(*seen) > CONNECTION_TTL) {
+        for (name, _) in page.iter().filter(|(_, seen)| journal_age(*seen) > CONNECTION_TTL) {
             store.delete_scope(name).await?;
         }
         match page.into_iter().next_back() {
@@ -312,12 +312,12 @@ pub(super) async fn delete_expired(store: &dyn Store) -> Result<(), StoreError> 
     }
 }
 
-fn age(since: Timestamp) -> Duration {
+fn journal_age(since: Timestamp) -> Duration {
     let micros = clock::current_time().as_micros().saturating_sub(since.as_micros());
     Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
-fn scope_name(id: Uuid) -> String {
+fn journal_scope_name(id: Uuid) -> String {
     format!("{SCOPE_PREFIX}{id}")
 }
 
@@ -340,7 +340,7 @@ mod tests {
             let append = ScopeAppend { scope: scope.to_owned(), at, facts: vec![1.into()], after: None };
             store.append_scope(append, Durability::Relaxed).await.unwrap();
         }
-        delete_expired(&store).await.unwrap();
+        delete_expired_journals(&store).await.unwrap();
         let left: Vec<String> = store.scopes("", None, 9).await.unwrap().into_iter().map(|(name, _)| name).collect();
         assert_eq!(left, ["connection/new", "user/old"]);
     }

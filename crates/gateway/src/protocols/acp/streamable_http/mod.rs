@@ -191,7 +191,7 @@ impl Connections {
                     () = tokio::time::sleep(SWEEP_INTERVAL) => {}
                     () = ending.cancelled() => return,
                 }
-                if let Err(error) = journal::delete_expired(&*store).await {
+                if let Err(error) = journal::delete_expired_journals(&*store).await {
                     tracing::warn!(%error, "old connections are not forgotten");
                 }
             }
@@ -211,7 +211,7 @@ impl Connections {
         initialize: Bytes,
     ) -> CreateOutcome {
         let mut client = self.new_client(caller.clone(), options, id);
-        let (outcome, answer) = connection::handle_initialize(&mut client, &initialize).await;
+        let (outcome, answer) = connection::initialize_connection(&mut client, &initialize).await;
         match outcome {
             connection::InitializeOutcome::Known => {}
             connection::InitializeOutcome::Unknown => return CreateOutcome::Refused(answer),

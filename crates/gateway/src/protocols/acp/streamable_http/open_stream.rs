@@ -33,7 +33,7 @@ impl ConnectionActor {
             ResumeFrom::Number(n) if n <= self.record.last => n,
             ResumeFrom::Number(_) | ResumeFrom::Event(_) => return Err(OpenError::Truncated),
         };
-        let due = self.record.kept_messages(None, after).await.map_err(|error| open_error(&error.into()))?;
+        let due = self.record.kept_messages(None, after).await.map_err(|error| open_stream_error(&error.into()))?;
         let (pipe, events) = sse_pipe(Arc::clone(&self.read), open.stop);
         self.lanes.own.pipe = Some(pipe);
         self.lanes.own.had.answer = after;
@@ -56,12 +56,12 @@ impl ConnectionActor {
             return Ok(self.open_live_stream(session, open));
         }
         let position = self.resume_position(session, open.from).await?;
-        self.replay_from(session, position).await.map_err(|error| open_error(&error))?;
+        self.replay_from(session, position).await.map_err(|error| open_stream_error(&error))?;
         let due = self
             .record
             .kept_messages(Some(session), position.answer)
             .await
-            .map_err(|error| open_error(&error.into()))?;
+            .map_err(|error| open_stream_error(&error.into()))?;
         let (pipe, events) = sse_pipe(Arc::clone(&self.read), open.stop);
         let stream = self.lanes.sessions.entry(session).or_default();
         (stream.pipe, stream.given, stream.had) = (Some(pipe), position, position);
@@ -96,7 +96,7 @@ impl ConnectionActor {
     /// Where the reader is.
     async fn resume_position(&mut self, session: SessionId, from: ResumeFrom) -> Result<StreamPosition, OpenError> {
         let store = self.client.services.hub.store();
-        let head = store.head(session).await.map_err(|error| open_error(&error.into()))?;
+        let head = store.head(session).await.map_err(|error| open_stream_error(&error.into()))?;
         let now = StreamPosition { seq: head.0, index: u32::MAX, answer: self.record.last };
         let stream = self.lanes.sessions.get(&session).filter(|stream| stream.attached);
         match from {
@@ -196,7 +196,7 @@ impl ConnectionActor {
     }
 }
 
-fn open_error(error: &HubError) -> OpenError {
+fn open_stream_error(error: &HubError) -> OpenError {
     match error {
         HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => OpenError::Unknown,
         HubError::Store(_) | HubError::Refused(_) | HubError::Denied(_) | HubError::Draining | HubError::Gone(_) => {

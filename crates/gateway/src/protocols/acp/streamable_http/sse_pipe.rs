@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use futures::Stream;
-use gander_http::sse::{self, EventSource, KeepAlive, event_stream};
+use gander_http::sse::{self, EventSource, KeepAlive, drive_event_stream};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -53,7 +53,7 @@ impl SsePipe {
     /// Adds one event.
     pub(super) fn push_event(&self, id: Option<&dyn std::fmt::Display>, message: &[u8]) {
         let mut state = self.shared.lock();
-        sse::append_event(&mut state.bytes, id, message);
+        sse::append_sse_event(&mut state.bytes, id, message);
         if let Some(reader) = state.reader.take() {
             reader.wake();
         }
@@ -96,7 +96,7 @@ impl SsePipeReader {
     /// The events, until the writing end is dropped or the server stops.
     pub fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
         let stop = self.stop.clone();
-        event_stream(self, KeepAlive::comment_after_silence(), stop)
+        drive_event_stream(self, KeepAlive::comment_after_silence(), stop)
     }
 }
 

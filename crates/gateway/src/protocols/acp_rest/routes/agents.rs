@@ -18,7 +18,7 @@ pub(crate) struct Page {
 }
 
 /// All of them, unless a page is asked for: the SDKs never turn pages.
-pub(crate) async fn list_agents(
+pub(crate) async fn list_acp_rest_agents(
     AcpRestCaller { state, caller, .. }: AcpRestCaller,
     page: Result<Query<Page>, axum::extract::rejection::QueryRejection>,
 ) -> HandlerResult {
@@ -31,7 +31,7 @@ pub(crate) async fn list_agents(
 }
 
 /// One of them.
-pub(crate) async fn get_agent(
+pub(crate) async fn get_acp_rest_agent(
     AcpRestCaller { state, caller, .. }: AcpRestCaller,
     Path(name): Path<String>,
 ) -> HandlerResult {

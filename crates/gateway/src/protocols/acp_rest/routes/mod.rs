@@ -27,27 +27,29 @@ use crate::rejection::Rejection;
 /// Every path twice: where the SDKs look for it, and where it meets no other protocol.
 pub(crate) const ROUTES: &[Route<Arc<AcpRestState>>] = &[
     Route::public("/acp-rest/ping", |verb| on(verb, health::ping_response)),
-    Route::public("/resources/{id}", |verb| on(verb, sessions::get_resource)),
-    Route::public("/acp-rest/resources/{id}", |verb| on(verb, sessions::get_resource)),
-    Route::get("/agents", READ, |verb| on(verb, agents::list_agents)),
-    Route::get("/acp-rest/agents", READ, |verb| on(verb, agents::list_agents)),
-    Route::get("/agents/{name}", READ, |verb| on(verb, agents::get_agent)),
-    Route::get("/acp-rest/agents/{name}", READ, |verb| on(verb, agents::get_agent)),
-    Route::post("/runs", PROMPT, BODY, |verb| on(verb, runs::create_run)),
-    Route::post("/acp-rest/runs", PROMPT, BODY, |verb| on(verb, runs::create_run)),
-    Route::get("/runs/{id}", READ, |verb| on(verb, runs::get_run)),
-    Route::get("/acp-rest/runs/{id}", READ, |verb| on(verb, runs::get_run)),
-    Route::post("/runs/{id}", ANSWER, BODY, |verb| on(verb, runs::resume_run)),
-    Route::post("/acp-rest/runs/{id}", ANSWER, BODY, |verb| on(verb, runs::resume_run)),
-    Route::post("/runs/{id}/cancel", PROMPT, Payload::Any(Size::Small), |verb| on(verb, runs::cancel_run)),
-    Route::post("/acp-rest/runs/{id}/cancel", PROMPT, Payload::Any(Size::Small), |verb| on(verb, runs::cancel_run)),
-    Route::get("/runs/{id}/events", READ, |verb| on(verb, runs::list_run_events)),
-    Route::get("/acp-rest/runs/{id}/events", READ, |verb| on(verb, runs::list_run_events)),
-    Route::get("/session/{id}", READ, |verb| on(verb, sessions::get_session)),
-    Route::get("/acp-rest/session/{id}", READ, |verb| on(verb, sessions::get_session)),
-    Route::get("/sessions/{id}", READ, |verb| on(verb, sessions::get_session_at_root)),
-    Route::get("/acp-rest/sessions/{id}", READ, |verb| on(verb, sessions::get_session)),
-    Route::get("/acp-rest/sessions/{id}/artifacts", READ, |verb| on(verb, sessions::get_artifact)),
+    Route::public("/resources/{id}", |verb| on(verb, sessions::get_session_resource)),
+    Route::public("/acp-rest/resources/{id}", |verb| on(verb, sessions::get_session_resource)),
+    Route::get("/agents", READ, |verb| on(verb, agents::list_acp_rest_agents)),
+    Route::get("/acp-rest/agents", READ, |verb| on(verb, agents::list_acp_rest_agents)),
+    Route::get("/agents/{name}", READ, |verb| on(verb, agents::get_acp_rest_agent)),
+    Route::get("/acp-rest/agents/{name}", READ, |verb| on(verb, agents::get_acp_rest_agent)),
+    Route::post("/runs", PROMPT, BODY, |verb| on(verb, runs::create_acp_rest_run)),
+    Route::post("/acp-rest/runs", PROMPT, BODY, |verb| on(verb, runs::create_acp_rest_run)),
+    Route::get("/runs/{id}", READ, |verb| on(verb, runs::get_acp_rest_run)),
+    Route::get("/acp-rest/runs/{id}", READ, |verb| on(verb, runs::get_acp_rest_run)),
+    Route::post("/runs/{id}", ANSWER, BODY, |verb| on(verb, runs::resume_acp_rest_run)),
+    Route::post("/acp-rest/runs/{id}", ANSWER, BODY, |verb| on(verb, runs::resume_acp_rest_run)),
+    Route::post("/runs/{id}/cancel", PROMPT, Payload::Any(Size::Small), |verb| on(verb, runs::cancel_acp_rest_run)),
+    Route::post("/acp-rest/runs/{id}/cancel", PROMPT, Payload::Any(Size::Small), |verb| {
+        on(verb, runs::cancel_acp_rest_run)
+    }),
+    Route::get("/runs/{id}/events", READ, |verb| on(verb, runs::list_acp_rest_run_events)),
+    Route::get("/acp-rest/runs/{id}/events", READ, |verb| on(verb, runs::list_acp_rest_run_events)),
+    Route::get("/session/{id}", READ, |verb| on(verb, sessions::get_acp_rest_session)),
+    Route::get("/acp-rest/session/{id}", READ, |verb| on(verb, sessions::get_acp_rest_session)),
+    Route::get("/sessions/{id}", READ, |verb| on(verb, sessions::get_acp_rest_session_at_root)),
+    Route::get("/acp-rest/sessions/{id}", READ, |verb| on(verb, sessions::get_acp_rest_session)),
+    Route::get("/acp-rest/sessions/{id}/artifacts", READ, |verb| on(verb, sessions::get_acp_rest_session_artifact)),
 ];
 
 const READ: Access = Access::OpenProtocol(OpenProtocol::AcpRest, Scope::Read);
@@ -73,13 +75,13 @@ impl FromRequestParts<Arc<AcpRestState>> for AcpRestCaller {
         let caller = Extension::<Caller>::from_request_parts(parts, state).await;
         let Extension(caller) = caller.map_err(IntoResponse::into_response)?;
         let base = BaseUrl(origin_check::request_base_url(parts));
-        let dialect = requested_dialect(parts).map_err(IntoResponse::into_response)?;
+        let dialect = requested_acp_rest_dialect(parts).map_err(IntoResponse::into_response)?;
         Ok(Self { state: Arc::clone(state), caller, base, dialect })
     }
 }
 
 /// `?dialect=NAME`, for clients of the server branch of goose that answered in another form.
-fn requested_dialect(parts: &Parts) -> Result<AcpRestDialect, Rejection> {
+fn requested_acp_rest_dialect(parts: &Parts) -> Result<AcpRestDialect, Rejection> {
     let mut pairs = parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     let Some((_, name)) = pairs.find(|(key, _)| *key == "dialect") else { return Ok(AcpRestDialect::default()) };
     AcpRestDialect::from_name(name).ok_or_else(|| {
@@ -108,10 +110,10 @@ impl From<AcpRestRefusal> for Rejection {
     }
 }
 
-fn unavailable(error: TooManyWholeResponses) -> Rejection {
-    error_rejection(StatusCode::SERVICE_UNAVAILABLE, AcpRestError::server_error(error.to_string()))
+fn acp_rest_unavailable(error: TooManyWholeResponses) -> Rejection {
+    acp_rest_error_rejection(StatusCode::SERVICE_UNAVAILABLE, AcpRestError::server_error(error.to_string()))
 }
 
-fn error_rejection(status: StatusCode, error: AcpRestError) -> Rejection {
+fn acp_rest_error_rejection(status: StatusCode, error: AcpRestError) -> Rejection {
     AcpRestRefusal { status: status.as_u16(), error }.into()
 }

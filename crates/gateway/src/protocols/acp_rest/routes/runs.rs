@@ -12,11 +12,11 @@ use gander_http::sse::{SseStream, StreamPosition};
 use gander_http::sse_response::{SsePermit, last_event_id};
 use gander_store::Cursor;
 use gander_wire::acp_rest::input::check_cancel_body;
-use gander_wire::acp_rest::{AcpRestDialect, AcpRestError, AcpRestRefusal, ResumeRequest, RunMode, RunRequest};
+use gander_wire::acp_rest::{AcpRestDialect, AcpRestError, AcpRestRefusal, AcpRestRunRequest, ResumeRequest, RunMode};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Extensions, StatusCode};
 
-use super::{AcpRestCaller, HandlerResult, Rejection, RunInPath, error_rejection, unavailable};
+use super::{AcpRestCaller, HandlerResult, Rejection, RunInPath, acp_rest_error_rejection, acp_rest_unavailable};
 use crate::protocols::acp_rest::AcpRestState;
 use crate::protocols::acp_rest::{AcpRestRunSubscription, RunEventProjection};
 
@@ -27,12 +27,12 @@ const WORKSPACE: HeaderName = HeaderName::from_static("gander-workspace");
 
 /// `POST /runs`. A `Run-ID` header, or `run_id` in the body, makes a repeated request the same run.
 /// `Gander-Workspace` names the folder of a new session.
-pub(crate) async fn create_run(
+pub(crate) async fn create_acp_rest_run(
     AcpRestCaller { state, caller, base, dialect }: AcpRestCaller,
     request: Request,
 ) -> HandlerResult {
-    let (headers, extensions, body) = read_utf8_body(request).await?;
-    let mut new = RunRequest::from_body(&body)?;
+    let (headers, extensions, body) = read_acp_rest_run_body(request).await?;
+    let mut new = AcpRestRunRequest::from_body(&body)?;
     if let Some(id) = run_id_header(&headers)? {
         if new.run.is_some_and(|run| run != id) {
             return Err(AcpRestRefusal::ids_disagree("Run-ID and run_id differ").into());
@@ -40,10 +40,10 @@ pub(crate) async fn create_run(
         new.run = Some(id);
     }
     let mode = new.mode;
-    let permit = stream_permit(mode, &state, &caller, &headers, &extensions)?;
-    let subscription = state.acp_rest.begin_run(&caller, base, new, workspace_header(&headers)?).await?;
+    let permit = acp_rest_run_permit(mode, &state, &caller, &headers, &extensions)?;
+    let subscription = state.acp_rest.begin_run(&caller, base, new, run_workspace_header(&headers)?).await?;
     let run = subscription.run();
-    let mut response = run_response(&state, subscription, mode, permit, (&headers, dialect)).await?;
+    let mut response = acp_rest_run_response(&state, subscription, mode, permit, (&headers, dialect)).await?;
     if let Ok(id) = HeaderValue::try_from(run.to_string()) {
         response.headers_mut().insert(RUN_ID, id);
     }
@@ -51,45 +51,45 @@ pub(crate) async fn create_run(
 }
 
 /// `POST /runs/{id}`.
-pub(crate) async fn resume_run(
+pub(crate) async fn resume_acp_rest_run(
     AcpRestCaller { state, caller, base, dialect }: AcpRestCaller,
     RunInPath(run): RunInPath,
     request: Request,
 ) -> HandlerResult {
-    let (headers, extensions, body) = read_utf8_body(request).await?;
+    let (headers, extensions, body) = read_acp_rest_run_body(request).await?;
     check_run_id_header(run, &headers)?;
     let resume = ResumeRequest::from_body(run, &body)?;
-    let permit = stream_permit(resume.mode, &state, &caller, &headers, &extensions)?;
+    let permit = acp_rest_run_permit(resume.mode, &state, &caller, &headers, &extensions)?;
     let subscription = state.acp_rest.resume_run(&caller, &base, run, &resume).await?;
-    run_response(&state, subscription, resume.mode, permit, (&HeaderMap::new(), dialect)).await
+    acp_rest_run_response(&state, subscription, resume.mode, permit, (&HeaderMap::new(), dialect)).await
 }
 
 /// `GET /runs/{id}`.
-pub(crate) async fn get_run(
+pub(crate) async fn get_acp_rest_run(
     AcpRestCaller { state, caller, base, dialect }: AcpRestCaller,
     RunInPath(run): RunInPath,
 ) -> HandlerResult {
-    let _whole = state.whole_response_permit().await.map_err(unavailable)?;
+    let _whole = state.whole_response_permit().await.map_err(acp_rest_unavailable)?;
     let found = state.acp_rest.find_run(&caller, &base, run).await?;
     Ok(Json(dialect.run_object(found.run())).into_response())
 }
 
 /// `POST /runs/{id}/cancel`.
-pub(crate) async fn cancel_run(
+pub(crate) async fn cancel_acp_rest_run(
     AcpRestCaller { state, caller, base, dialect }: AcpRestCaller,
     RunInPath(run): RunInPath,
     request: Request,
 ) -> HandlerResult {
-    let (headers, _, body) = read_utf8_body(request).await?;
+    let (headers, _, body) = read_acp_rest_run_body(request).await?;
     check_run_id_header(run, &headers)?;
     check_cancel_body(run, &body)?;
-    let _whole = state.whole_response_permit().await.map_err(unavailable)?;
+    let _whole = state.whole_response_permit().await.map_err(acp_rest_unavailable)?;
     let run = state.acp_rest.cancel_run(&caller, &base, run).await?;
     Ok((StatusCode::ACCEPTED, Json(dialect.run_object(&run))).into_response())
 }
 
 /// `GET /runs/{id}/events`: all so far; or, for a client that wants a stream, from the beginning or its place on.
-pub(crate) async fn list_run_events(
+pub(crate) async fn list_acp_rest_run_events(
     AcpRestCaller { state, caller, base, dialect }: AcpRestCaller,
     RunInPath(run): RunInPath,
     request: Request,
@@ -104,10 +104,10 @@ pub(crate) async fn list_run_events(
         return Ok(permit.json_response(follow.into_json_list(end, "{\"events\":[", "]}")));
     }
     let subscription = state.acp_rest.open_run(&caller, &base, run).await?;
-    stream_run(&state, subscription, permit, (request.headers(), dialect)).await
+    stream_acp_rest_run(&state, subscription, permit, (request.headers(), dialect)).await
 }
 
-async fn run_response(
+async fn acp_rest_run_response(
     state: &AcpRestState,
     subscription: AcpRestRunSubscription,
     mode: RunMode,
@@ -115,7 +115,7 @@ async fn run_response(
     (headers, dialect): (&HeaderMap, AcpRestDialect),
 ) -> HandlerResult {
     match (mode, permit) {
-        (RunMode::Stream, Some(permit)) => stream_run(state, subscription, permit, (headers, dialect)).await,
+        (RunMode::Stream, Some(permit)) => stream_acp_rest_run(state, subscription, permit, (headers, dialect)).await,
         (RunMode::Async, _) => {
             let run = subscription.wait_accepted().await?;
             Ok((StatusCode::ACCEPTED, Json(dialect.run_object(&run))).into_response())
@@ -126,14 +126,18 @@ async fn run_response(
     }
 }
 
-async fn stream_run(
+async fn stream_acp_rest_run(
     state: &AcpRestState,
     subscription: AcpRestRunSubscription,
     permit: SsePermit,
     (headers, dialect): (&HeaderMap, AcpRestDialect),
 ) -> HandlerResult {
-    let bad =
-        |_| error_rejection(StatusCode::BAD_REQUEST, AcpRestError::invalid("Last-Event-ID is no id of this stream"));
+    let bad = |_| {
+        acp_rest_error_rejection(
+            StatusCode::BAD_REQUEST,
+            AcpRestError::invalid("Last-Event-ID is no id of this stream"),
+        )
+    };
     let store = state.services.hub.store();
     let seen = match last_event_id(headers).map_err(bad)? {
         None => StreamPosition::default(),
@@ -141,7 +145,7 @@ async fn stream_run(
             let cursor = Cursor { incarnation: id.incarnation, seq: Seq(id.position.seq) };
             let gone = |_| {
                 let error = AcpRestError::invalid("the log does not have this place: read the run's events anew");
-                error_rejection(StatusCode::CONFLICT, error.with_reason("log_truncated"))
+                acp_rest_error_rejection(StatusCode::CONFLICT, error.with_reason("log_truncated"))
             };
             store.validate_cursor(subscription.session(), cursor).await.map_err(gone)?;
             id.position
@@ -153,7 +157,7 @@ async fn stream_run(
 }
 
 /// The place of a stream, if this is to be one.
-fn stream_permit(
+fn acp_rest_run_permit(
     mode: RunMode,
     state: &AcpRestState,
     caller: &Caller,
@@ -164,7 +168,7 @@ fn stream_permit(
         return Ok(None);
     }
     if !accepts_event_stream(headers) {
-        return Err(error_rejection(
+        return Err(acp_rest_error_rejection(
             StatusCode::NOT_ACCEPTABLE,
             AcpRestError::invalid("this is a stream of text/event-stream"),
         ));
@@ -180,7 +184,7 @@ fn run_id_header(headers: &HeaderMap) -> Result<Option<RunId>, AcpRestRefusal> {
 }
 
 /// The folder that a header names.
-fn workspace_header(headers: &HeaderMap) -> Result<Option<String>, AcpRestRefusal> {
+fn run_workspace_header(headers: &HeaderMap) -> Result<Option<String>, AcpRestRefusal> {
     let Some(folder) = headers.get(WORKSPACE) else { return Ok(None) };
     let folder = std::str::from_utf8(folder.as_bytes());
     folder
@@ -199,12 +203,12 @@ fn check_run_id_header(run: RunId, headers: &HeaderMap) -> Result<(), AcpRestRef
 }
 
 /// A body of any type or none, but in UTF-8.
-async fn read_utf8_body(request: Request) -> Result<(HeaderMap, Extensions, Bytes), Rejection> {
+async fn read_acp_rest_run_body(request: Request) -> Result<(HeaderMap, Extensions, Bytes), Rejection> {
     match body::take_utf8_body(request).await {
         Ok((parts, bytes)) => Ok((parts.headers, parts.extensions, bytes)),
         Err(BodyError::ForeignCharset) => {
             let error = AcpRestError::invalid("the body must be UTF-8").with_reason("unsupported_media_type");
-            Err(error_rejection(StatusCode::UNSUPPORTED_MEDIA_TYPE, error))
+            Err(acp_rest_error_rejection(StatusCode::UNSUPPORTED_MEDIA_TYPE, error))
         }
         Err(BodyError::Broken) => Err(AcpRestRefusal::unreadable("the body is broken").into()),
     }

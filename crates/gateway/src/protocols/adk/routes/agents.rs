@@ -13,7 +13,7 @@ use gander_wire::adk::agent_info::{self, ToolInfo};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{HandlerResult, unavailable};
+use super::{HandlerResult, adk_unavailable};
 use crate::protocols::adk::AdkState;
 
 /// `?detailed=true`, `?dark_mode=true`.
@@ -24,34 +24,34 @@ pub(crate) struct AgentsQuery {
 }
 
 /// `GET /version`.
-pub(crate) async fn get_version() -> HandlerResult {
+pub(crate) async fn get_adk_version() -> HandlerResult {
     let language_version = env!("CARGO_PKG_RUST_VERSION");
     let body = json!({ "version": gander_services::VERSION, "language": "rust", "language_version": language_version });
     Ok(Json(body).into_response())
 }
 
 /// `GET /list-apps`.
-pub(crate) async fn list_apps(
+pub(crate) async fn list_adk_agents(
     State(state): State<Arc<AdkState>>,
     wanted: Result<Query<AgentsQuery>, QueryRejection>,
 ) -> HandlerResult {
     let apps = state.adk.list_apps();
-    if wanted.is_ok_and(|Query(wanted)| is_true(wanted.detailed.as_deref())) {
-        return Ok(Json(agent_info::app_list(apps.iter().map(|app| &**app))).into_response());
+    if wanted.is_ok_and(|Query(wanted)| is_true_in_agents_query(wanted.detailed.as_deref())) {
+        return Ok(Json(agent_info::adk_app_list(apps.iter().map(|app| &**app))).into_response());
     }
     Ok(Json(apps.iter().map(|app| app.name.as_str()).collect::<Vec<_>>()).into_response())
 }
 
 /// `GET /apps/{app}/app-info`.
-pub(crate) async fn get_app_info(State(state): State<Arc<AdkState>>, Path(app): Path<String>) -> HandlerResult {
+pub(crate) async fn get_adk_agent_info(State(state): State<Arc<AdkState>>, Path(app): Path<String>) -> HandlerResult {
     let agent = state.adk.find_app(&app)?;
     let ways = state
         .adk
         .named_modes(&agent)
         .into_iter()
-        .map(|way| (Arc::clone(&way), agent_tools(&state, &way)))
+        .map(|way| (Arc::clone(&way), adk_agent_tools(&state, &way)))
         .collect::<Vec<_>>();
-    Ok(Json(agent_info::app_info(&agent, &agent_tools(&state, &agent), &ways)).into_response())
+    Ok(Json(agent_info::adk_app_info(&agent, &adk_agent_tools(&state, &agent), &ways)).into_response())
 }
 
 /// `GET /config/telemetry`: nothing is sent anywhere.
@@ -60,31 +60,31 @@ pub(crate) async fn get_telemetry() -> HandlerResult {
 }
 
 /// `GET /dev/apps/{app}/…`.
-pub(crate) async fn get_dev_info(
+pub(crate) async fn get_agent_dev_info(
     State(state): State<Arc<AdkState>>,
     Extension(caller): Extension<Caller>,
     Path((app, what)): Path<(String, String)>,
     wanted: Result<Query<AgentsQuery>, QueryRejection>,
 ) -> HandlerResult {
     let agent = state.adk.find_app(&app)?;
-    let tools = agent_tools(&state, &agent);
-    let dark = wanted.is_ok_and(|Query(wanted)| is_true(wanted.dark_mode.as_deref()));
+    let tools = adk_agent_tools(&state, &agent);
+    let dark = wanted.is_ok_and(|Query(wanted)| is_true_in_agents_query(wanted.dark_mode.as_deref()));
     let steps: Vec<&str> = what.split('/').collect();
     let body = match steps.as_slice() {
         ["build_graph"] => {
             let model = state.services.models.known_default();
-            agent_info::build_graph(&agent, &tools, model.as_deref())
+            agent_info::agent_build_graph(&agent, &tools, model.as_deref())
         }
-        ["build_graph_image"] => json!({ "": { "dotSrc": agent_info::dot_graph(&agent, &tools, dark) } }),
+        ["build_graph_image"] => json!({ "": { "dotSrc": agent_info::agent_dot_graph(&agent, &tools, dark) } }),
         ["graph"] | ["users", _, "sessions", _, "events", _, "graph"] => {
-            json!({ "dotSrc": agent_info::dot_graph(&agent, &tools, dark) })
+            json!({ "dotSrc": agent_info::agent_dot_graph(&agent, &tools, dark) })
         }
         ["debug", "trace", "session", session] => {
-            let _whole = state.whole_response_permit().await.map_err(unavailable)?;
+            let _whole = state.whole_response_permit().await.map_err(adk_unavailable)?;
             state.adk.session_spans(&caller, &app, session).await?.into()
         }
         ["debug", "trace", event] => {
-            let _whole = state.whole_response_permit().await.map_err(unavailable)?;
+            let _whole = state.whole_response_permit().await.map_err(adk_unavailable)?;
             let known = state.adk.event_trace(&caller, event).await?;
             known.ok_or_else(|| AdkRefusal::new(404, "Trace not found"))?
         }
@@ -99,7 +99,7 @@ pub(crate) async fn get_dev_info(
 }
 
 /// Only of the built-in agents it is known which tools they have in which mode.
-fn agent_tools(state: &AdkState, agent: &AgentManifest) -> Vec<ToolInfo> {
+fn adk_agent_tools(state: &AdkState, agent: &AgentManifest) -> Vec<ToolInfo> {
     let services = &state.services;
     let settings = services.agents.settings_for_agent(&agent.name, &services.default_session_settings());
     let known =
@@ -115,6 +115,6 @@ fn agent_tools(state: &AdkState, agent: &AgentManifest) -> Vec<ToolInfo> {
     mode.filter_tools(&services.tools).filter(|tool| extensions.offers_group(tool.group)).map(tool_info).collect()
 }
 
-fn is_true(text: Option<&str>) -> bool {
+fn is_true_in_agents_query(text: Option<&str>) -> bool {
     text.is_some_and(|text| matches!(text.to_ascii_lowercase().as_str(), "true" | "1"))
 }

@@ -4,12 +4,12 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, Request};
 use axum::response::IntoResponse;
-use gander_wire::adk::{AdkRefusal, NewArtifact};
+use gander_wire::adk::{AdkRefusal, NewAdkArtifact};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::session_path::{ArtifactPathParam, SessionPath};
-use super::{HandlerResult, read_utf8_body};
+use super::{HandlerResult, read_adk_body};
 use crate::protocols::adk::VersionChoice;
 
 /// `?version=n`.
@@ -29,21 +29,21 @@ enum ArtifactPath<'a> {
 }
 
 /// `GET …/artifacts`.
-pub(crate) async fn list_artifacts(at: SessionPath) -> HandlerResult {
+pub(crate) async fn list_adk_artifacts(at: SessionPath) -> HandlerResult {
     let located = at.find_session().await?;
     Ok(Json(at.state.adk.list_artifacts(&at.caller, &located).await?).into_response())
 }
 
 /// `POST …/artifacts`.
-pub(crate) async fn save_artifact(at: SessionPath, request: Request) -> HandlerResult {
-    let (_, _, body) = read_utf8_body(request).await?;
-    let new = NewArtifact::from_body(&body)?;
+pub(crate) async fn save_adk_artifact(at: SessionPath, request: Request) -> HandlerResult {
+    let (_, _, body) = read_adk_body(request).await?;
+    let new = NewAdkArtifact::from_body(&body)?;
     let located = at.find_session().await?;
     Ok(Json(at.state.adk.save_artifact(&at.caller, &located, new).await?).into_response())
 }
 
 /// `GET …/artifacts/{name}` and everything below it.
-pub(crate) async fn get_artifact(
+pub(crate) async fn get_adk_artifact(
     at: SessionPath,
     Path(ArtifactPathParam { name }): Path<ArtifactPathParam>,
     wanted: Result<Query<VersionQuery>, QueryRejection>,
@@ -53,7 +53,7 @@ pub(crate) async fn get_artifact(
     Ok(match parse_artifact_path(&name) {
         ArtifactPath::Content(name) => {
             let version = wanted.ok().and_then(|Query(wanted)| wanted.version);
-            let which = version.map_or(Ok(VersionChoice::Latest), |version| parse_version(&version))?;
+            let which = version.map_or(Ok(VersionChoice::Latest), |version| parse_artifact_version(&version))?;
             Json(adk.load_artifact(caller, &located, name, which).await?).into_response()
         }
         ArtifactPath::Versions(name) => {
@@ -62,16 +62,16 @@ pub(crate) async fn get_artifact(
         }
         ArtifactPath::AllMetadata(name) => Json(adk.list_versions(caller, &located, name).await?).into_response(),
         ArtifactPath::Version(name, version) => {
-            Json(adk.load_artifact(caller, &located, name, parse_version(version)?).await?).into_response()
+            Json(adk.load_artifact(caller, &located, name, parse_artifact_version(version)?).await?).into_response()
         }
         ArtifactPath::Metadata(name, version) => {
-            Json(adk.describe_version(caller, &located, name, parse_version(version)?).await?).into_response()
+            Json(adk.describe_version(caller, &located, name, parse_artifact_version(version)?).await?).into_response()
         }
     })
 }
 
 /// `DELETE …/artifacts/{name}`.
-pub(crate) async fn delete_artifact(
+pub(crate) async fn delete_adk_artifact(
     at: SessionPath,
     Path(ArtifactPathParam { name }): Path<ArtifactPathParam>,
 ) -> HandlerResult {
@@ -96,7 +96,7 @@ fn parse_artifact_path(rest: &str) -> ArtifactPath<'_> {
     }
 }
 
-fn parse_version(text: &str) -> Result<VersionChoice, AdkRefusal> {
+fn parse_artifact_version(text: &str) -> Result<VersionChoice, AdkRefusal> {
     match text {
         "latest" => Ok(VersionChoice::Latest),
         digits => digits.parse().map(VersionChoice::Number).map_err(|_| AdkRefusal::new(422, "Invalid version ID")),

@@ -13,7 +13,7 @@ use gander_http::websocket::{CloseCode, SocketEvent, WebSocket};
 use gander_http::websocket_upgrade::{self, WebSocketUpgrade};
 use gander_wire::adk::input::SessionAddress;
 use gander_wire::adk::live::{LiveFrame, LiveInput};
-use gander_wire::adk::{AdkRefusal, AdkRunRequest, Event};
+use gander_wire::adk::{AdkEvent, AdkRefusal, AdkRunRequest};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
@@ -100,8 +100,8 @@ impl LiveConnection {
                 biased;
                 () = stop.cancelled() => return Some(LiveClose(CloseCode::Restart, String::new())),
                 () = ending.cancelled(), if waits => return Some(LiveClose(CloseCode::Restart, String::new())),
-                told = next_turn_events(&mut self.turns), if !waits && can_tell => match told {
-                    Ok(events) => events.iter().for_each(|event| send_event(socket, event)),
+                told = next_live_events(&mut self.turns), if !waits && can_tell => match told {
+                    Ok(events) => events.iter().for_each(|event| send_live_event(socket, event)),
                     Err(refusal) => return Some(refusal.into()),
                 },
                 step = socket.next_event() => match step? {
@@ -142,7 +142,7 @@ impl LiveConnection {
         match self.state.adk.begin_run(&self.caller, run).await? {
             BeginOutcome::Watching(subscription) => self.turns.push_back(*subscription),
             BeginOutcome::Nothing => {}
-            BeginOutcome::Unknown(id) => return Err(AdkRefusal::new(400, stream::unknown_question_text(&id))),
+            BeginOutcome::Unknown(id) => return Err(AdkRefusal::new(400, stream::stream_unknown_question_text(&id))),
         }
         Ok(())
     }
@@ -162,7 +162,7 @@ impl From<AdkRefusal> for LiveClose {
 }
 
 /// What the oldest turn tells next.
-async fn next_turn_events(turns: &mut VecDeque<AdkRunSubscription>) -> Result<Vec<Event>, AdkRefusal> {
+async fn next_live_events(turns: &mut VecDeque<AdkRunSubscription>) -> Result<Vec<AdkEvent>, AdkRefusal> {
     let Some(turn) = turns.front_mut() else { return Ok(Vec::new()) };
     let events = turn.next_events().await?;
     if turn.is_complete() {
@@ -171,7 +171,7 @@ async fn next_turn_events(turns: &mut VecDeque<AdkRunSubscription>) -> Result<Ve
     Ok(events.unwrap_or_default())
 }
 
-fn send_event<S: AsyncRead + AsyncWrite + Unpin + Send>(socket: &mut WebSocket<S>, event: &Event) {
+fn send_live_event<S: AsyncRead + AsyncWrite + Unpin + Send>(socket: &mut WebSocket<S>, event: &AdkEvent) {
     let json = serde_json::to_vec(event).expect("wire types are made of what JSON can say");
     socket.send_text(&json);
 }

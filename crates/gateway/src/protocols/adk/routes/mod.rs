@@ -37,8 +37,8 @@ macro_rules! table {
         /// This protocol's table.
         pub(crate) const ROUTES: &[Route<Arc<AdkState>>] = &[
             $(
-                route(Verb::$verb, $path, $access, $payload, |verb| on(verb, $handler)),
-                route(Verb::$verb, concat!("/api", $path), $access, $payload, |verb| on(verb, $handler)),
+                adk_route(Verb::$verb, $path, $access, $payload, |verb| on(verb, $handler)),
+                adk_route(Verb::$verb, concat!("/api", $path), $access, $payload, |verb| on(verb, $handler)),
             )*
             Route::public("/dev-ui", |verb| on(verb, ui::redirect_to_ui)),
             Route::public("/dev-ui/", |verb| on(verb, ui::get_ui_index)),
@@ -48,35 +48,35 @@ macro_rules! table {
 }
 
 table! {
-    Get "/version" READ Payload::None => agents::get_version,
-    Get "/list-apps" READ Payload::None => agents::list_apps,
-    Get "/apps/{app}/app-info" READ Payload::None => agents::get_app_info,
+    Get "/version" READ Payload::None => agents::get_adk_version,
+    Get "/list-apps" READ Payload::None => agents::list_adk_agents,
+    Get "/apps/{app}/app-info" READ Payload::None => agents::get_adk_agent_info,
     Get "/config/telemetry" READ Payload::None => agents::get_telemetry,
     Post "/config/telemetry" PROMPT SMALL => unsupported::set_telemetry,
-    Post "/agent-identity/finalize" PROMPT SMALL => unsupported::finalize_identity,
-    Get "/apps/{app}/users/{user}/sessions" READ Payload::None => sessions::list_sessions,
-    Post "/apps/{app}/users/{user}/sessions" PROMPT LARGE => sessions::create_session,
-    Get "/apps/{app}/users/{user}/sessions/{id}" READ Payload::None => sessions::get_session,
-    Post "/apps/{app}/users/{user}/sessions/{id}" PROMPT LARGE => sessions::create_named_session,
-    Patch "/apps/{app}/users/{user}/sessions/{id}" PROMPT SMALL => sessions::patch_session,
-    Delete "/apps/{app}/users/{user}/sessions/{id}" PROMPT Payload::None => sessions::delete_session,
+    Post "/agent-identity/finalize" PROMPT SMALL => unsupported::refuse_finalize_identity,
+    Get "/apps/{app}/users/{user}/sessions" READ Payload::None => sessions::list_adk_sessions,
+    Post "/apps/{app}/users/{user}/sessions" PROMPT LARGE => sessions::create_adk_session,
+    Get "/apps/{app}/users/{user}/sessions/{id}" READ Payload::None => sessions::get_adk_session,
+    Post "/apps/{app}/users/{user}/sessions/{id}" PROMPT LARGE => sessions::create_named_adk_session,
+    Patch "/apps/{app}/users/{user}/sessions/{id}" PROMPT SMALL => sessions::patch_adk_session,
+    Delete "/apps/{app}/users/{user}/sessions/{id}" PROMPT Payload::None => sessions::delete_adk_session,
     Patch "/apps/{app}/users/{user}/memory" PROMPT SMALL => sessions::add_session_to_memory,
-    Post "/run" PROMPT LARGE => runs::run_request,
-    Post "/run_sse" PROMPT LARGE => runs::run_sse_request,
+    Post "/run" PROMPT LARGE => runs::post_adk_run,
+    Post "/run_sse" PROMPT LARGE => runs::post_adk_run_sse,
     Get "/run_live" PROMPT Payload::None => live::open_live_connection,
-    Post "/apps/{app}/users/{user}/sessions/{id}/run" PROMPT LARGE => runs::run_request_at_session,
-    Post "/apps/{app}/users/{user}/sessions/{id}/run_sse" PROMPT LARGE => runs::run_sse_request_at_session,
-    Get "/apps/{app}/users/{user}/sessions/{id}/artifacts" READ Payload::None => artifacts::list_artifacts,
-    Post "/apps/{app}/users/{user}/sessions/{id}/artifacts" PROMPT LARGE => artifacts::save_artifact,
-    Get "/apps/{app}/users/{user}/sessions/{id}/artifacts/{*name}" READ Payload::None => artifacts::get_artifact,
-    Delete "/apps/{app}/users/{user}/sessions/{id}/artifacts/{*name}" PROMPT Payload::None => artifacts::delete_artifact,
-    Get "/dev/apps/{app}/{*what}" READ Payload::None => agents::get_dev_info,
-    Post "/dev/apps/{app}/{*what}" PROMPT SMALL => unsupported::change_agent,
-    Put "/dev/apps/{app}/{*what}" PROMPT SMALL => unsupported::change_agent,
-    Delete "/dev/apps/{app}/{*what}" PROMPT Payload::None => unsupported::change_agent,
+    Post "/apps/{app}/users/{user}/sessions/{id}/run" PROMPT LARGE => runs::post_adk_run_at_session,
+    Post "/apps/{app}/users/{user}/sessions/{id}/run_sse" PROMPT LARGE => runs::post_adk_run_sse_at_session,
+    Get "/apps/{app}/users/{user}/sessions/{id}/artifacts" READ Payload::None => artifacts::list_adk_artifacts,
+    Post "/apps/{app}/users/{user}/sessions/{id}/artifacts" PROMPT LARGE => artifacts::save_adk_artifact,
+    Get "/apps/{app}/users/{user}/sessions/{id}/artifacts/{*name}" READ Payload::None => artifacts::get_adk_artifact,
+    Delete "/apps/{app}/users/{user}/sessions/{id}/artifacts/{*name}" PROMPT Payload::None => artifacts::delete_adk_artifact,
+    Get "/dev/apps/{app}/{*what}" READ Payload::None => agents::get_agent_dev_info,
+    Post "/dev/apps/{app}/{*what}" PROMPT SMALL => unsupported::refuse_agent_change,
+    Put "/dev/apps/{app}/{*what}" PROMPT SMALL => unsupported::refuse_agent_change,
+    Delete "/dev/apps/{app}/{*what}" PROMPT Payload::None => unsupported::refuse_agent_change,
 }
 
-const fn route(
+const fn adk_route(
     verb: Verb,
     path: &'static str,
     access: Access,
@@ -89,7 +89,7 @@ const fn route(
 /// A handler's answer, or why there is none.
 type HandlerResult = Result<Response, Rejection>;
 
-fn unavailable(error: TooManyWholeResponses) -> AdkRefusal {
+fn adk_unavailable(error: TooManyWholeResponses) -> AdkRefusal {
     AdkRefusal::new(503, error.to_string())
 }
 
@@ -100,7 +100,7 @@ impl From<AdkRefusal> for Rejection {
 }
 
 /// A body of any type or none, but in UTF-8.
-async fn read_utf8_body(request: Request) -> Result<(HeaderMap, http::Extensions, Bytes), Rejection> {
+async fn read_adk_body(request: Request) -> Result<(HeaderMap, http::Extensions, Bytes), Rejection> {
     match body::take_utf8_body(request).await {
         Ok((parts, bytes)) => Ok((parts.headers, parts.extensions, bytes)),
         Err(BodyError::ForeignCharset) => Err(AdkRefusal::new(415, "the body must be UTF-8").into()),

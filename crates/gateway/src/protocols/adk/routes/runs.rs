@@ -10,79 +10,79 @@ use gander_domain::caller::Caller;
 use gander_http::accept_header::accepts_event_stream;
 use gander_http::sse_response::{SsePermit, last_event_id};
 use gander_wire::adk::input::SessionAddress;
-use gander_wire::adk::{AdkRefusal, AdkRunRequest, Event, RunStage};
+use gander_wire::adk::{AdkEvent, AdkRefusal, AdkRunRequest, RunStage};
 use http::StatusCode;
 use http::header::HeaderMap;
 use serde_json::{Value, json};
 
-use super::{HandlerResult, Rejection, read_utf8_body};
+use super::{HandlerResult, Rejection, read_adk_body};
 use crate::protocols::adk::AdkState;
 use crate::protocols::adk::BeginOutcome;
-use crate::protocols::adk::remote_failure_status;
+use crate::protocols::adk::adk_error_status;
 use crate::protocols::adk::stream::{self, AdkRunStream};
 
 type SessionPathNames = Path<(String, String, String)>;
 
 /// `POST /run`.
-pub(crate) async fn run_request(
+pub(crate) async fn post_adk_run(
     state: State<Arc<AdkState>>,
     caller: Extension<Caller>,
     request: Request,
 ) -> HandlerResult {
-    run_to_end(state, caller, None, request).await
+    adk_run_to_end(state, caller, None, request).await
 }
 
 /// `POST {S}/{id}/run`, which no official server has and many clients call.
-pub(crate) async fn run_request_at_session(
+pub(crate) async fn post_adk_run_at_session(
     state: State<Arc<AdkState>>,
     caller: Extension<Caller>,
     path: SessionPathNames,
     request: Request,
 ) -> HandlerResult {
-    run_to_end(state, caller, Some(session_address(path)), request).await
+    adk_run_to_end(state, caller, Some(run_session_address(path)), request).await
 }
 
 /// `POST /run_sse`.
-pub(crate) async fn run_sse_request(
+pub(crate) async fn post_adk_run_sse(
     state: State<Arc<AdkState>>,
     caller: Extension<Caller>,
     request: Request,
 ) -> HandlerResult {
-    run_streaming(state, caller, None, request).await
+    adk_run_streaming(state, caller, None, request).await
 }
 
 /// `POST {S}/{id}/run_sse`, which no official server has and many clients call.
-pub(crate) async fn run_sse_request_at_session(
+pub(crate) async fn post_adk_run_sse_at_session(
     state: State<Arc<AdkState>>,
     caller: Extension<Caller>,
     path: SessionPathNames,
     request: Request,
 ) -> HandlerResult {
-    run_streaming(state, caller, Some(session_address(path)), request).await
+    adk_run_streaming(state, caller, Some(run_session_address(path)), request).await
 }
 
-async fn run_to_end(
+async fn adk_run_to_end(
     State(state): State<Arc<AdkState>>,
     Extension(caller): Extension<Caller>,
     address: Option<SessionAddress>,
     request: Request,
 ) -> HandlerResult {
-    let (_, _, body) = read_utf8_body(request).await?;
+    let (_, _, body) = read_adk_body(request).await?;
     let mut request = AdkRunRequest::from_body(&body, address)?;
     request.streaming = false;
     let mut subscription = match state.adk.begin_run(&caller, request).await? {
         BeginOutcome::Watching(subscription) => subscription,
         BeginOutcome::Nothing => return Ok(Json(json!([])).into_response()),
-        BeginOutcome::Unknown(id) => return Err(AdkRefusal::new(400, stream::unknown_question_text(&id)).into()),
+        BeginOutcome::Unknown(id) => return Err(AdkRefusal::new(400, stream::stream_unknown_question_text(&id)).into()),
     };
-    let mut events: Vec<Event> = Vec::new();
+    let mut events: Vec<AdkEvent> = Vec::new();
     while let Some(more) = subscription.next_events().await? {
         events.extend(more);
     }
     Ok(match subscription.stage() {
         RunStage::Ended(Outcome::Failed { reason, message }) => {
             // An agent here fails as in ADK, with 500 whatever the reason.
-            let status = if state.adk.settings().like_adk2goose { remote_failure_status(reason) } else { 500 };
+            let status = if state.adk.settings().like_adk2goose { adk_error_status(reason) } else { 500 };
             failed_run_response(status, (reason, message), &events)
         }
         RunStage::Ended(_) | RunStage::Waiting | RunStage::Running | RunStage::Asking => Json(events).into_response(),
@@ -90,24 +90,24 @@ async fn run_to_end(
 }
 
 /// What happened before the failure is not lost to the caller.
-fn failed_run_response(status: u16, (reason, message): (&str, &str), events: &[Event]) -> Response {
+fn failed_run_response(status: u16, (reason, message): (&str, &str), events: &[AdkEvent]) -> Response {
     let text = format!("{reason}: {message}");
     let body = json!({ "detail": text, "error": text, "events": events });
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, Json(body)).into_response()
 }
 
-async fn run_streaming(
+async fn adk_run_streaming(
     State(state): State<Arc<AdkState>>,
     Extension(caller): Extension<Caller>,
     address: Option<SessionAddress>,
     request: Request,
 ) -> HandlerResult {
-    let (headers, extensions, body) = read_utf8_body(request).await?;
+    let (headers, extensions, body) = read_adk_body(request).await?;
     if !accepts_event_stream(&headers) {
         return Err(AdkRefusal::new(406, "this is a stream of text/event-stream").into());
     }
-    refuse_resume(&headers)?;
+    refuse_run_resume(&headers)?;
     let request = AdkRunRequest::from_body(&body, address)?;
     let permit = SsePermit::new(&state, &caller, &extensions)?;
     let one_event = request.one_event;
@@ -119,16 +119,18 @@ async fn run_streaming(
         }
         BeginOutcome::Nothing => return Ok(permit.sse_response(futures::stream::empty())),
         BeginOutcome::Unknown(id) => {
-            let text = stream::unknown_question_text(&id);
-            let last: Value = stream::error_event("ValueError", &text);
-            return Ok(permit.sse_response(futures::stream::once(async move { Ok(stream::single_frame(&last)) })));
+            let text = stream::stream_unknown_question_text(&id);
+            let last: Value = stream::stream_error_event("ValueError", &text);
+            return Ok(
+                permit.sse_response(futures::stream::once(async move { Ok(stream::single_stream_frame(&last)) }))
+            );
         }
     };
     Ok(permit.sse_response(listening.into_events()))
 }
 
 /// These streams have no ids and begin a run each: whoever wants the rest of one must not begin another.
-fn refuse_resume(headers: &HeaderMap) -> Result<(), Rejection> {
+fn refuse_run_resume(headers: &HeaderMap) -> Result<(), Rejection> {
     match last_event_id(headers) {
         Ok(None) => Ok(()),
         Ok(Some(_)) => Err(AdkRefusal::new(409, "this stream is not gone on with: read the session").into()),
@@ -136,6 +138,6 @@ fn refuse_resume(headers: &HeaderMap) -> Result<(), Rejection> {
     }
 }
 
-fn session_address(Path((app, user, session)): SessionPathNames) -> SessionAddress {
+fn run_session_address(Path((app, user, session)): SessionPathNames) -> SessionAddress {
     SessionAddress { app, user, session }
 }

@@ -8,12 +8,12 @@ use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use gander_domain::caller::Caller;
 use gander_http::sse_response::SsePermit;
-use gander_wire::adk::{AdkRefusal, NewSession, input};
+use gander_wire::adk::{AdkRefusal, NewAdkSession, input};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::session_path::SessionPath;
-use super::{HandlerResult, read_utf8_body, unavailable};
+use super::{HandlerResult, adk_unavailable, read_adk_body};
 use crate::json_stream::{JsonStream, JsonStyle};
 use crate::protocols::adk::AdkState;
 use crate::protocols::adk::{AppUser, ListRange};
@@ -30,9 +30,11 @@ pub(crate) struct PageQuery {
 impl PageQuery {
     /// A limit larger than the list is no limit.
     fn list_range(&self) -> Result<ListRange, AdkRefusal> {
-        let limit = parse_number("limit", self.limit.as_deref(), 1)?;
-        let (offset, page) =
-            (parse_number("offset", self.offset.as_deref(), 0)?, parse_number("page", self.page.as_deref(), 0)?);
+        let limit = parse_session_query_number("limit", self.limit.as_deref(), 1)?;
+        let (offset, page) = (
+            parse_session_query_number("offset", self.offset.as_deref(), 0)?,
+            parse_session_query_number("page", self.page.as_deref(), 0)?,
+        );
         let skipped = page.map(|page| page.saturating_sub(1).saturating_mul(limit.unwrap_or(0)));
         let newest_first = match self.order.as_deref().map(str::to_ascii_lowercase).as_deref() {
             None | Some("asc") => false,
@@ -45,7 +47,7 @@ impl PageQuery {
     }
 }
 
-fn parse_number(name: &str, said: Option<&str>, least: usize) -> Result<Option<usize>, AdkRefusal> {
+fn parse_session_query_number(name: &str, said: Option<&str>, least: usize) -> Result<Option<usize>, AdkRefusal> {
     let Some(said) = said else { return Ok(None) };
     match said.parse::<usize>() {
         Ok(number) if number >= least => Ok(Some(number)),
@@ -61,7 +63,7 @@ fn parse_number(name: &str, said: Option<&str>, least: usize) -> Result<Option<u
 }
 
 /// `GET {S}`.
-pub(crate) async fn list_sessions(
+pub(crate) async fn list_adk_sessions(
     State(state): State<Arc<AdkState>>,
     Extension(caller): Extension<Caller>,
     Path((app, user)): Path<(String, String)>,
@@ -70,31 +72,31 @@ pub(crate) async fn list_sessions(
     let query = query.map(|Query(query)| query);
     let range = query.map_err(|error| AdkRefusal::new(400, error.body_text()))?.list_range()?;
     // Each session of the list is read from its log for its values.
-    let _whole = state.whole_response_permit().await.map_err(unavailable)?;
+    let _whole = state.whole_response_permit().await.map_err(adk_unavailable)?;
     Ok(Json(state.adk.list_sessions(&caller, &AppUser { app, user }, range).await?).into_response())
 }
 
 /// `POST {S}`.
-pub(crate) async fn create_session(
+pub(crate) async fn create_adk_session(
     State(state): State<Arc<AdkState>>,
     Extension(caller): Extension<Caller>,
     Path((app, user)): Path<(String, String)>,
     request: Request,
 ) -> HandlerResult {
-    let (_, _, body) = read_utf8_body(request).await?;
-    let new = NewSession::from_body(&body)?;
+    let (_, _, body) = read_adk_body(request).await?;
+    let new = NewAdkSession::from_body(&body)?;
     Ok(Json(state.adk.create_session(&caller, AppUser { app, user }, new).await?).into_response())
 }
 
 /// `POST {S}/{id}`.
-pub(crate) async fn create_named_session(at: SessionPath, request: Request) -> HandlerResult {
-    let (_, _, body) = read_utf8_body(request).await?;
-    let new = NewSession::from_named_body(&at.id, &body)?;
+pub(crate) async fn create_named_adk_session(at: SessionPath, request: Request) -> HandlerResult {
+    let (_, _, body) = read_adk_body(request).await?;
+    let new = NewAdkSession::from_named_body(&at.id, &body)?;
     Ok(Json(at.state.adk.create_session(&at.caller, at.app_user, new).await?).into_response())
 }
 
 /// `GET {S}/{id}`.
-pub(crate) async fn get_session(at: SessionPath, request: Request) -> HandlerResult {
+pub(crate) async fn get_adk_session(at: SessionPath, request: Request) -> HandlerResult {
     let permit = SsePermit::new(&at.state, &at.caller, request.extensions())?;
     let (session, events) = at.state.adk.load_session(&at.caller, at.app_user, &at.id).await?;
     let object = json!(session).as_object().cloned().unwrap_or_default();
@@ -102,15 +104,15 @@ pub(crate) async fn get_session(at: SessionPath, request: Request) -> HandlerRes
 }
 
 /// `PATCH {S}/{id}`.
-pub(crate) async fn patch_session(at: SessionPath, request: Request) -> HandlerResult {
-    let (_, _, body) = read_utf8_body(request).await?;
+pub(crate) async fn patch_adk_session(at: SessionPath, request: Request) -> HandlerResult {
+    let (_, _, body) = read_adk_body(request).await?;
     let delta = input::read_state_delta(&body)?;
-    let _whole = at.state.whole_response_permit().await.map_err(unavailable)?;
+    let _whole = at.state.whole_response_permit().await.map_err(adk_unavailable)?;
     Ok(Json(at.state.adk.patch_state(&at.caller, at.app_user, &at.id, delta).await?).into_response())
 }
 
 /// `DELETE {S}/{id}`. Clients in JavaScript read the body as JSON.
-pub(crate) async fn delete_session(at: SessionPath) -> HandlerResult {
+pub(crate) async fn delete_adk_session(at: SessionPath) -> HandlerResult {
     at.state.adk.delete_session(&at.caller, at.app_user, &at.id).await?;
     Ok(Json(Value::Null).into_response())
 }
@@ -122,8 +124,8 @@ pub(crate) async fn add_session_to_memory(
     Path((app, user)): Path<(String, String)>,
     request: Request,
 ) -> HandlerResult {
-    let (_, _, body) = read_utf8_body(request).await?;
-    let session = input::read_session_id(&body)?;
+    let (_, _, body) = read_adk_body(request).await?;
+    let session = input::read_adk_session_id(&body)?;
     state.adk.find_session(&caller, AppUser { app, user }, &session).await?;
     Ok(Json(Value::Null).into_response())
 }

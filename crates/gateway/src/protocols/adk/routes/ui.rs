@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use gander_http::page::content_type;
+use gander_http::page::page_content_type;
 use gander_wire::adk::AdkRefusal;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde_json::json;
@@ -24,7 +24,7 @@ pub(crate) async fn redirect_to_ui() -> Response {
 
 /// `GET /dev-ui/`.
 pub(crate) async fn get_ui_index(State(state): State<Arc<AdkState>>) -> HandlerResult {
-    read_ui_file(&state, "index.html").await
+    ui_file_response(&state, "index.html").await
 }
 
 /// `GET /dev-ui/…`.
@@ -35,12 +35,12 @@ pub(crate) async fn get_ui_file(State(state): State<Arc<AdkState>>, Path(path): 
             Ok(([(CACHE_CONTROL, "no-store")], Json(body)).into_response())
         }
         "config" => Ok(Json(json!({ "logo_text": null, "logo_image_url": null })).into_response()),
-        path => read_ui_file(&state, path).await,
+        path => ui_file_response(&state, path).await,
     }
 }
 
 /// A file inside the folder: no way leads out of it, links included.
-async fn read_ui_file(state: &AdkState, path: &str) -> HandlerResult {
+async fn ui_file_response(state: &AdkState, path: &str) -> HandlerResult {
     let missing = || AdkRefusal::new(404, "Not Found");
     let folder =
         state.adk.settings().ui.as_ref().ok_or_else(|| AdkRefusal::new(404, "no page: gander serve --adk-ui"))?;
@@ -53,5 +53,5 @@ async fn read_ui_file(state: &AdkState, path: &str) -> HandlerResult {
         files.open(&folder, &[]).ok().and_then(|page| page.read_plain(&name, MAX_FILE_BYTES).ok())
     });
     let bytes = read.await.ok().flatten().ok_or_else(missing)?;
-    Ok(([(CONTENT_TYPE, content_type(path))], bytes).into_response())
+    Ok(([(CONTENT_TYPE, page_content_type(path))], bytes).into_response())
 }

@@ -9,7 +9,7 @@ use gander_wire::adk::{AdkRefusal, input};
 use http::HeaderMap;
 use serde_json::json;
 
-use super::{HandlerResult, read_utf8_body};
+use super::{HandlerResult, read_adk_body};
 use crate::protocols::adk::AdkState;
 
 /// Without it a page of somebody else could ask, says the original.
@@ -17,7 +17,7 @@ const TELEMETRY_HEADER: &str = "x-adk-telemetry-request";
 
 /// `POST /config/telemetry`: nothing is sent anywhere, so no is the only consent there is.
 pub(crate) async fn set_telemetry(request: Request) -> HandlerResult {
-    let (headers, _, body) = read_utf8_body(request).await?;
+    let (headers, _, body) = read_adk_body(request).await?;
     if !has_telemetry_header(&headers) {
         return Err(AdkRefusal::new(403, format!("the header {TELEMETRY_HEADER}: true is needed")).into());
     }
@@ -28,12 +28,12 @@ pub(crate) async fn set_telemetry(request: Request) -> HandlerResult {
 }
 
 /// `POST /agent-identity/finalize`.
-pub(crate) async fn finalize_identity() -> HandlerResult {
+pub(crate) async fn refuse_finalize_identity() -> HandlerResult {
     Err(AdkRefusal::new(501, "there are no identities of a cloud here").into())
 }
 
 /// `POST`, `PUT` and `DELETE` of `/dev/apps/{app}/…`.
-pub(crate) async fn change_agent(
+pub(crate) async fn refuse_agent_change(
     State(state): State<Arc<AdkState>>,
     Path((app, what)): Path<(String, String)>,
 ) -> HandlerResult {

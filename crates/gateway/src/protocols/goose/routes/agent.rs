@@ -12,15 +12,15 @@ use http::StatusCode;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
-use super::{GooseCaller, HandlerResult, empty_response, json_response, read_json};
-use crate::protocols::goose::error::{GooseError, bad_request, no_such_session};
-use crate::protocols::goose::{apply_saved_settings, extensions, providers, recipes, runs, sessions};
+use super::{GooseCaller, HandlerResult, goose_empty_response, goose_json_response, read_goose_json};
+use crate::protocols::goose::error::{GooseError, goose_bad_request, no_such_goose_session};
+use crate::protocols::goose::{apply_goose_config, extensions, providers, recipes, runs, sessions};
 
 /// Parameters for a provider take at most so many bytes.
 const MAX_REQUEST_PARAMS: usize = 16 << 10;
 
 /// `POST /agent/start`.
-pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResult {
+pub(crate) async fn post_agent_start(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Start {
         /// Left out or a text: goose itself takes no null.
@@ -32,24 +32,24 @@ pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResu
         #[serde(default)]
         extension_overrides: Option<Vec<Value>>,
     }
-    let Start { working_dir, recipe, recipe_id, recipe_deeplink, extension_overrides } = read_json(&body)?;
+    let Start { working_dir, recipe, recipe_id, recipe_deeplink, extension_overrides } = read_goose_json(&body)?;
     let services = caller.services();
     let recipe = match (recipe, recipe_id, recipe_deeplink) {
         (Some(recipe), ..) if !recipe.is_null() => Some(recipe),
-        (_, Some(id), _) => Some(find_saved_recipe(&caller, &id).await?),
-        (_, None, Some(link)) => Some(recipes::decode_recipe_link(&link)?),
+        (_, Some(id), _) => Some(find_agent_recipe(&caller, &id).await?),
+        (_, None, Some(link)) => Some(recipes::decode_goose_recipe_link(&link)?),
         (_, None, None) => None,
     };
-    let checked = recipe.as_ref().map(recipes::check_recipe).transpose()?;
+    let checked = recipe.as_ref().map(recipes::check_goose_recipe).transpose()?;
     let of_recipe = checked.iter().flat_map(|recipe| &recipe.extensions).map(|one| one.name.clone());
     let of_recipe: Vec<String> = of_recipe.collect();
     let mut settings = services.default_session_settings();
-    apply_saved_settings(services, &caller.peer, &mut settings).await?;
+    apply_goose_config(services, &caller.peer, &mut settings).await?;
     let mut kept = Map::new();
     kept.extend(recipe.map(|recipe| ("recipe".to_owned(), recipe)));
     let wanted = extension_overrides.clone();
     if let Some(extensions) = extension_overrides {
-        let extensions: Vec<Value> = extensions.into_iter().map(extensions::without_secrets).collect();
+        let extensions: Vec<Value> = extensions.into_iter().map(extensions::extension_config_without_secrets).collect();
         let data = json!({ "enabled_extensions.v0": { "extensions": extensions } });
         kept.insert("extension_data".to_owned(), data);
     }
@@ -59,18 +59,18 @@ pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResu
         ..NewSession::new(settings)
     };
     let view = services.sessions.create(&caller.peer.caller, new).await.map_err(|error| match error {
-        SessionError::Folder(error) => bad_request(format!("working_dir {error}")),
+        SessionError::Folder(error) => goose_bad_request(format!("working_dir {error}")),
         error @ (SessionError::AliasTaken(_) | SessionError::Document(_) | SessionError::Hub(_)) => error.into(),
     })?;
-    let view = start_recipe(&caller, view, checked).await?;
+    let view = start_agent_recipe(&caller, view, checked).await?;
     if let Some(wanted) = wanted {
-        use_only_extensions(&caller, &view, &wanted, &of_recipe).await?;
+        use_only_agent_extensions(&caller, &view, &wanted, &of_recipe).await?;
     }
-    json_response(Value::Object(sessions::session_object(services, &view).await?))
+    goose_json_response(Value::Object(sessions::load_goose_session_object(services, &view).await?))
 }
 
 /// Gives a new session exactly these extensions and those of its recipe: they stand in place of what every session has.
-async fn use_only_extensions(
+async fn use_only_agent_extensions(
     caller: &GooseCaller,
     view: &SessionView,
     wanted: &[Value],
@@ -78,15 +78,15 @@ async fn use_only_extensions(
 ) -> Result<(), GooseError> {
     let (services, session) = (caller.services(), Some(view.session));
     let of_recipe = of_recipe.iter().map(String::as_str);
-    let names: Vec<&str> = wanted.iter().map(extensions::config_name).chain(of_recipe).collect();
+    let names: Vec<&str> = wanted.iter().map(extensions::extension_config_name).chain(of_recipe).collect();
     for extension in wanted {
         // The session is there without it too; `/agent/resume` tells which are.
-        if let Err(error) = extensions::add_extension(services, &caller.peer, session, extension).await {
+        if let Err(error) = extensions::add_goose_extension(services, &caller.peer, session, extension).await {
             tracing::debug!(%error, "an extension is left out");
         }
     }
-    for known in extensions::session_extensions(services, view) {
-        let name = extensions::config_name(&known);
+    for known in extensions::goose_session_extensions(services, view) {
+        let name = extensions::extension_config_name(&known);
         if !names.contains(&name) {
             extensions::remove_extension(services, &caller.peer.caller, session, name).await?;
         }
@@ -95,30 +95,32 @@ async fn use_only_extensions(
 }
 
 /// `POST /agent/resume`.
-pub(crate) async fn resume_agent(caller: GooseCaller, body: Bytes) -> HandlerResult {
-    let session = session_in_body(&body)?;
-    let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
+pub(crate) async fn post_agent_resume(caller: GooseCaller, body: Bytes) -> HandlerResult {
+    let session = session_in_agent_body(&body)?;
+    let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
     let _whole = caller.state.whole_response_permit().await?;
-    let object = sessions::session_with_conversation(caller.services(), &view).await?;
-    let results = extension_results(&caller, &view, &object["extension_data"]);
-    json_response(json!({ "session": object, "extension_results": results }))
+    let object = sessions::goose_session_with_conversation(caller.services(), &view).await?;
+    let results = agent_extension_results(&caller, &view, &object["extension_data"]);
+    goose_json_response(json!({ "session": object, "extension_results": results }))
 }
 
 /// `POST /agent/restart`: there is no process of its own to start again.
-pub(crate) async fn restart_agent(caller: GooseCaller, body: Bytes) -> HandlerResult {
-    let view = sessions::find_own_session(caller.services(), &caller.peer, session_in_body(&body)?).await?;
-    let object = sessions::session_object(caller.services(), &view).await?;
-    json_response(json!({ "extension_results": extension_results(&caller, &view, &object["extension_data"]) }))
+pub(crate) async fn post_agent_restart(caller: GooseCaller, body: Bytes) -> HandlerResult {
+    let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session_in_agent_body(&body)?).await?;
+    let object = sessions::load_goose_session_object(caller.services(), &view).await?;
+    goose_json_response(
+        json!({ "extension_results": agent_extension_results(&caller, &view, &object["extension_data"]) }),
+    )
 }
 
 /// `POST /agent/stop`: whatever runs is cancelled; the session stays.
-pub(crate) async fn stop_agent(caller: GooseCaller, body: Bytes) -> HandlerResult {
-    runs::cancel_run(caller.services(), &caller.peer, session_in_body(&body)?, None).await?;
-    empty_response()
+pub(crate) async fn post_agent_stop(caller: GooseCaller, body: Bytes) -> HandlerResult {
+    runs::cancel_goose_run(caller.services(), &caller.peer, session_in_agent_body(&body)?, None).await?;
+    goose_empty_response()
 }
 
 /// `POST /agent/update_provider`.
-pub(crate) async fn update_provider(caller: GooseCaller, body: Bytes) -> HandlerResult {
+pub(crate) async fn post_agent_provider(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Update {
         session_id: String,
@@ -127,80 +129,86 @@ pub(crate) async fn update_provider(caller: GooseCaller, body: Bytes) -> Handler
         context_limit: Option<u64>,
         request_params: Option<Map<String, Value>>,
     }
-    let Update { session_id, provider, model, context_limit, request_params } = read_json(&body)?;
-    let session = session_id.parse().map_err(|_| no_such_session())?;
+    let Update { session_id, provider, model, context_limit, request_params } = read_goose_json(&body)?;
+    let session = session_id.parse().map_err(|_| no_such_goose_session())?;
     let request = request_params.unwrap_or_default();
     if json!(request).to_string().len() > MAX_REQUEST_PARAMS {
-        return Err(bad_request(format!("request_params must have at most {MAX_REQUEST_PARAMS} bytes")));
+        return Err(goose_bad_request(format!("request_params must have at most {MAX_REQUEST_PARAMS} bytes")));
     }
     if context_limit == Some(0) {
-        return Err(bad_request("context_limit must be at least 1"));
+        return Err(goose_bad_request("context_limit must be at least 1"));
     }
     let model_params = Some(ModelParams { window: context_limit, request });
     let chosen = caller.services().models.qualified_name(&provider, model.as_deref());
-    let model = chosen.ok_or_else(|| bad_request(format!("Failed to create {provider} provider: no such provider")))?;
-    configure_session(&caller, session, SettingsPatch { model: Some(model), model_params, ..SettingsPatch::default() })
-        .await
+    let model =
+        chosen.ok_or_else(|| goose_bad_request(format!("Failed to create {provider} provider: no such provider")))?;
+    configure_agent_session(
+        &caller,
+        session,
+        SettingsPatch { model: Some(model), model_params, ..SettingsPatch::default() },
+    )
+    .await
 }
 
 /// `POST /agent/update_session`.
-pub(crate) async fn update_session(caller: GooseCaller, body: Bytes) -> HandlerResult {
+pub(crate) async fn post_agent_session(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Update {
         session_id: String,
         goose_mode: Option<String>,
     }
-    let Update { session_id, goose_mode } = read_json(&body)?;
-    let session = session_id.parse().map_err(|_| no_such_session())?;
-    let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
+    let Update { session_id, goose_mode } = read_goose_json(&body)?;
+    let session = session_id.parse().map_err(|_| no_such_goose_session())?;
+    let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
     let patch = match goose_mode {
         // goose's modes say what may run unasked; ours say how the agent works.
         Some(mode) => match mode::policy_of_mode(&mode) {
             Some(policy) => SettingsPatch { policy: Some(policy), ..SettingsPatch::default() },
-            None => runs::mode_patch(caller.services(), &view, &mode)
-                .map_err(|error| bad_request(format!("Invalid mode: {error}")))?,
+            None => runs::goose_run_mode_patch(caller.services(), &view, &mode)
+                .map_err(|error| goose_bad_request(format!("Invalid mode: {error}")))?,
         },
         None => SettingsPatch::default(),
     };
-    configure_session(&caller, session, patch).await
+    configure_agent_session(&caller, session, patch).await
 }
 
 /// `POST /agent/update_from_session`: a session's recipe is in force since it began.
-pub(crate) async fn update_from_session(caller: GooseCaller, body: Bytes) -> HandlerResult {
-    sessions::find_own_session(caller.services(), &caller.peer, session_in_body(&body)?).await?;
-    empty_response()
+pub(crate) async fn post_agent_from_session(caller: GooseCaller, body: Bytes) -> HandlerResult {
+    sessions::find_own_goose_session(caller.services(), &caller.peer, session_in_agent_body(&body)?).await?;
+    goose_empty_response()
 }
 
 /// `POST /agent/update_working_dir`: a session keeps the folder that its history is about.
-pub(crate) async fn update_working_dir(caller: GooseCaller, body: Bytes) -> HandlerResult {
+pub(crate) async fn post_agent_working_dir(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Update {
         session_id: String,
         working_dir: String,
     }
-    let Update { session_id, working_dir } = read_json(&body)?;
-    let session = session_id.parse().map_err(|_| no_such_session())?;
-    let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
+    let Update { session_id, working_dir } = read_goose_json(&body)?;
+    let session = session_id.parse().map_err(|_| no_such_goose_session())?;
+    let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
     let services = caller.services();
     if services.workspaces.is_same_folder(&working_dir, &view.workspace) {
-        return empty_response();
+        return goose_empty_response();
     }
     let chosen = services.workspaces.choose_workspace(&services.hub, &caller.peer.caller, &working_dir).await;
-    chosen.map_err(|error| bad_request(format!("working_dir {error}")))?;
+    chosen.map_err(|error| goose_bad_request(format!("working_dir {error}")))?;
     Err(GooseError::new(StatusCode::NOT_IMPLEMENTED, "a session keeps its folder, begin another one there"))
 }
 
 /// `GET /agent/tools`.
-pub(crate) async fn list_tools(
+pub(crate) async fn get_agent_tools(
     caller: GooseCaller,
     query: Result<Query<SessionQuery>, QueryRejection>,
 ) -> HandlerResult {
-    let Query(SessionQuery { session_id, extension_name }) = query.map_err(|_| bad_request("session_id is missing"))?;
-    let session = session_id.parse().map_err(|_| no_such_session())?;
-    let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    json_response(Value::Array(match extension_name.filter(|name| !name.is_empty()) {
-        Some(extension) => providers::extension_tools(caller.services(), &view, &extension),
-        None => providers::session_tools(caller.services(), &view),
+    let Query(SessionQuery { session_id, extension_name }) =
+        query.map_err(|_| goose_bad_request("session_id is missing"))?;
+    let session = session_id.parse().map_err(|_| no_such_goose_session())?;
+    let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
+    goose_json_response(Value::Array(match extension_name.filter(|name| !name.is_empty()) {
+        Some(extension) => providers::goose_extension_tools(caller.services(), &view, &extension),
+        None => providers::goose_session_tools(caller.services(), &view),
     }))
 }
 
@@ -211,32 +219,37 @@ pub(crate) struct SessionQuery {
 }
 
 /// `POST /agent/add_extension`.
-pub(crate) async fn add_extension(caller: GooseCaller, body: Bytes) -> HandlerResult {
-    let said: Value = read_json(&body)?;
-    let session = said["session_id"].as_str().and_then(|id| id.parse().ok()).ok_or_else(no_such_session)?;
-    sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    extensions::add_extension(caller.services(), &caller.peer, Some(session), said.get("config").unwrap_or(&said))
-        .await?;
-    empty_response()
+pub(crate) async fn post_agent_add_extension(caller: GooseCaller, body: Bytes) -> HandlerResult {
+    let said: Value = read_goose_json(&body)?;
+    let session = said["session_id"].as_str().and_then(|id| id.parse().ok()).ok_or_else(no_such_goose_session)?;
+    sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
+    extensions::add_goose_extension(
+        caller.services(),
+        &caller.peer,
+        Some(session),
+        said.get("config").unwrap_or(&said),
+    )
+    .await?;
+    goose_empty_response()
 }
 
 /// `POST /agent/remove_extension`. One that is not there is gone already.
-pub(crate) async fn remove_extension(caller: GooseCaller, body: Bytes) -> HandlerResult {
+pub(crate) async fn post_agent_remove_extension(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Remove {
         session_id: String,
         name: String,
     }
-    let Remove { session_id, name } = read_json(&body)?;
-    let session = session_id.parse().map_err(|_| no_such_session())?;
-    let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    if extensions::session_extensions(caller.services(), &view)
+    let Remove { session_id, name } = read_goose_json(&body)?;
+    let session = session_id.parse().map_err(|_| no_such_goose_session())?;
+    let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
+    if extensions::goose_session_extensions(caller.services(), &view)
         .iter()
-        .any(|known| extensions::config_name(known) == name)
+        .any(|known| extensions::extension_config_name(known) == name)
     {
         extensions::remove_extension(caller.services(), &caller.peer.caller, Some(session), &name).await?;
     }
-    empty_response()
+    goose_empty_response()
 }
 
 /// A text that is there.
@@ -245,28 +258,28 @@ fn deserialize_present_text<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
     text.map(Some).map_err(|error| serde::de::Error::custom(format!("working_dir: {error}")))
 }
 
-fn session_in_body(body: &Bytes) -> Result<SessionId, GooseError> {
+fn session_in_agent_body(body: &Bytes) -> Result<SessionId, GooseError> {
     #[derive(Deserialize)]
     struct Of {
         session_id: String,
     }
-    read_json::<Of>(body)?.session_id.parse().map_err(|_| no_such_session())
+    read_goose_json::<Of>(body)?.session_id.parse().map_err(|_| no_such_goose_session())
 }
 
-async fn configure_session(caller: &GooseCaller, session: SessionId, patch: SettingsPatch) -> HandlerResult {
-    sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    runs::send_command(caller.services(), &caller.peer, session, Command::Configure { patch }).await?;
-    empty_response()
+async fn configure_agent_session(caller: &GooseCaller, session: SessionId, patch: SettingsPatch) -> HandlerResult {
+    sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
+    runs::send_goose_command(caller.services(), &caller.peer, session, Command::Configure { patch }).await?;
+    goose_empty_response()
 }
 
-async fn find_saved_recipe(caller: &GooseCaller, id: &str) -> Result<Value, GooseError> {
-    recipes::find_saved_recipe(caller.services(), &caller.peer, id)
+async fn find_agent_recipe(caller: &GooseCaller, id: &str) -> Result<Value, GooseError> {
+    recipes::find_saved_goose_recipe(caller.services(), &caller.peer, id)
         .await?
         .ok_or_else(|| GooseError::new(StatusCode::NOT_FOUND, "Recipe not found"))
 }
 
 /// A recipe without open parameters is in force at once; another one when its values come.
-async fn start_recipe(
+async fn start_agent_recipe(
     caller: &GooseCaller,
     view: SessionView,
     recipe: Option<Recipe>,
@@ -283,16 +296,16 @@ async fn start_recipe(
             return Err(refusal.into());
         }
     }
-    Ok(sessions::find_own_session(services, peer, view.session).await?)
+    Ok(sessions::find_own_goose_session(services, peer, view.session).await?)
 }
 
 /// Which of the extensions that a client wanted for its session are there.
-fn extension_results(caller: &GooseCaller, view: &SessionView, data: &Value) -> Vec<Value> {
+fn agent_extension_results(caller: &GooseCaller, view: &SessionView, data: &Value) -> Vec<Value> {
     let wanted = data["enabled_extensions.v0"]["extensions"].as_array().cloned().unwrap_or_default();
-    let there = extensions::session_extensions(caller.services(), view);
+    let there = extensions::goose_session_extensions(caller.services(), view);
     let result = |extension: &Value| {
-        let name = extensions::config_name(extension);
-        match there.iter().any(|known| extensions::config_name(known) == name) {
+        let name = extensions::extension_config_name(extension);
+        match there.iter().any(|known| extensions::extension_config_name(known) == name) {
             true => json!({ "name": name, "success": true }),
             false => json!({ "name": name, "success": false, "error": "not started from here" }),
         }

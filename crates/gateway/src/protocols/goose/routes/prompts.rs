@@ -12,8 +12,8 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{GooseCaller, HandlerResult, json_response, read_json};
-use crate::protocols::goose::error::{GooseError, bad_request, no_such_session};
+use super::{GooseCaller, HandlerResult, goose_json_response, read_goose_json};
+use crate::protocols::goose::error::{GooseError, goose_bad_request, no_such_goose_session};
 use crate::protocols::goose::{config, recipes};
 
 #[derive(Deserialize)]
@@ -22,27 +22,27 @@ pub(crate) struct PromptsQuery {
 }
 
 /// `GET /agent/prompts`: the stored ones, and with a session those of its MCP servers.
-pub(crate) async fn list_prompts(
+pub(crate) async fn list_goose_prompts(
     caller: GooseCaller,
     query: Result<Query<PromptsQuery>, QueryRejection>,
 ) -> HandlerResult {
-    let Query(PromptsQuery { session_id }) = query.map_err(|error| bad_request(error.body_text()))?;
-    let stored = config::load_saved_settings(caller.services(), &caller.peer, Collection::Prompt).await?;
+    let Query(PromptsQuery { session_id }) = query.map_err(|error| goose_bad_request(error.body_text()))?;
+    let stored = config::load_goose_config(caller.services(), &caller.peer, Collection::Prompt).await?;
     let mut prompts: Vec<Value> = stored
         .iter()
         .map(|(name, text)| json!({ "name": name, "description": null, "content": text, "arguments": [] }))
         .collect();
     if let Some(session) = session_id {
-        let session: SessionId = session.parse().map_err(|_| no_such_session())?;
-        let offered = direct_calls::list_prompts(caller.services(), &caller.identity, session).await?;
+        let session: SessionId = session.parse().map_err(|_| no_such_goose_session())?;
+        let offered = direct_calls::list_prompts_directly(caller.services(), &caller.identity, session).await?;
         prompts.extend(offered.iter().map(offered_prompt));
     }
-    json_response(json!({ "prompts": prompts }))
+    goose_json_response(json!({ "prompts": prompts }))
 }
 
 /// `POST /agent/prompts`: stores a prompt, or gives one with its arguments filled in. A prompt of an MCP server is
 /// filled in by that server.
-pub(crate) async fn use_prompt(caller: GooseCaller, body: Bytes) -> HandlerResult {
+pub(crate) async fn use_goose_prompt(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct UsePrompt {
         name: String,
@@ -53,26 +53,27 @@ pub(crate) async fn use_prompt(caller: GooseCaller, body: Bytes) -> HandlerResul
         #[serde(default)]
         arguments: Map<String, Value>,
     }
-    let UsePrompt { name, session_id, extension, content, arguments } = read_json(&body)?;
+    let UsePrompt { name, session_id, extension, content, arguments } = read_goose_json(&body)?;
     let services = caller.services();
     if let Some(content) = content {
-        config::save_setting(services, &caller.peer, Collection::Prompt, &name, json!(content)).await?;
-        return json_response(json!({ "name": name, "content": content }));
+        config::save_goose_config_key(services, &caller.peer, Collection::Prompt, &name, json!(content)).await?;
+        return goose_json_response(json!({ "name": name, "content": content }));
     }
     if let Some(session) = session_id {
-        let session: SessionId = session.parse().map_err(|_| no_such_session())?;
+        let session: SessionId = session.parse().map_err(|_| no_such_goose_session())?;
         let named = extension.map_or_else(|| name.clone(), |extension| format!("{extension}:{name}"));
-        let said = direct_calls::get_prompt(services, &caller.identity, session, &named, arguments.clone()).await?;
+        let said =
+            direct_calls::get_prompt_directly(services, &caller.identity, session, &named, arguments.clone()).await?;
         if let Some(said) = said {
-            return json_response(filled_prompt(&name, &said));
+            return goose_json_response(filled_prompt(&name, &said));
         }
     }
-    let stored = config::load_saved_settings(services, &caller.peer, Collection::Prompt).await?;
+    let stored = config::load_goose_config(services, &caller.peer, Collection::Prompt).await?;
     let text = stored.get(&name);
     let text = text.ok_or_else(|| GooseError::new(StatusCode::NOT_FOUND, format!("no such prompt: {name}")))?;
-    let filled = recipes::fill_placeholders(text, &Value::Object(arguments));
+    let filled = recipes::fill_recipe_placeholders(text, &Value::Object(arguments));
     let message = json!({ "role": "user", "content": { "type": "text", "text": filled } });
-    json_response(json!({ "name": name, "content": filled, "messages": [message] }))
+    goose_json_response(json!({ "name": name, "content": filled, "messages": [message] }))
 }
 
 fn offered_prompt(prompt: &PromptSpec) -> Value {
@@ -91,7 +92,7 @@ fn filled_prompt(name: &str, messages: &[(Role, Vec<Part>)]) -> Value {
     let blocks: Vec<Value> = messages
         .iter()
         .flat_map(|(who, parts)| parts.iter().map(move |part| (who, part)))
-        .map(|(who, part)| json!({ "role": role(who), "content": output::prompt_block(part) }))
+        .map(|(who, part)| json!({ "role": role(who), "content": output::goose_prompt_block(part) }))
         .collect();
     let text: Vec<&str> = blocks.iter().filter_map(|block| block["content"]["text"].as_str()).collect();
     json!({ "name": name, "content": text.join("\n\n"), "messages": blocks })

@@ -19,14 +19,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    GooseCaller, HandlerResult, SessionInPath, empty_response, json_response, read_answer_json, read_json,
-    read_json_for_session,
+    GooseCaller, HandlerResult, SessionInPath, goose_empty_response, goose_json_response, read_goose_answer_json,
+    read_goose_json, read_goose_json_for_session,
 };
-use crate::protocols::goose::error::{GooseError, bad_request, no_such_session};
+use crate::protocols::goose::error::{GooseError, goose_bad_request, no_such_goose_session};
 use crate::protocols::goose::projection::SessionEvents;
-use crate::protocols::goose::runs::{self, ChatError, PromptOutcome, PromptRequest};
+use crate::protocols::goose::runs::{self, GooseRunError, PromptOutcome, PromptRequest};
 use crate::protocols::goose::sessions;
-use crate::protocols::goose::stream::{ReplyStream, frame_sse_events};
+use crate::protocols::goose::stream::{ReplyStream, goose_stream_frame};
 
 /// A prompt: `messages` until 1.17, then a message and at times a history under two names.
 #[derive(Deserialize)]
@@ -48,68 +48,68 @@ struct SessionReply {
 }
 
 /// `/reply`: errors of the session are events too, as goosed had it.
-pub(crate) async fn reply(caller: GooseCaller, parts: StreamParts, body: Bytes) -> HandlerResult {
-    let request: ChatRequest = read_json(&body)?;
-    let permit = sse_permit(&caller, &parts)?;
+pub(crate) async fn post_reply(caller: GooseCaller, parts: StreamParts, body: Bytes) -> HandlerResult {
+    let request: ChatRequest = read_goose_json(&body)?;
+    let permit = run_sse_permit(&caller, &parts)?;
     let (message, history) = request.split_prompt()?;
     let Some(session) = request.session_id.as_deref().and_then(|id| id.parse().ok()) else {
-        return Ok(single_batch_response(permit, &[no_such_session_event()]));
+        return Ok(run_single_batch_response(permit, &[run_no_such_session_event()]));
     };
     let run = RunId::make(&mut SystemIds);
     let request =
         PromptRequest { session, run, message, history, mode: request.mode, if_busy: IfBusy::QueueOrSupersede };
-    match runs::prompt(caller.services(), &caller.peer, request).await {
+    match runs::begin_goose_run(caller.services(), &caller.peer, request).await {
         Ok(PromptOutcome::Begun { view, .. }) => {
             let listening = ReplyStream::new(caller.services(), &caller.peer, *view, run, permit.stop_token());
             Ok(permit.sse_response(listening.into_events()))
         }
-        Ok(PromptOutcome::Done) => conversation_response(&caller, permit, session).await,
-        Err(ChatError::Refused(ServiceError::UnknownSession(_))) => {
-            Ok(single_batch_response(permit, &[no_such_session_event()]))
+        Ok(PromptOutcome::Done) => run_conversation_response(&caller, permit, session).await,
+        Err(GooseRunError::Refused(ServiceError::UnknownSession(_))) => {
+            Ok(run_single_batch_response(permit, &[run_no_such_session_event()]))
         }
         Err(wrong) => Err(wrong.into()),
     }
 }
 
 /// `/sessions/{id}/reply`: accepted at once, told on the session's own stream. One request at a time.
-pub(crate) async fn session_reply(
+pub(crate) async fn post_session_reply(
     caller: GooseCaller,
     SessionInPath(session): SessionInPath,
     body: Bytes,
 ) -> HandlerResult {
-    let SessionReply { request_id, user_message, override_conversation } = read_json_for_session(session, &body)?;
-    let run: RunId = request_id.parse().map_err(|_| bad_request("request_id must be a valid UUID"))?;
+    let SessionReply { request_id, user_message, override_conversation } = read_goose_json_for_session(session, &body)?;
+    let run: RunId = request_id.parse().map_err(|_| goose_bad_request("request_id must be a valid UUID"))?;
     let (message, history) = (user_message, override_conversation);
     let request = PromptRequest { session, run, message, history, mode: None, if_busy: IfBusy::Refuse };
-    match runs::send_prompt_once(caller.services(), &caller.peer, request).await {
-        Ok(PromptOutcome::Begun { .. } | PromptOutcome::Done) => json_response(json!({ "request_id": run })),
-        Err(ChatError::Refused(ServiceError::Command(command))) => Err(bad_request(command.to_string())),
+    match runs::begin_goose_run_once(caller.services(), &caller.peer, request).await {
+        Ok(PromptOutcome::Begun { .. } | PromptOutcome::Done) => goose_json_response(json!({ "request_id": run })),
+        Err(GooseRunError::Refused(ServiceError::Command(command))) => Err(goose_bad_request(command.to_string())),
         Err(wrong) => Err(wrong.into()),
     }
 }
 
 /// `/sessions/{id}/events`: from the last run on, or after what the client has.
-pub(crate) async fn session_events(
+pub(crate) async fn get_session_run_events(
     caller: GooseCaller,
     SessionInPath(session): SessionInPath,
     headers: HeaderMap,
     parts: StreamParts,
 ) -> HandlerResult {
     let services = caller.services();
-    let now = sessions::find_own_session(services, &caller.peer, session).await?;
-    let permit = sse_permit(&caller, &parts)?;
+    let now = sessions::find_own_goose_session(services, &caller.peer, session).await?;
+    let permit = run_sse_permit(&caller, &parts)?;
     let store = services.hub.store();
     let (from, seen) = match last_event_id(&headers) {
         Ok(None) => (seq_before_last_run(&caller, &now).await?, StreamPosition::default()),
         Ok(Some(EventId { incarnation, position }))
             if incarnation == store.incarnation() && position.seq <= now.head.0 =>
         {
-            (resume_after(&caller, session, position).await?, position)
+            (resume_run_after(&caller, session, position).await?, position)
         }
         Ok(Some(_)) => {
             return Err(GooseError::new(StatusCode::CONFLICT, "Client too far behind — reload conversation"));
         }
-        Err(_) => return Err(bad_request("Last-Event-ID is not an id of this stream")),
+        Err(_) => return Err(goose_bad_request("Last-Event-ID is not an id of this stream")),
     };
     let view = services.hub.view_at(session, from).await.map_err(|error| service_error_from_hub(session, &error))?;
     let follow = SseStream {
@@ -132,7 +132,7 @@ pub(crate) async fn session_events(
 }
 
 /// `/sessions/{id}/cancel`.
-pub(crate) async fn cancel_request(
+pub(crate) async fn post_run_cancel(
     caller: GooseCaller,
     SessionInPath(session): SessionInPath,
     body: Bytes,
@@ -141,14 +141,14 @@ pub(crate) async fn cancel_request(
     struct Cancel {
         request_id: String,
     }
-    let Cancel { request_id } = read_json_for_session(session, &body)?;
-    let run: RunId = request_id.parse().map_err(|_| bad_request("request_id must be a valid UUID"))?;
-    runs::cancel_run(caller.services(), &caller.peer, session, Some(run)).await?;
-    empty_response()
+    let Cancel { request_id } = read_goose_json_for_session(session, &body)?;
+    let run: RunId = request_id.parse().map_err(|_| goose_bad_request("request_id must be a valid UUID"))?;
+    runs::cancel_goose_run(caller.services(), &caller.peer, session, Some(run)).await?;
+    goose_empty_response()
 }
 
 /// `/action-required/tool-confirmation`, and `/confirm` as it was before 1.16.
-pub(crate) async fn confirm_tool(caller: GooseCaller, body: Bytes) -> HandlerResult {
+pub(crate) async fn post_run_confirm(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Confirm {
         #[serde(alias = "request_id")]
@@ -159,15 +159,15 @@ pub(crate) async fn confirm_tool(caller: GooseCaller, body: Bytes) -> HandlerRes
         #[serde(alias = "confirmed")]
         approved: Option<bool>,
     }
-    let Confirm { id, session_id, action, approved } = read_answer_json(&body)?;
+    let Confirm { id, session_id, action, approved } = read_goose_answer_json(&body)?;
     let once = || approved.map(|yes| if yes { "allow_once" } else { "deny_once" }.to_owned());
-    let action = action.or_else(once).ok_or_else(|| bad_request("action is missing"))?;
+    let action = action.or_else(once).ok_or_else(|| goose_bad_request("action is missing"))?;
     let session = match session_id {
-        Some(session) => session.parse().map_err(|_| no_such_session())?,
-        None => session_of_question(&caller, &id).await?,
+        Some(session) => session.parse().map_err(|_| no_such_goose_session())?,
+        None => session_of_run_question(&caller, &id).await?,
     };
-    runs::confirm_tool(caller.services(), &caller.peer, session, &id, &action).await?;
-    json_response(json!({}))
+    runs::confirm_goose_tool(caller.services(), &caller.peer, session, &id, &action).await?;
+    goose_json_response(json!({}))
 }
 
 impl ChatRequest {
@@ -176,7 +176,7 @@ impl ChatRequest {
         if let Some(message) = &self.user_message {
             return Ok((message.clone(), self.override_conversation.clone()));
         }
-        let unknown = self.messages.iter().find_map(|message| input::read_role(message).err());
+        let unknown = self.messages.iter().find_map(|message| input::read_goose_role(message).err());
         if let Some(error) = unknown {
             return Err(unprocessable(&error.to_string()));
         }
@@ -203,7 +203,7 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for StreamParts {
     }
 }
 
-fn sse_permit(caller: &GooseCaller, parts: &StreamParts) -> Result<SsePermit, GooseError> {
+fn run_sse_permit(caller: &GooseCaller, parts: &StreamParts) -> Result<SsePermit, GooseError> {
     let StreamParts { extensions, accepts } = parts;
     if !accepts {
         return Err(GooseError::new(StatusCode::NOT_ACCEPTABLE, "this is a stream of events"));
@@ -212,28 +212,32 @@ fn sse_permit(caller: &GooseCaller, parts: &StreamParts) -> Result<SsePermit, Go
     opened.map_err(|_| GooseError::new(StatusCode::TOO_MANY_REQUESTS, "too many streams are open"))
 }
 
-fn no_such_session_event() -> Value {
-    output::error_event("Failed to read session: Session not found")
+fn run_no_such_session_event() -> Value {
+    output::goose_error_event("Failed to read session: Session not found")
 }
 
 /// A stream of what is known already.
-fn single_batch_response(permit: SsePermit, events: &[Value]) -> Response {
-    permit.sse_response(stream::iter([Ok(frame_sse_events(events))]))
+fn run_single_batch_response(permit: SsePermit, events: &[Value]) -> Response {
+    permit.sse_response(stream::iter([Ok(goose_stream_frame(events))]))
 }
 
 /// A prompt that was an answer or a command: the conversation as it is now.
-async fn conversation_response(caller: &GooseCaller, permit: SsePermit, session: SessionId) -> HandlerResult {
+async fn run_conversation_response(caller: &GooseCaller, permit: SsePermit, session: SessionId) -> HandlerResult {
     let services = caller.services();
-    let view = sessions::find_own_session(services, &caller.peer, session).await?;
+    let view = sessions::find_own_goose_session(services, &caller.peer, session).await?;
     let _whole = caller.state.whole_response_permit().await?;
-    let messages = sessions::load_transcript(services, session).await?.all_messages();
+    let messages = sessions::load_session_transcript(services, session).await?.all_messages();
     let spent = gander_wire::goose::TokenState::from_view(&view);
     let finish = json!({ "type": "Finish", "reason": "stop", "token_state": spent.to_json() });
-    Ok(single_batch_response(permit, &[output::update_conversation_event(messages), finish]))
+    Ok(run_single_batch_response(permit, &[output::update_conversation_event(messages), finish]))
 }
 
 /// Where to read on. A piece of a message is one event; any other entry is read again, for those after this one.
-async fn resume_after(caller: &GooseCaller, session: SessionId, position: StreamPosition) -> Result<Seq, GooseError> {
+async fn resume_run_after(
+    caller: &GooseCaller,
+    session: SessionId,
+    position: StreamPosition,
+) -> Result<Seq, GooseError> {
     let before = Seq(position.seq.saturating_sub(1));
     let one = Limit { entries: 1, ..Limit::default() };
     let entries = caller.services().hub.store().read(session, before, one, DeltaForm::Exact).await;
@@ -254,7 +258,7 @@ async fn seq_before_last_run(caller: &GooseCaller, view: &SessionView) -> Result
 }
 
 /// The session of a question whose asker did not say it.
-async fn session_of_question(caller: &GooseCaller, id: &str) -> Result<SessionId, GooseError> {
+async fn session_of_run_question(caller: &GooseCaller, id: &str) -> Result<SessionId, GooseError> {
     let nobody = || GooseError::new(StatusCode::NOT_FOUND, "nothing waits for an answer under this id");
     let question = id.parse().map_err(|_| nobody())?;
     let row = caller.services().sessions.find_question(&caller.peer.caller, question).await?;

@@ -9,8 +9,8 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{GooseCaller, HandlerResult, json_response, parse_limit, read_json};
-use crate::protocols::goose::error::bad_request;
+use super::{GooseCaller, HandlerResult, goose_json_response, parse_goose_limit, read_goose_json};
+use crate::protocols::goose::error::goose_bad_request;
 use crate::protocols::goose::recipes;
 
 /// `POST /schedule/create`.
@@ -27,15 +27,17 @@ pub(crate) async fn create_schedule(caller: GooseCaller, body: Bytes) -> Handler
         #[serde(default)]
         values: Map<String, Value>,
     }
-    let Create { id, recipe, cron, zone, working_dir, values } = read_json(&body)?;
-    let values = recipes::recipe_values(&values);
+    let Create { id, recipe, cron, zone, working_dir, values } = read_goose_json(&body)?;
+    let values = recipes::goose_recipe_values(&values);
     let plan = NewSchedule { id, cron, zone, recipe, values, workspace: working_dir, folder: None, source: None };
-    json_response(schedule_methods::create_schedule(caller.services(), &caller.peer.caller, plan).await?)
+    goose_json_response(schedule_methods::create_schedule(caller.services(), &caller.peer.caller, plan).await?)
 }
 
 /// `GET /schedule/list`.
 pub(crate) async fn list_schedules(caller: GooseCaller) -> HandlerResult {
-    json_response(json!({ "jobs": schedule_methods::list_schedules(caller.services(), &caller.peer.caller).await }))
+    goose_json_response(
+        json!({ "jobs": schedule_methods::list_schedules(caller.services(), &caller.peer.caller).await }),
+    )
 }
 
 /// `PUT /schedule/{id}`.
@@ -44,8 +46,10 @@ pub(crate) async fn update_schedule(caller: GooseCaller, Path(id): Path<String>,
     struct Update {
         cron: String,
     }
-    let Update { cron } = read_json(&body)?;
-    json_response(schedule_methods::update_schedule_cron(caller.services(), &caller.peer.caller, &id, &cron).await?)
+    let Update { cron } = read_goose_json(&body)?;
+    goose_json_response(
+        schedule_methods::update_schedule_cron(caller.services(), &caller.peer.caller, &id, &cron).await?,
+    )
 }
 
 /// `DELETE /schedule/delete/{id}`.
@@ -56,7 +60,7 @@ pub(crate) async fn delete_schedule(caller: GooseCaller, Path(id): Path<String>)
 
 /// `POST /schedule/{id}/run_now`.
 pub(crate) async fn run_schedule_now(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
-    json_response(
+    goose_json_response(
         json!({ "session_id": schedule_methods::run_schedule_now(caller.services(), &caller.peer.caller, &id).await? }),
     )
 }
@@ -79,12 +83,12 @@ pub(crate) async fn kill_running_schedule(caller: GooseCaller, Path(id): Path<St
         true => format!("Killed running job: {id}"),
         false => format!("Job is not running: {id}"),
     };
-    json_response(json!({ "message": message }))
+    goose_json_response(json!({ "message": message }))
 }
 
 /// `GET /schedule/{id}/inspect`.
 pub(crate) async fn inspect_schedule(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
-    json_response(schedule_methods::inspect_schedule_run(caller.services(), &caller.peer.caller, &id).await?)
+    goose_json_response(schedule_methods::inspect_schedule_run(caller.services(), &caller.peer.caller, &id).await?)
 }
 
 #[derive(Deserialize)]
@@ -101,9 +105,9 @@ pub(crate) async fn list_schedule_sessions(
     Path(id): Path<String>,
     query: Result<Query<LimitQuery>, QueryRejection>,
 ) -> HandlerResult {
-    let Query(LimitQuery { limit: said }) = query.map_err(|_| bad_request("limit must be a number"))?;
-    let limit = parse_limit(said.as_deref(), MAX_SESSIONS)?.unwrap_or(50);
-    json_response(Value::Array(
+    let Query(LimitQuery { limit: said }) = query.map_err(|_| goose_bad_request("limit must be a number"))?;
+    let limit = parse_goose_limit(said.as_deref(), MAX_SESSIONS)?.unwrap_or(50);
+    goose_json_response(Value::Array(
         schedule_methods::list_schedule_sessions(caller.services(), &caller.peer.caller, &id, limit).await?,
     ))
 }

@@ -12,17 +12,17 @@ use gander_services::user_store::{Collection, UserStore};
 use gander_store::clock::SystemIds;
 use gander_store::{PageKey, SessionSummary, SummaryUsage};
 use gander_wire::goose::input;
-use gander_wire::goose::session::{SessionSummaryInput, SummaryTokens, session_summary};
+use gander_wire::goose::session::{SessionSummaryInput, SummaryTokens, goose_session_summary};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    GooseCaller, HandlerResult, SessionInPath, empty_response, json_response, parse_limit, read_json,
-    read_json_for_session,
+    GooseCaller, HandlerResult, SessionInPath, goose_empty_response, goose_json_response, parse_goose_limit,
+    read_goose_json, read_goose_json_for_session,
 };
 use crate::json_stream::{JsonStream, JsonStyle};
-use crate::protocols::goose::error::{GooseError, bad_request};
+use crate::protocols::goose::error::{GooseError, goose_bad_request};
 use crate::protocols::goose::{extensions, recipes, runs, sessions};
 
 /// Sessions on a page at most, where pages are asked for.
@@ -42,13 +42,13 @@ pub(crate) struct PageQuery {
 }
 
 /// `GET /sessions`: all of them, or those of a page and where the next one begins.
-pub(crate) async fn list_sessions(
+pub(crate) async fn list_goose_sessions(
     caller: GooseCaller,
     query: Result<Query<PageQuery>, QueryRejection>,
 ) -> HandlerResult {
-    let Query(PageQuery { limit: said, cursor }) = query.map_err(|error| bad_request(error.body_text()))?;
-    let after = cursor.map(|cursor| cursor.parse::<PageKey>()).transpose().map_err(bad_request)?;
-    let limit = match parse_limit(said.as_deref(), MAX_PAGE)? {
+    let Query(PageQuery { limit: said, cursor }) = query.map_err(|error| goose_bad_request(error.body_text()))?;
+    let after = cursor.map(|cursor| cursor.parse::<PageKey>()).transpose().map_err(goose_bad_request)?;
+    let limit = match parse_goose_limit(said.as_deref(), MAX_PAGE)? {
         None if after.is_some() => Some(MAX_PAGE),
         limit => limit,
     };
@@ -56,29 +56,30 @@ pub(crate) async fn list_sessions(
     let mut sessions = Vec::new();
     while let Some(page) = pages.next_page(&caller).await? {
         for summary in &page {
-            sessions.push(listed_session(&caller, summary).await?);
+            sessions.push(goose_session_list_row(&caller, summary).await?);
         }
     }
     let mut answer = json!({ "sessions": sessions });
     if let Some(next) = pages.after {
         answer["next_cursor"] = json!(next.to_string());
     }
-    json_response(answer)
+    goose_json_response(answer)
 }
 
 /// `GET /sessions/search`: by words of the title.
-pub(crate) async fn search_sessions(
+pub(crate) async fn search_goose_sessions(
     caller: GooseCaller,
     query: Result<Query<SearchQuery>, QueryRejection>,
 ) -> HandlerResult {
     let Query(SearchQuery { query, limit: said, after_date, before_date }) =
-        query.map_err(|_| bad_request("query is missing"))?;
+        query.map_err(|_| goose_bad_request("query is missing"))?;
     let words = query.trim();
     if words.is_empty() {
-        return Err(bad_request("query is missing"));
+        return Err(goose_bad_request("query is missing"));
     }
-    let limit = parse_limit(said.as_deref(), MAX_FOUND)?.unwrap_or(10);
-    let (after, before) = (parse_time_micros(after_date.as_deref())?, parse_time_micros(before_date.as_deref())?);
+    let limit = parse_goose_limit(said.as_deref(), MAX_FOUND)?.unwrap_or(10);
+    let (after, before) =
+        (parse_session_time_micros(after_date.as_deref())?, parse_session_time_micros(before_date.as_deref())?);
     let in_time = |summary: &&SessionSummary| {
         let at = summary.updated_at.as_micros();
         after.is_none_or(|after| at >= after) && before.is_none_or(|before| at <= before)
@@ -87,10 +88,10 @@ pub(crate) async fn search_sessions(
     let mut found = Vec::new();
     while let (true, Some(page)) = (found.len() < limit, pages.next_page(&caller).await?) {
         for summary in page.iter().filter(in_time).take(limit - found.len()) {
-            found.push(listed_session(&caller, summary).await?);
+            found.push(goose_session_list_row(&caller, summary).await?);
         }
     }
-    json_response(Value::Array(found))
+    goose_json_response(Value::Array(found))
 }
 
 #[derive(Deserialize)]
@@ -102,36 +103,37 @@ pub(crate) struct SearchQuery {
 }
 
 /// `GET /sessions/insights`.
-pub(crate) async fn session_insights(caller: GooseCaller) -> HandlerResult {
+pub(crate) async fn get_session_insights(caller: GooseCaller) -> HandlerResult {
     let mut pages = SessionPages::new(None, None, usize::MAX);
     let (mut count, mut tokens) = (0, 0);
     while let Some(page) = pages.next_page(&caller).await? {
         count += page.len();
         for summary in &page {
-            tokens += listed_session(&caller, summary).await?["accumulated_total_tokens"].as_u64().unwrap_or(0);
+            tokens += goose_session_list_row(&caller, summary).await?["accumulated_total_tokens"].as_u64().unwrap_or(0);
         }
     }
-    json_response(json!({ "totalSessions": count, "totalTokens": tokens }))
+    goose_json_response(json!({ "totalSessions": count, "totalTokens": tokens }))
 }
 
 /// `POST /sessions/import`.
-pub(crate) async fn import_session(caller: GooseCaller, body: Bytes) -> HandlerResult {
+pub(crate) async fn post_session_import(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Import {
         json: String,
     }
-    let view = sessions::import_session(caller.services(), &caller.peer, &read_json::<Import>(&body)?.json).await?;
-    json_response(Value::Object(sessions::session_with_conversation(caller.services(), &view).await?))
+    let view = sessions::import_goose_session(caller.services(), &caller.peer, &read_goose_json::<Import>(&body)?.json)
+        .await?;
+    goose_json_response(Value::Object(sessions::goose_session_with_conversation(caller.services(), &view).await?))
 }
 
 /// `DELETE /sessions/{id}`.
-pub(crate) async fn delete_session(caller: GooseCaller, SessionInPath(session): SessionInPath) -> HandlerResult {
+pub(crate) async fn delete_goose_session(caller: GooseCaller, SessionInPath(session): SessionInPath) -> HandlerResult {
     caller.services().sessions.delete(&caller.peer.caller, session).await?;
-    empty_response()
+    goose_empty_response()
 }
 
 /// `PUT /sessions/{id}/name`.
-pub(crate) async fn rename_session(
+pub(crate) async fn rename_goose_session(
     caller: GooseCaller,
     SessionInPath(session): SessionInPath,
     body: Bytes,
@@ -140,14 +142,14 @@ pub(crate) async fn rename_session(
     struct Rename {
         name: String,
     }
-    let title = sessions::check_title(&read_json_for_session::<Rename>(session, &body)?.name)?;
-    sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    runs::send_command(caller.services(), &caller.peer, session, Command::SetTitle { title }).await?;
-    empty_response()
+    let title = sessions::check_session_title(&read_goose_json_for_session::<Rename>(session, &body)?.name)?;
+    sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
+    runs::send_goose_command(caller.services(), &caller.peer, session, Command::SetTitle { title }).await?;
+    goose_empty_response()
 }
 
 /// `PUT /sessions/{id}/user_recipe_values`.
-pub(crate) async fn set_recipe_values(
+pub(crate) async fn set_session_recipe_values(
     caller: GooseCaller,
     SessionInPath(session): SessionInPath,
     body: Bytes,
@@ -158,10 +160,10 @@ pub(crate) async fn set_recipe_values(
         #[serde(alias = "user_recipe_values")]
         user_recipe_values: serde_json::Map<String, Value>,
     }
-    let values = Value::Object(read_json_for_session::<Values>(session, &body)?.user_recipe_values);
+    let values = Value::Object(read_goose_json_for_session::<Values>(session, &body)?.user_recipe_values);
     let (services, peer) = (caller.services(), &caller.peer);
-    let view = sessions::find_own_session(services, peer, session).await?;
-    let object = sessions::session_object(services, &view).await?;
+    let view = sessions::find_own_goose_session(services, peer, session).await?;
+    let object = sessions::load_goose_session_object(services, &view).await?;
     if object["recipe"].is_null() {
         return Err(GooseError::new(StatusCode::NOT_FOUND, "Session has no recipe"));
     }
@@ -169,23 +171,26 @@ pub(crate) async fn set_recipe_values(
     let kept = json!({ "user_recipe_values": values });
     let put = user_store.put(Collection::Session, &session.to_string(), kept).await;
     put.map_err(|error| service_error_from_store(&error))?;
-    let given = recipes::recipe_values(values.as_object().unwrap_or(&serde_json::Map::new()));
-    let wish =
-        ApplyRecipe { recipe: recipes::check_recipe(&object["recipe"])?, values: given, ..ApplyRecipe::default() };
-    json_response(json!({ "recipe": apply_recipe(services, &peer.caller, &view, wish).await?.recipe }))
+    let given = recipes::goose_recipe_values(values.as_object().unwrap_or(&serde_json::Map::new()));
+    let wish = ApplyRecipe {
+        recipe: recipes::check_goose_recipe(&object["recipe"])?,
+        values: given,
+        ..ApplyRecipe::default()
+    };
+    goose_json_response(json!({ "recipe": apply_recipe(services, &peer.caller, &view, wish).await?.recipe }))
 }
 
 /// `GET /sessions/{id}/export`: a JSON string that holds JSON.
-pub(crate) async fn export_session(
+pub(crate) async fn get_session_export(
     caller: GooseCaller,
     SessionInPath(session): SessionInPath,
     request: Request,
 ) -> HandlerResult {
-    let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
+    let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
     let permit = SsePermit::new(&caller.state, &caller.identity, request.extensions());
     let permit = permit.map_err(|_| GooseError::new(StatusCode::TOO_MANY_REQUESTS, "too many streams are open"))?;
-    let object = sessions::session_object(caller.services(), &view).await?;
-    let lists = vec![("conversation", sessions::conversation_list(caller.services(), session).await?)];
+    let object = sessions::load_goose_session_object(caller.services(), &view).await?;
+    let lists = vec![("conversation", sessions::session_conversation_list(caller.services(), session).await?)];
     Ok(permit.json_response(JsonStream::new(JsonStyle::File, &object, lists, Some("message_count")).into_stream()))
 }
 
@@ -194,12 +199,12 @@ pub(crate) async fn list_session_extensions(
     caller: GooseCaller,
     SessionInPath(session): SessionInPath,
 ) -> HandlerResult {
-    let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    json_response(json!({ "extensions": extensions::session_extensions(caller.services(), &view) }))
+    let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
+    goose_json_response(json!({ "extensions": extensions::goose_session_extensions(caller.services(), &view) }))
 }
 
 /// `POST /sessions/{id}/fork`: goes back, in this session or in a copy of it.
-pub(crate) async fn fork_session(
+pub(crate) async fn post_session_fork(
     caller: GooseCaller,
     SessionInPath(session): SessionInPath,
     body: Bytes,
@@ -210,68 +215,69 @@ pub(crate) async fn fork_session(
         truncate: bool,
         copy: bool,
     }
-    let Fork { timestamp, truncate, copy } = read_json_for_session(session, &body)?;
-    let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
+    let Fork { timestamp, truncate, copy } = read_goose_json_for_session(session, &body)?;
+    let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
     let _whole = caller.state.whole_response_permit().await?;
-    let transcript = sessions::load_transcript(caller.services(), session).await?;
+    let transcript = sessions::load_session_transcript(caller.services(), session).await?;
     let count = match (truncate, timestamp) {
         (true, Some(second)) => transcript.count_before_second(second),
-        (true, None) => return Err(bad_request("truncate needs a timestamp")),
+        (true, None) => return Err(goose_bad_request("truncate needs a timestamp")),
         (false, _) => transcript.all_messages().len(),
     };
     let forked = match (copy, truncate) {
-        (true, _) => copy_session(&caller, &view, transcript.first_messages(count)).await?,
+        (true, _) => copy_goose_session(&caller, &view, transcript.first_messages(count)).await?,
         (false, true) => {
-            runs::send_command(caller.services(), &caller.peer, session, transcript.rewind_command(count)).await?;
+            runs::send_goose_command(caller.services(), &caller.peer, session, transcript.rewind_command(count))
+                .await?;
             session
         }
-        (false, false) => return Err(bad_request("Must specify either truncate or copy")),
+        (false, false) => return Err(goose_bad_request("Must specify either truncate or copy")),
     };
-    json_response(json!({ "sessionId": forked }))
+    goose_json_response(json!({ "sessionId": forked }))
 }
 
 /// `POST /sessions/{id}/clear`: nothing of it is shown any more, the log keeps it.
-pub(crate) async fn clear_session(caller: GooseCaller, SessionInPath(session): SessionInPath) -> HandlerResult {
-    sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    runs::send_command(caller.services(), &caller.peer, session, runs::clear_history_command()).await?;
-    let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    json_response(Value::Object(sessions::session_with_conversation(caller.services(), &view).await?))
+pub(crate) async fn clear_goose_session(caller: GooseCaller, SessionInPath(session): SessionInPath) -> HandlerResult {
+    sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
+    runs::send_goose_command(caller.services(), &caller.peer, session, runs::clear_history_command()).await?;
+    let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
+    goose_json_response(Value::Object(sessions::goose_session_with_conversation(caller.services(), &view).await?))
 }
 
 /// `POST /sessions/{id}/messages`: adds a message without asking the model.
-pub(crate) async fn add_message(
+pub(crate) async fn post_session_message(
     caller: GooseCaller,
     SessionInPath(session): SessionInPath,
     body: Bytes,
 ) -> HandlerResult {
-    let said: Value = read_json_for_session(session, &body)?;
+    let said: Value = read_goose_json_for_session(session, &body)?;
     let message = said.get("message").unwrap_or(&said);
-    sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    let added = input::read_conversation(std::slice::from_ref(message), &mut SystemIds);
+    sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
+    let added = input::read_goose_conversation(std::slice::from_ref(message), &mut SystemIds);
     let added = added.map_err(|error| GooseError::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
     let _whole = caller.state.whole_response_permit().await?;
-    let transcript = sessions::load_transcript(caller.services(), session).await?;
+    let transcript = sessions::load_session_transcript(caller.services(), session).await?;
     let replacement = transcript.first_messages(usize::MAX).into_iter().chain(added).collect();
     let reset = Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced };
-    runs::send_command(caller.services(), &caller.peer, session, reset).await?;
-    empty_response()
+    runs::send_goose_command(caller.services(), &caller.peer, session, reset).await?;
+    goose_empty_response()
 }
 
 /// `POST /sessions/{id}/recipe`: a recipe that does what the conversation did.
-pub(crate) async fn recipe_from_session(caller: GooseCaller, SessionInPath(session): SessionInPath) -> HandlerResult {
-    let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    let made = recipes::recipe_from_session(caller.services(), &caller.peer, &view, None).await?;
+pub(crate) async fn get_session_recipe(caller: GooseCaller, SessionInPath(session): SessionInPath) -> HandlerResult {
+    let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
+    let made = recipes::goose_recipe_from_session(caller.services(), &caller.peer, &view, None).await?;
     let made = made.ok_or_else(|| GooseError::new(StatusCode::PRECONDITION_FAILED, "the session has no messages"))?;
-    json_response(recipes::session_recipe_object(&made))
+    goose_json_response(recipes::session_recipe_object(&made))
 }
 
-async fn copy_session(
+async fn copy_goose_session(
     caller: &GooseCaller,
     view: &SessionView,
     messages: Vec<gander_domain::Message>,
 ) -> Result<SessionId, GooseError> {
     let services = caller.services();
-    let kept = sessions::initial_meta(services, view.session).await?;
+    let kept = sessions::initial_session_meta(services, view.session).await?;
     let fork = Fork {
         workspace: Some(SessionFolder::Inherited(view.workspace.clone())),
         folders: view.folders.iter().cloned().map(SessionFolder::Inherited).collect(),
@@ -314,13 +320,13 @@ impl SessionPages {
 }
 
 /// A session in a list. One from before its usage was kept with the list is looked at itself.
-async fn listed_session(caller: &GooseCaller, summary: &SessionSummary) -> Result<Value, GooseError> {
+async fn goose_session_list_row(caller: &GooseCaller, summary: &SessionSummary) -> Result<Value, GooseError> {
     let setting = caller.services().default_session_settings().policy;
-    let object = match summary_input(summary, setting) {
-        Some(input) => session_summary(&input),
+    let object = match session_summary_input(summary, setting) {
+        Some(input) => goose_session_summary(&input),
         None => {
-            let view = sessions::find_own_session(caller.services(), &caller.peer, summary.session).await?;
-            session_summary(&SessionSummaryInput::from_view(
+            let view = sessions::find_own_goose_session(caller.services(), &caller.peer, summary.session).await?;
+            goose_session_summary(&SessionSummaryInput::from_view(
                 &view,
                 view.settings.session_policy().under_setting(setting),
             ))
@@ -329,7 +335,7 @@ async fn listed_session(caller: &GooseCaller, summary: &SessionSummary) -> Resul
     Ok(Value::Object(object))
 }
 
-fn summary_input(summary: &SessionSummary, setting: Policy) -> Option<SessionSummaryInput<'_>> {
+fn session_summary_input(summary: &SessionSummary, setting: Policy) -> Option<SessionSummaryInput<'_>> {
     let SummaryUsage { policy, input, output, cost, last_call } = summary.usage?;
     Some(SessionSummaryInput {
         policy: policy.under_setting(setting),
@@ -344,7 +350,7 @@ fn summary_input(summary: &SessionSummary, setting: Policy) -> Option<SessionSum
     })
 }
 
-fn parse_time_micros(text: Option<&str>) -> Result<Option<i64>, GooseError> {
+fn parse_session_time_micros(text: Option<&str>) -> Result<Option<i64>, GooseError> {
     let Some(text) = text else { return Ok(None) };
     let at: jiff::Timestamp =
         text.parse().map_err(|_| GooseError::new(StatusCode::UNPROCESSABLE_ENTITY, format!("not a date: {text}")))?;

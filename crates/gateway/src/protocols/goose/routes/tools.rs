@@ -8,11 +8,11 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{GooseCaller, HandlerResult, json_response, read_json};
-use crate::protocols::goose::error::{GooseError, no_such_session};
+use super::{GooseCaller, HandlerResult, goose_json_response, read_goose_json};
+use crate::protocols::goose::error::{GooseError, no_such_goose_session};
 
 /// `POST /agent/call_tool`: the caller decides, so nobody is asked. The built-in tools are the agent's own.
-pub(crate) async fn call_tool(caller: GooseCaller, body: Bytes) -> HandlerResult {
+pub(crate) async fn call_goose_tool(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Call {
         session_id: String,
@@ -20,25 +20,27 @@ pub(crate) async fn call_tool(caller: GooseCaller, body: Bytes) -> HandlerResult
         #[serde(default)]
         arguments: Value,
     }
-    let Call { session_id, name, arguments } = read_json(&body)?;
-    let session = session_id.parse().map_err(|_| no_such_session())?;
+    let Call { session_id, name, arguments } = read_goose_json(&body)?;
+    let session = session_id.parse().map_err(|_| no_such_goose_session())?;
     let arguments = if arguments.is_null() { json!({}) } else { arguments };
-    let result = direct_calls::call_tool(caller.services(), &caller.identity, session, &name, &arguments).await?;
-    json_response(output::tool_result_object(&result))
+    let result =
+        direct_calls::call_tool_directly(caller.services(), &caller.identity, session, &name, &arguments).await?;
+    goose_json_response(output::goose_tool_result_object(&result))
 }
 
 /// `POST /agent/read_resource`.
-pub(crate) async fn read_resource(caller: GooseCaller, body: Bytes) -> HandlerResult {
+pub(crate) async fn read_goose_tool_resource(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct ReadResourceRequest {
         session_id: String,
         extension_name: String,
         uri: String,
     }
-    let ReadResourceRequest { session_id, extension_name, uri } = read_json(&body)?;
-    let session = session_id.parse().map_err(|_| no_such_session())?;
+    let ReadResourceRequest { session_id, extension_name, uri } = read_goose_json(&body)?;
+    let session = session_id.parse().map_err(|_| no_such_goose_session())?;
     let missing = || GooseError::new(StatusCode::NOT_FOUND, format!("no such resource: {uri}"));
-    let result = direct_calls::read_resource(caller.services(), &caller.identity, session, &extension_name, &uri).await;
+    let result =
+        direct_calls::read_resource_directly(caller.services(), &caller.identity, session, &extension_name, &uri).await;
     let result = result.map_err(|error| match error {
         DirectCallError::Gone => missing(),
         DirectCallError::Refused(_)
@@ -58,7 +60,7 @@ pub(crate) async fn read_resource(caller: GooseCaller, body: Bytes) -> HandlerRe
             if let Some(mime) = mime {
                 answer["mimeType"] = json!(mime);
             }
-            json_response(answer)
+            goose_json_response(answer)
         }
         (ToolEnd::Completed, None) => Err(GooseError::new(StatusCode::FAILED_DEPENDENCY, "the resource is no text")),
         (ToolEnd::Failed | ToolEnd::Rejected | ToolEnd::Cancelled | ToolEnd::Interrupted, _) => Err(missing()),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::events::thought_id;
+use super::updates::v2_thought_id;
 use crate::acp::slash_commands;
 use crate::git_patch::git_patch;
 
@@ -10,31 +10,31 @@ use crate::git_patch::git_patch;
 const PLAN_ID: &str = "plan";
 
 /// One message; `None` for what version 2 tells otherwise.
-pub(in crate::acp) fn translate_message(message: &mut Value) -> Option<()> {
+pub(in crate::acp) fn translate_to_v2(message: &mut Value) -> Option<()> {
     match message["method"].as_str() {
-        Some("session/update") => translate_update(message["params"]["update"].as_object_mut()?),
-        Some("session/request_permission") => translate_permission(&mut message["params"]),
+        Some("session/update") => translate_update_to_v2(message["params"]["update"].as_object_mut()?),
+        Some("session/request_permission") => translate_permission_to_v2(&mut message["params"]),
         Some(_) => Some(()),
         None => {
-            translate_result(message);
+            translate_result_to_v2(message);
             Some(())
         }
     }
 }
 
-fn translate_update(update: &mut Map<String, Value>) -> Option<()> {
+fn translate_update_to_v2(update: &mut Map<String, Value>) -> Option<()> {
     let kind = update.get("sessionUpdate")?.as_str()?.to_owned();
     match kind.as_str() {
         "agent_thought_chunk" => {
-            let id = thought_id(update.get("messageId")?.as_str()?);
+            let id = v2_thought_id(update.get("messageId")?.as_str()?);
             update.insert("messageId".to_owned(), json!(id));
         }
         "tool_call" => {
             update.insert("sessionUpdate".to_owned(), json!("tool_call_update"));
             update.entry("status").or_insert(json!("pending"));
-            translate_tool_content(update);
+            translate_tool_content_to_v2(update);
         }
-        "tool_call_update" => translate_tool_content(update),
+        "tool_call_update" => translate_tool_content_to_v2(update),
         "plan" => {
             let entries = update.remove("entries");
             *update = Map::from_iter([
@@ -43,25 +43,25 @@ fn translate_update(update: &mut Map<String, Value>) -> Option<()> {
             ]);
         }
         "current_mode_update" => return None, // a config option like any other
-        "config_option_update" => rename_config_options(update),
-        "available_commands_update" => rename_tool_inputs(update),
+        "config_option_update" => translate_config_options_to_v2(update),
+        "available_commands_update" => translate_tool_inputs_to_v2(update),
         _ => {}
     }
     Some(())
 }
 
-fn translate_result(message: &mut Value) {
+fn translate_result_to_v2(message: &mut Value) {
     let Some(result) = message.get_mut("result").and_then(Value::as_object_mut) else { return };
     let opened = result.remove("modes").is_some() || result.contains_key("sessionId");
-    rename_config_options(result);
+    translate_config_options_to_v2(result);
     if opened {
         let commands = serde_json::to_value(slash_commands::available_commands()).unwrap_or_default();
         result.insert("availableCommands".to_owned(), commands["availableCommands"].clone());
-        rename_tool_inputs(result);
+        translate_tool_inputs_to_v2(result);
     }
 }
 
-fn rename_config_options(members: &mut Map<String, Value>) {
+fn translate_config_options_to_v2(members: &mut Map<String, Value>) {
     for option in members.get_mut("configOptions").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(option) = option.as_object_mut() {
             let renamed = std::mem::take(option).into_iter();
@@ -71,7 +71,7 @@ fn rename_config_options(members: &mut Map<String, Value>) {
     }
 }
 
-fn rename_tool_inputs(members: &mut Map<String, Value>) {
+fn translate_tool_inputs_to_v2(members: &mut Map<String, Value>) {
     for command in members.get_mut("availableCommands").and_then(Value::as_array_mut).into_iter().flatten() {
         command["type"] = json!("command");
         if let Some(hint) = command.get("input").and_then(|input| input.get("hint")).cloned() {
@@ -80,17 +80,20 @@ fn rename_tool_inputs(members: &mut Map<String, Value>) {
     }
 }
 
-fn translate_tool_content(update: &mut Map<String, Value>) {
+fn translate_tool_content_to_v2(update: &mut Map<String, Value>) {
     for item in update.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten() {
         if item["type"] == "diff" {
             let text = |key: &str| item[key].as_str();
-            *item =
-                diff_content(text("path").unwrap_or_default(), text("oldText"), text("newText").unwrap_or_default());
+            *item = translate_diff_to_v2(
+                text("path").unwrap_or_default(),
+                text("oldText"),
+                text("newText").unwrap_or_default(),
+            );
         }
     }
 }
 
-fn diff_content(path: &str, old: Option<&str>, new: &str) -> Value {
+fn translate_diff_to_v2(path: &str, old: Option<&str>, new: &str) -> Value {
     let operation = if old.is_some() { "modify" } else { "add" };
     let patch = git_patch(path, old, new);
     json!({
@@ -100,9 +103,9 @@ fn diff_content(path: &str, old: Option<&str>, new: &str) -> Value {
 }
 
 /// The question has a title of its own; the tool call is what it is about.
-fn translate_permission(params: &mut Value) -> Option<()> {
+fn translate_permission_to_v2(params: &mut Value) -> Option<()> {
     let mut call = params.as_object_mut()?.remove("toolCall")?;
-    translate_tool_content(call.as_object_mut()?);
+    translate_tool_content_to_v2(call.as_object_mut()?);
     let title = call.get("title").cloned().unwrap_or_else(|| json!("May this run?"));
     let (session, options) = (params["sessionId"].take(), params["options"].take());
     *params = json!({

@@ -81,7 +81,7 @@ impl KeyParser {
 fn parse_key(bytes: &[u8]) -> Parsed {
     match bytes {
         [0x1b, rest @ ..] => parse_escape(bytes, rest),
-        [byte @ (0..=0x1f | 0x7f), ..] => Parsed::Key(1, control_key(*byte)),
+        [byte @ (0..=0x1f | 0x7f), ..] => Parsed::Key(1, parse_control_key(*byte)),
         [first, ..] => {
             let length = match first {
                 0xc2..=0xdf => 2,
@@ -106,10 +106,10 @@ fn parse_escape(bytes: &[u8], rest: &[u8]) -> Parsed {
     match rest {
         [] | [b'[' | b'O'] => Parsed::Incomplete,
         [b'[', sequence @ ..] => match sequence.iter().position(|byte| (0x40..=0x7e).contains(byte)) {
-            Some(end) => Parsed::Key(end + 3, sequence_key(&sequence[..end], sequence[end])),
+            Some(end) => Parsed::Key(end + 3, parse_sequence_key(&sequence[..end], sequence[end])),
             None => Parsed::Incomplete,
         },
-        [b'O', letter, ..] => Parsed::Key(3, sequence_key(b"", *letter)),
+        [b'O', letter, ..] => Parsed::Key(3, parse_sequence_key(b"", *letter)),
         [b'\r' | b'\n', ..] => Parsed::Key(2, Some(Key::NewLine)),
         [b'b', ..] => Parsed::Key(2, Some(Key::WordLeft)),
         [b'f', ..] => Parsed::Key(2, Some(Key::WordRight)),
@@ -126,7 +126,7 @@ fn parse_paste(text: &[u8]) -> Parsed {
 }
 
 /// A control sequence: its parameters and its last byte.
-fn sequence_key(parameters: &[u8], last: u8) -> Option<Key> {
+fn parse_sequence_key(parameters: &[u8], last: u8) -> Option<Key> {
     let parameters: Vec<&[u8]> = parameters.split(|byte| *byte == b';').collect();
     // 2: shift, 3: alt, 5: control.
     let modified = parameters.get(1).is_some_and(|modifier| matches!(*modifier, b"3" | b"5" | b"7"));
@@ -147,7 +147,7 @@ fn sequence_key(parameters: &[u8], last: u8) -> Option<Key> {
     })
 }
 
-fn control_key(byte: u8) -> Option<Key> {
+fn parse_control_key(byte: u8) -> Option<Key> {
     Some(match byte {
         0x01 => Key::Home,
         0x02 => Key::Left,

@@ -3,14 +3,15 @@
 use jiff::tz::TimeZone;
 
 use super::row_limit::cut_line;
-use crate::output::{Output, Tone, clean};
+use crate::output::{Output, Tone, clean_output_text};
 
 /// Between two columns.
 const GAP: usize = 2;
 
 /// Prints rows under their header. The last column takes what room is left.
-pub(crate) fn print_table(output: Output, header: &[&str], rows: &[Vec<String>]) -> std::io::Result<()> {
-    let cells: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| clean(cell)).collect()).collect();
+pub(crate) fn print_list_table(output: Output, header: &[&str], rows: &[Vec<String>]) -> std::io::Result<()> {
+    let cells: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| clean_output_text(cell)).collect()).collect();
     let width = |column: usize| {
         let widest = cells.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
         widest.unwrap_or(0).max(header.get(column).map_or(0, |name| name.chars().count()))
@@ -33,19 +34,19 @@ pub(crate) fn print_table(output: Output, header: &[&str], rows: &[Vec<String>])
 }
 
 /// Microseconds since 1970 as the clock on the wall says it.
-pub(crate) fn local_time(micros: i64) -> String {
+pub(crate) fn table_local_time(micros: i64) -> String {
     let at = jiff::Timestamp::from_microsecond(micros).unwrap_or_default();
     at.to_zoned(TimeZone::system()).strftime("%F %H:%M").to_string()
 }
 
 /// The same for a time as JSON has it; nothing for no time.
-pub(crate) fn local_time_of(time: &serde_json::Value) -> String {
+pub(crate) fn table_local_time_of(time: &serde_json::Value) -> String {
     let at = time.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
-    at.map(|at| local_time(at.as_microsecond())).unwrap_or_default()
+    at.map(|at| table_local_time(at.as_microsecond())).unwrap_or_default()
 }
 
 /// About so many bytes.
-pub(crate) fn size_text(bytes: u64) -> String {
+pub(crate) fn table_size_text(bytes: u64) -> String {
     match bytes {
         0..1_024 => format!("{bytes} B"),
         1_024..10_485_760 => format!("{} KiB", bytes >> 10),

@@ -28,7 +28,7 @@ macro_rules! route_tables {
             &[$(&rules_of_table::<_, { $kind::ROUTES.len() }>(Protocol::$protocol, $kind::ROUTES)),*];
 
         /// Every route there is.
-        pub const ROUTES: &[RouteRule] = &join_tables::<{ count_rules(TABLES) }>(TABLES);
+        pub const ROUTES: &[RouteRule] = &join_tables::<{ count_route_rules(TABLES) }>(TABLES);
 
         /// Every protocol there is, as the description of the routes presents it.
         pub(crate) const ABOUT: &[(Protocol, ProtocolAbout)] = &[$((Protocol::$protocol, $kind::ABOUT)),*];
@@ -56,10 +56,10 @@ macro_rules! route_tables {
         /// The router of every protocol.
         pub fn router(gateway: &Gateway) -> Router {
             let router = Router::new();
-            $(let router = mount_routes(
+            $(let router = mount_protocol_routes(
                 router, Protocol::$protocol, $kind::ROUTES, &gateway.protocols.$field, &gateway.http,
             );)*
-            with_guard(router, &gateway.http)
+            router_with_guard(router, &gateway.http)
         }
 
         /// A refusal of the outer layer in the words of its protocol; every other response as it is.
@@ -84,12 +84,12 @@ route_tables! {
 }
 
 /// A router of these routes alone, behind the same guard.
-pub fn router_for_routes(routes: &'static [Route<Arc<HttpState>>], http: &Arc<HttpState>) -> Router {
-    with_guard(mount_routes(Router::new(), Protocol::Gander, routes, http, http), http)
+pub fn guarded_test_router(routes: &'static [Route<Arc<HttpState>>], http: &Arc<HttpState>) -> Router {
+    router_with_guard(mount_protocol_routes(Router::new(), Protocol::Gander, routes, http, http), http)
 }
 
 /// Mounts a table, each handler behind the checks of its own line.
-fn mount_routes<S>(
+fn mount_protocol_routes<S>(
     mut router: Router,
     protocol: Protocol,
     routes: &[Route<S>],
@@ -101,7 +101,7 @@ where
 {
     for route in routes {
         let (http, rule) = (http.clone(), route.rule(protocol));
-        let check = move |request: Request, next: Next| guard::check_route(http.clone(), rule, request, next);
+        let check = move |request: Request, next: Next| guard::guard_route(http.clone(), rule, request, next);
         let handler = (route.serve)(route.verb.method_filter()).layer(middleware::from_fn(check));
         router = router.route(route.path, handler.with_state(state.clone()));
     }
@@ -110,24 +110,24 @@ where
 
 /// Puts the guard around all routes. The layer added last is entered first: refusals of everything below it, panics
 /// and the guard's own among them, are translated into the caller's protocol.
-fn with_guard(router: Router, http: &Arc<HttpState>) -> Router {
+fn router_with_guard(router: Router, http: &Arc<HttpState>) -> Router {
     router
-        .fallback(fallback::no_such_route)
-        .method_not_allowed_fallback(fallback::method_not_allowed)
+        .fallback(fallback::no_such_route_fallback)
+        .method_not_allowed_fallback(fallback::method_not_allowed_fallback)
         // Every route has its own limit, kept before its handler: the framework's lower one would speak no protocol.
         .layer(DefaultBodyLimit::disable())
         .layer(CatchPanicLayer::custom(|_| error::panic_response()))
-        .layer(middleware::from_fn_with_state(http.clone(), guard::check_request))
-        .layer(middleware::from_fn(translate_refusals))
+        .layer(middleware::from_fn_with_state(http.clone(), guard::guard_request))
+        .layer(middleware::from_fn(translate_router_refusals))
 }
 
 /// The outermost layer: puts refusals that no handler worded into the form of the protocol whose address was called.
-async fn translate_refusals(request: Request, next: Next) -> Response {
+async fn translate_router_refusals(request: Request, next: Next) -> Response {
     // The path alone: a query may hold what is nobody's business.
     let (method, path, began) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
     let kind = request.headers().get(header::CONTENT_TYPE);
     let is_grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
-    let response = fallback::name_allowed_methods(next.run(request).await, &allowed_methods(&path));
+    let response = fallback::name_allowed_methods(next.run(request).await, &allowed_methods_of_path(&path));
     let refused = RefusedRequest { method: &method, path: &path, is_grpc };
     let response = word_refusal(protocol_of_path(&method, &path), refused, response);
     tracing::debug!(%method, path, status = response.status().as_u16(), took = ?began.elapsed(), "request");
@@ -135,9 +135,9 @@ async fn translate_refusals(request: Request, next: Next) -> Response {
 }
 
 /// The methods that an address has.
-fn allowed_methods(path: &str) -> String {
+fn allowed_methods_of_path(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
-    for route in ROUTES.iter().filter(|route| path_matches(route.path, path)) {
+    for route in ROUTES.iter().filter(|route| path_matches_pattern(route.path, path)) {
         if !names.contains(&route.verb.method_name()) {
             names.push(route.verb.method_name());
         }
@@ -147,18 +147,18 @@ fn allowed_methods(path: &str) -> String {
 
 /// The protocol of an address: that of its route, else that of the routes that begin like it.
 fn protocol_of_path(method: &Method, path: &str) -> Protocol {
-    let exact = |route: &&RouteRule| route.verb.matches(method) && path_matches(route.path, path);
-    let other_verb = |route: &&RouteRule| path_matches(route.path, path);
+    let exact = |route: &&RouteRule| route.verb.matches(method) && path_matches_pattern(route.path, path);
+    let other_verb = |route: &&RouteRule| path_matches_pattern(route.path, path);
     let found = ROUTES.iter().find(exact).or_else(|| ROUTES.iter().find(other_verb)).map(|route| route.protocol);
     found.unwrap_or_else(|| {
-        let near = ROUTES.iter().map(|route| (shared_segments(route.path, path), route.protocol));
+        let near = ROUTES.iter().map(|route| (shared_path_segments(route.path, path), route.protocol));
         let nearest = near.reduce(|best, next| if next.0 > best.0 { next } else { best });
         nearest.filter(|(shared, _)| *shared > 0).map_or(Protocol::Gander, |(_, protocol)| protocol)
     })
 }
 
 /// True if an address is one of a route.
-fn path_matches(pattern: &str, path: &str) -> bool {
+fn path_matches_pattern(pattern: &str, path: &str) -> bool {
     let mut pieces = path.split('/');
     for segment in pattern.split('/') {
         if segment.starts_with("{*") {
@@ -173,7 +173,7 @@ fn path_matches(pattern: &str, path: &str) -> bool {
 }
 
 /// With how many equal pieces a route and an address begin.
-fn shared_segments(pattern: &str, path: &str) -> usize {
+fn shared_path_segments(pattern: &str, path: &str) -> usize {
     let pieces = pattern.split('/').zip(path.split('/')).skip(1);
     pieces.take_while(|(segment, piece)| segment == piece && !piece.is_empty()).count()
 }
@@ -188,7 +188,7 @@ const fn rules_of_table<S, const N: usize>(protocol: Protocol, routes: &[Route<S
     rules
 }
 
-const fn count_rules(tables: &[&[RouteRule]]) -> usize {
+const fn count_route_rules(tables: &[&[RouteRule]]) -> usize {
     let (mut total, mut table) = (0, 0);
     while table < tables.len() {
         total += tables[table].len();

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::config_options::{config_options, current_mode};
 use super::output::{ChunkSpeaker, SessionUpdateOut, TextChunk};
 use super::schema::{ConfigOptionUpdate, CurrentModeUpdate, SessionUpdate};
-use crate::jsonrpc::{Outbox, write_json};
+use crate::jsonrpc::{Outbox, write_json_to_outbox};
 
 /// No line of text is longer than this: readers with a fixed 64 KiB line buffer are common.
 const MAX_LINE: usize = 60 * 1024;
@@ -29,52 +29,60 @@ impl UpdatePrefix {
 }
 
 /// Appends one update: one message, or more if its text is long.
-pub(super) fn write_update(
+pub(super) fn write_session_update(
     out: &mut Outbox,
     prefix: &UpdatePrefix,
     catalog: &SessionCatalog,
     update: &SessionUpdateOut<'_>,
 ) {
     match update {
-        SessionUpdateOut::Text(chunk) => write_text(out, prefix, chunk),
+        SessionUpdateOut::Text(chunk) => write_update_text(out, prefix, chunk),
         SessionUpdateOut::Settings { settings, mode_changed } => {
             if *mode_changed {
                 let mode = CurrentModeUpdate::new(current_mode(catalog, settings));
-                write_other(out, prefix, &SessionUpdate::CurrentModeUpdate(mode));
+                write_update_as_json(out, prefix, &SessionUpdate::CurrentModeUpdate(mode));
             }
-            write_other(out, prefix, &config_options_update(catalog, settings));
+            write_update_as_json(out, prefix, &write_update_config_options(catalog, settings));
         }
-        SessionUpdateOut::Notice(notice) => write_other(out, prefix, &SessionUpdate::Notice((**notice).clone())),
+        SessionUpdateOut::Notice(notice) => {
+            write_update_as_json(out, prefix, &SessionUpdate::Notice((**notice).clone()))
+        }
         SessionUpdateOut::Compaction(compaction) => {
-            write_other(out, prefix, &SessionUpdate::CompactionUpdate((**compaction).clone()))
+            write_update_as_json(out, prefix, &SessionUpdate::CompactionUpdate((**compaction).clone()))
         }
-        SessionUpdateOut::Draft(update) => write_other(out, prefix, update),
-        SessionUpdateOut::Other(update) => write_other(out, prefix, update),
+        SessionUpdateOut::Draft(update) => write_update_as_json(out, prefix, update),
+        SessionUpdateOut::Other(update) => write_update_as_json(out, prefix, update),
     }
 }
 
-fn config_options_update(catalog: &SessionCatalog, settings: &Settings) -> SessionUpdate {
+fn write_update_config_options(catalog: &SessionCatalog, settings: &Settings) -> SessionUpdate {
     SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(config_options(catalog, settings)))
 }
 
-fn write_other<T: Serialize + ?Sized>(out: &mut Outbox, prefix: &UpdatePrefix, update: &T) {
+fn write_update_as_json<T: Serialize + ?Sized>(out: &mut Outbox, prefix: &UpdatePrefix, update: &T) {
     out.push_message(|bytes| {
         bytes.extend_from_slice(&prefix.0);
-        write_json(bytes, update);
+        write_json_to_outbox(bytes, update);
         bytes.extend_from_slice(b"}}");
     });
 }
 
-fn write_text(out: &mut Outbox, prefix: &UpdatePrefix, chunk: &TextChunk<'_>) {
+fn write_update_text(out: &mut Outbox, prefix: &UpdatePrefix, chunk: &TextChunk<'_>) {
     let mut rest: &str = &chunk.text;
     while !rest.is_empty() {
-        let (piece, after) = rest.split_at(fitting_len(rest));
-        out.push_message(|bytes| write_text_line(bytes, prefix, chunk.voice, chunk.message, piece));
+        let (piece, after) = rest.split_at(fitting_update_len(rest));
+        out.push_message(|bytes| write_update_text_line(bytes, prefix, chunk.voice, chunk.message, piece));
         rest = after;
     }
 }
 
-fn write_text_line(bytes: &mut Vec<u8>, prefix: &UpdatePrefix, voice: ChunkSpeaker, message: MessageId, text: &str) {
+fn write_update_text_line(
+    bytes: &mut Vec<u8>,
+    prefix: &UpdatePrefix,
+    voice: ChunkSpeaker,
+    message: MessageId,
+    text: &str,
+) {
     let kind: &[u8] = match voice {
         ChunkSpeaker::User => br#"{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"#,
         ChunkSpeaker::Agent => br#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"#,
@@ -82,12 +90,12 @@ fn write_text_line(bytes: &mut Vec<u8>, prefix: &UpdatePrefix, voice: ChunkSpeak
     };
     bytes.extend_from_slice(&prefix.0);
     bytes.extend_from_slice(kind);
-    write_json(bytes, text);
+    write_json_to_outbox(bytes, text);
     write!(bytes, r#"}},"messageId":"{message}"}}}}}}"#).expect("writing to memory cannot fail");
 }
 
 /// How many bytes of the text fit into one line, cut between characters.
-fn fitting_len(text: &str) -> usize {
+fn fitting_update_len(text: &str) -> usize {
     const ROOM: usize = MAX_LINE - MAX_ENVELOPE;
     if text.len() <= ROOM / WORST_ESCAPE {
         return text.len();
@@ -95,13 +103,13 @@ fn fitting_len(text: &str) -> usize {
     let mut used = 0;
     text.char_indices()
         .find(|(_, char)| {
-            used += escaped_len(*char);
+            used += escaped_update_len(*char);
             used > ROOM
         })
         .map_or(text.len(), |(at, _)| at)
 }
 
-fn escaped_len(char: char) -> usize {
+fn escaped_update_len(char: char) -> usize {
     match char {
         '"' | '\\' | '\n' | '\r' | '\t' => 2,
         '\0'..='\x1f' => WORST_ESCAPE,
@@ -126,7 +134,7 @@ mod tests {
                 text: Cow::Borrowed(&text),
             };
             let mut out = Outbox::default();
-            write_update(
+            write_session_update(
                 &mut out,
                 &UpdatePrefix::new(SessionId::new(id)),
                 &SessionCatalog::default(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gander_domain::{Principal, SessionId, SessionView};
-use gander_mcp::{Servers, ServersConfig, Sharing, Spec, TriedServer, home_name};
+use gander_mcp::{Servers, ServersConfig, Sharing, Spec, TriedServer, spec_home_name};
 
 use super::Extensions;
 
@@ -51,7 +51,7 @@ impl Extensions {
 
     /// Where the program of this principal's server keeps what must last.
     pub fn home_of(&self, owner: &Principal, server: &str) -> PathBuf {
-        self.homes_of(owner).join(home_name(server))
+        self.homes_of(owner).join(spec_home_name(server))
     }
 
     /// The same as [`Extensions::attach_session`], for a client that stays attached to the session.
@@ -96,6 +96,6 @@ impl Extensions {
     }
 
     fn homes_of(&self, owner: &Principal) -> PathBuf {
-        self.config.homes.join(home_name(owner.as_str()))
+        self.config.homes.join(spec_home_name(owner.as_str()))
     }
 }

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::output::TaskSubject;
 use super::update::{TaskUpdate, TextChunk};
-use super::v03;
-use super::{Dialect, PushConfig, Task, TaskPage};
+use super::v03_json;
+use super::{A2aDialect, A2aTask, PushConfig, TaskPage};
 
 /// How a stream's events are wrapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFrame {
-    dialect: Dialect,
+    dialect: A2aDialect,
     head: Vec<u8>,
     tail: &'static [u8],
     /// What stands before and after an artifact's id.
@@ -19,12 +19,12 @@ pub struct EventFrame {
 
 impl EventFrame {
     /// Bare events, as HTTP+JSON sends them.
-    pub fn unwrapped(dialect: Dialect, subject: &TaskSubject) -> Self {
+    pub fn unwrapped(dialect: A2aDialect, subject: &TaskSubject) -> Self {
         Self { dialect, head: Vec::new(), tail: b"", chunk: chunk_envelope(dialect, subject) }
     }
 
     /// Each event is the response to this JSON-RPC request.
-    pub fn json_rpc_response(dialect: Dialect, subject: &TaskSubject, id: &Value) -> Self {
+    pub fn json_rpc_response(dialect: A2aDialect, subject: &TaskSubject, id: &Value) -> Self {
         let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":").into_bytes();
         Self { dialect, head, tail: b"}", chunk: chunk_envelope(dialect, subject) }
     }
@@ -40,11 +40,11 @@ impl EventFrame {
                 return true;
             }
             TaskUpdate::Begin(_) | TaskUpdate::Artifact(_) | TaskUpdate::Status(_) | TaskUpdate::Reply(_) => {
-                stream_event(self.dialect, update)
+                a2a_stream_event_json(self.dialect, update)
             }
         };
         out.extend_from_slice(&self.head);
-        write_json(&value, out);
+        write_a2a_json(&value, out);
         out.extend_from_slice(self.tail);
         true
     }
@@ -54,20 +54,20 @@ impl EventFrame {
         out.extend_from_slice(before);
         out.extend_from_slice(chunk.artifact.to_string().as_bytes());
         out.extend_from_slice(after);
-        write_json(&chunk.text, out);
+        write_a2a_json(&chunk.text, out);
         out.extend_from_slice(match (self.dialect, chunk.append) {
-            (Dialect::V1 | Dialect::V03Rest, true) => b"}]},\"append\":true}}".as_slice(),
-            (Dialect::V1 | Dialect::V03Rest, false) => b"}]}}}",
-            (Dialect::V03, true) => b"}]},\"append\":true,\"lastChunk\":false}",
-            (Dialect::V03, false) => b"}]},\"append\":false,\"lastChunk\":false}",
+            (A2aDialect::V1 | A2aDialect::V03Rest, true) => b"}]},\"append\":true}}".as_slice(),
+            (A2aDialect::V1 | A2aDialect::V03Rest, false) => b"}]}}}",
+            (A2aDialect::V03, true) => b"}]},\"append\":true,\"lastChunk\":false}",
+            (A2aDialect::V03, false) => b"}]},\"append\":false,\"lastChunk\":false}",
         });
     }
 }
 
 /// One event of a stream.
-pub fn stream_event(dialect: Dialect, update: &TaskUpdate<'_>) -> Value {
-    if dialect != Dialect::V1 {
-        return v03::event_json(dialect, update);
+pub fn a2a_stream_event_json(dialect: A2aDialect, update: &TaskUpdate<'_>) -> Value {
+    if dialect != A2aDialect::V1 {
+        return v03_json::v03_event_json(dialect, update);
     }
     match update {
         TaskUpdate::Begin(task) => json!({ "task": task }),
@@ -80,8 +80,8 @@ pub fn stream_event(dialect: Dialect, update: &TaskUpdate<'_>) -> Value {
 }
 
 /// One event of a stream, with the names that growing text has only in its frame.
-pub fn stream_event_with_ids(dialect: Dialect, subject: &TaskSubject, update: &TaskUpdate<'_>) -> Value {
-    let mut value = stream_event(dialect, update);
+pub fn a2a_stream_event_json_with_ids(dialect: A2aDialect, subject: &TaskSubject, update: &TaskUpdate<'_>) -> Value {
+    let mut value = a2a_stream_event_json(dialect, update);
     if let (TaskUpdate::Chunk(_), Some(inner)) = (update, value.get_mut("artifactUpdate")) {
         inner["taskId"] = subject.task.to_string().into();
         inner["contextId"] = subject.context.clone().into();
@@ -90,52 +90,52 @@ pub fn stream_event_with_ids(dialect: Dialect, subject: &TaskSubject, update: &T
 }
 
 /// A task on its own.
-pub fn task_json(dialect: Dialect, task: &Task) -> Value {
+pub fn a2a_task_json(dialect: A2aDialect, task: &A2aTask) -> Value {
     match dialect {
-        Dialect::V1 => json!(task),
-        Dialect::V03 | Dialect::V03Rest => v03::task_json(dialect, task),
+        A2aDialect::V1 => json!(task),
+        A2aDialect::V03 | A2aDialect::V03Rest => v03_json::v03_task_json(dialect, task),
     }
 }
 
 /// A page of tasks. Only 1.0 has lists.
-pub fn task_page_json(page: &TaskPage) -> Value {
+pub fn a2a_task_page_json(page: &TaskPage) -> Value {
     json!(page)
 }
 
 /// Where updates are sent.
-pub fn push_config_json(dialect: Dialect, config: &PushConfig) -> Value {
+pub fn a2a_push_config_json(dialect: A2aDialect, config: &PushConfig) -> Value {
     match dialect {
-        Dialect::V1 => json!(config),
-        Dialect::V03 | Dialect::V03Rest => v03::push_config_json(dialect, config),
+        A2aDialect::V1 => json!(config),
+        A2aDialect::V03 | A2aDialect::V03Rest => v03_json::v03_push_config_json(dialect, config),
     }
 }
 
 /// All of these.
-pub fn push_configs_json(dialect: Dialect, configs: &[PushConfig]) -> Value {
-    let configs: Vec<Value> = configs.iter().map(|config| push_config_json(dialect, config)).collect();
+pub fn a2a_push_configs_json(dialect: A2aDialect, configs: &[PushConfig]) -> Value {
+    let configs: Vec<Value> = configs.iter().map(|config| a2a_push_config_json(dialect, config)).collect();
     match dialect {
-        Dialect::V1 => json!({ "configs": configs, "nextPageToken": "" }),
-        Dialect::V03 => configs.into(),
-        Dialect::V03Rest => json!({ "configs": configs }),
+        A2aDialect::V1 => json!({ "configs": configs, "nextPageToken": "" }),
+        A2aDialect::V03 => configs.into(),
+        A2aDialect::V03Rest => json!({ "configs": configs }),
     }
 }
 
-fn chunk_envelope(dialect: Dialect, subject: &TaskSubject) -> [Vec<u8>; 2] {
+fn chunk_envelope(dialect: A2aDialect, subject: &TaskSubject) -> [Vec<u8>; 2] {
     let mut before = match dialect {
-        Dialect::V1 | Dialect::V03Rest => b"{\"artifactUpdate\":{\"taskId\":\"".to_vec(),
-        Dialect::V03 => b"{\"kind\":\"artifact-update\",\"taskId\":\"".to_vec(),
+        A2aDialect::V1 | A2aDialect::V03Rest => b"{\"artifactUpdate\":{\"taskId\":\"".to_vec(),
+        A2aDialect::V03 => b"{\"kind\":\"artifact-update\",\"taskId\":\"".to_vec(),
     };
     before.extend_from_slice(subject.task.to_string().as_bytes());
     before.extend_from_slice(b"\",\"contextId\":");
-    write_json(&subject.context, &mut before);
+    write_a2a_json(&subject.context, &mut before);
     before.extend_from_slice(b",\"artifact\":{\"artifactId\":\"");
     let after = match dialect {
-        Dialect::V1 | Dialect::V03Rest => b"\",\"parts\":[{\"text\":".as_slice(),
-        Dialect::V03 => b"\",\"parts\":[{\"kind\":\"text\",\"text\":",
+        A2aDialect::V1 | A2aDialect::V03Rest => b"\",\"parts\":[{\"text\":".as_slice(),
+        A2aDialect::V03 => b"\",\"parts\":[{\"kind\":\"text\",\"text\":",
     };
     [before, after.to_vec()]
 }
 
-fn write_json(value: &impl serde::Serialize, out: &mut Vec<u8>) {
+fn write_a2a_json(value: &impl serde::Serialize, out: &mut Vec<u8>) {
     serde_json::to_writer(out, value).expect("what is written to memory has only text for keys");
 }

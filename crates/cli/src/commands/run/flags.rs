@@ -13,13 +13,13 @@ pub(crate) struct RunOptions {
     /// The prompt; piped stdin is appended to it, `-` reads stdin alone
     pub(crate) prompt: Option<String>,
     /// Follow this recipe: a file, a name from `gander recipes list`, or a link
-    #[arg(long, value_name = "RECIPE", add = shell_completion::all_recipes())]
+    #[arg(long, value_name = "RECIPE", add = shell_completion::complete_all_recipes())]
     pub(crate) recipe: Option<String>,
     /// Set a parameter of the recipe
     #[arg(long = "param", value_name = "KEY=VALUE", requires = "recipe")]
     pub(crate) params: Vec<String>,
     /// Session ID, or its beginning; without a prompt, follow the turn that is running there
-    #[arg(long, value_name = "ID", conflicts_with = "continue_last", add = shell_completion::sessions())]
+    #[arg(long, value_name = "ID", conflicts_with = "continue_last", add = shell_completion::complete_sessions())]
     pub(crate) session: Option<String>,
     /// Continue the last session of this folder
     #[arg(long = "continue", short = 'c')]
@@ -50,13 +50,13 @@ pub(crate) struct RunOptions {
 #[derive(Debug, Default, Args)]
 pub(crate) struct SessionOptions {
     /// The model, as provider/model: see `gander models`
-    #[arg(long, short, value_name = "MODEL", add = shell_completion::models())]
+    #[arg(long, short, value_name = "MODEL", add = shell_completion::complete_models())]
     pub(crate) model: Option<String>,
     /// The agent, such as a goose elsewhere: see `gander agents`
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
     /// The mode, such as backend or planner: see `gander modes`
-    #[arg(long, value_name = "MODE", add = shell_completion::modes())]
+    #[arg(long, value_name = "MODE", add = shell_completion::complete_modes())]
     pub(crate) mode: Option<String>,
     /// What runs without approval
     #[arg(long, value_enum)]

@@ -12,12 +12,12 @@ use gander_tools::sandbox::HELPER;
 use super::agents::AgentsCommand;
 use super::apps::AppsCommand;
 use super::cancel::CancelOptions;
-use super::chat::options::ChatOptions;
+use super::chat::flags::ChatOptions;
 use super::extensions::ExtensionsCommand;
 use super::inspect::InspectOptions;
 use super::open::OpenOptions;
 use super::recipes::RecipesCommand;
-use super::run::options::{PolicyName, RunOptions};
+use super::run::flags::{PolicyName, RunOptions};
 use super::schedule::ScheduleCommand;
 use super::server::ServerCommand;
 use super::sessions::SessionsCommand;
@@ -174,7 +174,7 @@ can attach to it. With --standalone the turn pauses instead, and resumes at the 
         #[arg(long)]
         standalone: bool,
         /// Model of new sessions, as provider/model
-        #[arg(long, value_name = "MODEL", add = shell_completion::models())]
+        #[arg(long, value_name = "MODEL", add = shell_completion::complete_models())]
         model: Option<String>,
         /// What runs without approval in new sessions, for editors that cannot answer permission requests
         #[arg(long, value_name = "POLICY")]
@@ -199,7 +199,7 @@ Addresses other than loopback need --tls-self-signed, or a TLS proxy in front an
         #[arg(long)]
         insecure_plain: bool,
         /// Interfaces that need no token on this machine: acp-rest, a2a, adk
-        #[arg(long, value_name = "NAMES", value_delimiter = ',', add = shell_completion::words(&["acp-rest", "a2a", "adk"]))]
+        #[arg(long, value_name = "NAMES", value_delimiter = ',', add = shell_completion::complete_words(&["acp-rest", "a2a", "adk"]))]
         open: Vec<String>,
         /// Also let callers without a token answer questions, at the interfaces of --open
         #[arg(long, requires = "open")]
@@ -338,7 +338,7 @@ pub(super) struct FenceOptions {
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct MannerOptions {
     /// ACP dialect for every client: standard, goosed, aptove or agentkit [default: detected per client]
-    #[arg(long, value_name = "NAME", add = shell_completion::words(&["standard", "goosed", "aptove", "agentkit"]))]
+    #[arg(long, value_name = "NAME", add = shell_completion::complete_words(&["standard", "goosed", "aptove", "agentkit"]))]
     pub(super) dialect: Option<String>,
     /// Offer draft version 2 of ACP to clients that ask for it
     #[arg(long)]
@@ -346,7 +346,7 @@ pub(super) struct MannerOptions {
 }
 
 /// Scopes by name, each with its line of help.
-fn scopes() -> impl TypedValueParser<Value = Scope> {
+fn token_scopes() -> impl TypedValueParser<Value = Scope> {
     let known = Scope::ALL.map(|scope| PossibleValue::new(scope.name()).help(scope.purpose()));
     PossibleValuesParser::new(known).try_map(|name| Scope::from_name(&name).ok_or("no such scope"))
 }
@@ -360,7 +360,7 @@ pub(super) enum TokenCommand {
         /// Name of the token
         name: String,
         /// What it may do, besides reading its own sessions
-        #[arg(long, value_parser = scopes(), value_delimiter = ',', default_value = "prompt,approve")]
+        #[arg(long, value_parser = token_scopes(), value_delimiter = ',', default_value = "prompt,approve")]
         scopes: Vec<Scope>,
         /// Limit it to the sessions of this ADK user
         #[arg(long, value_name = "USER")]
@@ -371,7 +371,7 @@ pub(super) enum TokenCommand {
     /// Revoke a token; it stops working at once
     Revoke {
         /// Name of the token
-        #[arg(add = shell_completion::tokens())]
+        #[arg(add = shell_completion::complete_tokens())]
         name: String,
     },
 }
@@ -387,7 +387,7 @@ pub(super) enum GrantsCommand {
     /// Revoke one; it is asked about again from now on
     Revoke {
         /// Its ID, from the list
-        #[arg(add = shell_completion::grants())]
+        #[arg(add = shell_completion::complete_grants())]
         id: u64,
     },
 }

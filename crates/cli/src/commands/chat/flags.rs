@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::commands::run::options::SessionOptions;
+use crate::commands::run::flags::SessionOptions;
 use crate::commands::shell_completion;
 
 /// Options of `gander chat`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ChatOptions {
     /// Session ID, or its beginning [default: a new session]
-    #[arg(long, value_name = "ID", conflicts_with = "continue_last", add = shell_completion::sessions())]
+    #[arg(long, value_name = "ID", conflicts_with = "continue_last", add = shell_completion::complete_sessions())]
     pub(crate) session: Option<String>,
     /// Continue the last session of this folder
     #[arg(long = "continue", short = 'c')]

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
 
-use super::keys::{Key, KeyParser};
+use super::key_parser::{Key, KeyParser};
 
 /// Keys that wait while the screen is drawn.
 const KEY_CAPACITY: usize = 256;
@@ -20,7 +20,7 @@ pub(super) fn read_keys() -> mpsc::Receiver<Key> {
     std::thread::spawn(move || {
         let (mut parser, mut bytes) = (KeyParser::default(), [0; 4096]);
         loop {
-            let keys = match parser.is_pending() && !is_ready() {
+            let keys = match parser.is_pending() && !is_key_ready() {
                 true => parser.flush(),
                 // Without a buffer: what was read is parsed, so that only the terminal can hold more.
                 false => match rustix::io::read(io::stdin(), &mut bytes) {
@@ -41,7 +41,7 @@ pub(super) fn read_keys() -> mpsc::Receiver<Key> {
 }
 
 /// True if more comes at once.
-fn is_ready() -> bool {
+fn is_key_ready() -> bool {
     let stdin = io::stdin();
     let mut polled = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
     let timeout = Timespec { tv_sec: 0, tv_nsec: ESCAPE_NANOSECONDS };
