@@ -1,8 +1,10 @@
-//! `cargo xtask run | web | install`: builds the web page first where that is possible, then does what cargo does.
+//! `cargo xtask run | web | install | dist`: builds the web page first where that is possible, then does what cargo does, or
+//! makes packages.
 //!
 //! `cargo build` never needs Node: it embeds `web/dist` if it is there and a small page of our own if not. So nothing
 //! here is needed to build gander; it only saves remembering the order.
 
+mod dist;
 mod plan;
 mod web;
 
@@ -17,6 +19,7 @@ const USAGE: &str = "\
 usage: cargo xtask run [ARGUMENT…]      build the page if Node and npm are here, then run gander with these arguments
        cargo xtask web                  build the page into web/dist
        cargo xtask install [OPTION…]    build the page if Node and npm are here, then install gander; options go to cargo install
+       cargo xtask dist [OPTION…]       build the page, then packages for every platform: --help lists the options
 ";
 
 fn main() -> ExitCode {
@@ -26,7 +29,12 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let root = repository();
-    for step in plan(task, &Web::found(&root), arguments.collect()) {
+    let arguments: Vec<String> = arguments.collect();
+    if task == Task::Dist && arguments.iter().any(|argument| argument == "--help") {
+        say(dist::USAGE.trim_end());
+        return ExitCode::SUCCESS;
+    }
+    for step in plan(task, &Web::found(&root), arguments) {
         match step {
             Step::Say(text) => say(&text),
             Step::Fail(text) => {
@@ -36,6 +44,12 @@ fn main() -> ExitCode {
             Step::Run { program, arguments, folder } => {
                 if let Some(code) = run(program, &arguments, &root.join(folder)) {
                     return code;
+                }
+            }
+            Step::MakePackages { arguments } => {
+                if let Err(error) = dist::make_packages(&root, &target_folder(&root), arguments) {
+                    say(error.trim_end());
+                    return ExitCode::FAILURE;
                 }
             }
         }
@@ -60,6 +74,11 @@ fn run(program: &str, arguments: &[String], folder: &Path) -> Option<ExitCode> {
 fn say(text: &str) {
     // Nobody is left to be told if this fails.
     writeln!(std::io::stderr(), "{text}").ok();
+}
+
+/// Where cargo builds.
+fn target_folder(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
 fn repository() -> PathBuf {

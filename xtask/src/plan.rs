@@ -8,6 +8,7 @@ pub(crate) enum Task {
     Run,
     Web,
     Install,
+    Dist,
 }
 
 impl Task {
@@ -16,6 +17,7 @@ impl Task {
             "run" => Some(Self::Run),
             "web" => Some(Self::Web),
             "install" => Some(Self::Install),
+            "dist" => Some(Self::Dist),
             _ => None,
         }
     }
@@ -32,6 +34,9 @@ pub(crate) enum Step {
         arguments: Vec<String>,
         folder: &'static str,
     },
+    MakePackages {
+        arguments: Vec<String>,
+    },
 }
 
 /// The steps of a task; `rest` goes to the program that ends it.
@@ -43,6 +48,8 @@ pub(crate) fn plan(task: Task, web: &Web, rest: Vec<String>) -> Vec<Step> {
         Task::Web => return page(web, Step::Fail),
         Task::Run => (page(web, Step::Say), cargo(&run, rest)),
         Task::Install => (page(web, Step::Say), cargo(&install, rest)),
+        // What is published has the full page.
+        Task::Dist => (page(web, Step::Fail), Step::MakePackages { arguments: rest }),
     };
     steps.push(last);
     steps
@@ -91,6 +98,7 @@ mod tests {
             Step::Say(text) => format!("say {}", text.split(' ').next().unwrap_or_default()),
             Step::Fail(text) => format!("fail {}", text.split(' ').next().unwrap_or_default()),
             Step::Run { program, arguments, folder } => format!("{folder}: {program} {}", arguments.join(" ")),
+            Step::MakePackages { arguments } => format!("packages {}", arguments.join(" ")),
         };
         plan(task, web, owned(rest)).into_iter().map(line).collect()
     }
@@ -130,13 +138,15 @@ mod tests {
     fn without_node_only_the_page_itself_fails() {
         let bare = Web { node: false, ..READY };
         assert_eq!(lines(Task::Web, &bare, &[]), ["fail Node"]);
+        assert_eq!(lines(Task::Dist, &bare, &[])[0], "fail Node");
         assert_eq!(lines(Task::Run, &bare, &[])[0], "say Node");
         assert_eq!(lines(Task::Install, &bare, &[])[0], "say Node");
     }
 
     #[test]
     fn tasks_have_names() {
-        assert_eq!(["run", "web", "install"].map(Task::named), [Some(Task::Run), Some(Task::Web), Some(Task::Install)]);
+        let named = ["run", "web", "install", "dist"].map(Task::named);
+        assert_eq!(named, [Some(Task::Run), Some(Task::Web), Some(Task::Install), Some(Task::Dist)]);
         assert_eq!(Task::named("help"), None);
     }
 }

@@ -41,6 +41,11 @@ const PAGE_HEADERS: [(HeaderName, &str); 4] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
+/// Whether the full page was there when the server was built.
+pub fn is_built() -> bool {
+    !BUILT_PAGE.is_empty()
+}
+
 /// `GET /`.
 pub async fn get_page() -> Response {
     page_file("index.html").unwrap_or_else(missing_page)

@@ -19,6 +19,7 @@ use super::open::OpenOptions;
 use super::recipes::RecipesCommand;
 use super::run::flags::{PolicyName, RunOptions};
 use super::schedule::ScheduleCommand;
+use super::self_check::SelfCommand;
 use super::server::ServerCommand;
 use super::sessions::SessionsCommand;
 use super::setup::SetupOptions;
@@ -299,6 +300,15 @@ A project's agents, extensions and rules are ignored until its folder is trusted
         #[arg(long)]
         force: bool,
     },
+    /// Check the installed program
+    #[command(name = "self")]
+    SelfCommand {
+        #[command(subcommand)]
+        command: SelfCommand,
+    },
+    /// Write manual pages into a folder: how packages get them
+    #[command(hide = true)]
+    Man { folder: PathBuf },
     /// Run a command in the sandbox: how the server starts commands
     #[command(name = HELPER, hide = true)]
     Fence(FenceOptions),

@@ -23,11 +23,13 @@ mod goose;
 mod grants;
 mod idle_memory;
 mod inspect;
+mod manual;
 mod open;
 mod proxy;
 mod recipes;
 mod run;
 mod schedule;
+mod self_check;
 mod serve;
 mod server;
 mod session_id;
@@ -82,6 +84,10 @@ struct Context {
 pub fn main(allocator: Allocator) -> ExitCode {
     shell_completion::answer_shell();
     let environment = Environment::of_process();
+    if self_check::asks_for_verbose_version(std::env::args_os()) {
+        let output = Output::of_process(environment.no_color());
+        return block_on_command(self_check::print_verbose_version(output)).unwrap_or(Exit::Failed).into();
+    }
     let said = match goose::is_called_goose(std::env::args_os().next()) {
         true => goose::parse_goose_line(std::env::args_os(), &environment),
         // Without a word, at a terminal: somebody wants to talk.
@@ -118,6 +124,9 @@ fn start_command(
     if let Command::Completions { shell } = command {
         shell_completion::print_completion_script(shell, output)?;
         return Ok(Exit::Done);
+    }
+    if let Command::Man { folder } = &command {
+        return manual::write_pages(folder);
     }
     if let Command::Fence(options) = &command {
         return Ok(fence::run(options, output));
@@ -172,7 +181,10 @@ fn dispatch_command(command: Command, context: Context, allocator: Allocator) ->
         Command::Backup { file, force } => block_on_command(backup::run_backup(context, file, force)),
         Command::Restore { file, force } => block_on_command(backup::run_restore(context, file, force)),
         Command::Doctor { rebuild } => block_on_command(doctor::run(context, rebuild)),
-        Command::Config { .. } | Command::Completions { .. } | Command::Fence(_) => Ok(Exit::Done),
+        Command::SelfCommand { command } => block_on_command(self_check::run(context, command)),
+        Command::Config { .. } | Command::Completions { .. } | Command::Man { .. } | Command::Fence(_) => {
+            Ok(Exit::Done)
+        }
     }
 }
 
@@ -190,15 +202,9 @@ fn command_flag_values(command: &mut Command) -> Vec<FlagValue> {
             more.extend(manners(options));
             (model.clone(), *policy)
         }
-        Command::Serve { listen, open, open_approve, adk_ui, options, .. } => {
-            let open = Some(&*open).filter(|open| !open.is_empty()).map(|open| format!("{open:?}"));
-            more.extend([
-                value("server.listen", "--listen", listen.clone()),
-                value("server.open", "--open", open),
-                value("server.open_approve", "--open-approve", open_approve.then(|| "true".to_owned())),
-                value("adk.ui", "--adk-ui", adk_ui.clone()),
-            ]);
+        Command::Serve { options, .. } => {
             more.extend(manners(options));
+            more.extend(serve_flags(command));
             (None, None)
         }
         Command::Open(_)
@@ -225,6 +231,8 @@ fn command_flag_values(command: &mut Command) -> Vec<FlagValue> {
         | Command::Doctor { .. }
         | Command::Config { .. }
         | Command::Completions { .. }
+        | Command::Man { .. }
+        | Command::SelfCommand { .. }
         | Command::Fence(_) => (None, None),
     };
     [
@@ -235,6 +243,19 @@ fn command_flag_values(command: &mut Command) -> Vec<FlagValue> {
     .chain(more)
     .flatten()
     .collect()
+}
+
+/// Those of `gander serve`.
+fn serve_flags(command: &Command) -> Vec<Option<FlagValue>> {
+    let Command::Serve { listen, open, open_approve, adk_ui, .. } = command else { return Vec::new() };
+    let open = Some(open).filter(|open| !open.is_empty()).map(|open| format!("{open:?}"));
+    let value = |key, flag, text: Option<String>| text.map(|text| FlagValue { key, flag, text });
+    vec![
+        value("server.listen", "--listen", listen.clone()),
+        value("server.open", "--open", open),
+        value("server.open_approve", "--open-approve", open_approve.then(|| "true".to_owned())),
+        value("adk.ui", "--adk-ui", adk_ui.clone()),
+    ]
 }
 
 /// Runs a command on a runtime of its own. What still blocks afterwards (a read of stdin) is left behind.

@@ -1,0 +1,125 @@
+//! `gander self check`: whether the installed files are whole; `gander --version --verbose`: what they are.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+use sha2::{Digest as _, Sha256};
+
+use super::{Context, Exit};
+use crate::output::Output;
+
+/// Stands between a packaged binary and its hash. The same bytes are in `xtask/src/dist/mod.rs`.
+const CHECKSUM_MARK: &[u8; 16] = b"\0gander-sha256:\0";
+const HASH_BYTES: usize = 32;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SelfCommand {
+    /// Check that the program is as it was packaged, and that what it contains is there
+    #[command(after_help = "\
+Exit status: 0 whole or built from source, 1 damaged.")]
+    Check,
+}
+
+/// What the end of a program's file says of the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BinaryState {
+    Whole,
+    Damaged,
+    /// It was not packaged: there is nothing to compare with.
+    NotPackaged,
+}
+
+pub(super) async fn run(context: Context, command: SelfCommand) -> anyhow::Result<Exit> {
+    let SelfCommand::Check = command;
+    let path = std::env::current_exe().context("cannot find the program's own file")?;
+    let state = check_binary(&path)?;
+    let said = match state {
+        BinaryState::Whole => "whole: its checksum matches",
+        BinaryState::Damaged => "DAMAGED: its checksum does not match; install it again",
+        BinaryState::NotPackaged => "built from source: there is no checksum to compare with",
+    };
+    context.output.line(&format!("program     {} {said}", path.display()))?;
+    for line in version_lines().await? {
+        context.output.line(&line)?;
+    }
+    Ok(if state == BinaryState::Damaged { Exit::Failed } else { Exit::Done })
+}
+
+fn check_binary(path: &Path) -> anyhow::Result<BinaryState> {
+    let binary = std::fs::read(path).with_context(|| format!("cannot read: {}", path.display()))?;
+    Ok(state_of(&binary))
+}
+
+fn state_of(binary: &[u8]) -> BinaryState {
+    let Some((marked, hash)) = binary.split_last_chunk::<HASH_BYTES>() else { return BinaryState::NotPackaged };
+    match marked.strip_suffix(CHECKSUM_MARK) {
+        Some(program) if Sha256::digest(program)[..] == hash[..] => BinaryState::Whole,
+        Some(_) => BinaryState::Damaged,
+        None => BinaryState::NotPackaged,
+    }
+}
+
+/// Whether the words ask for the long form of the version: clap prints the short one as soon as it sees `--version`.
+pub(super) fn asks_for_verbose_version(words: impl Iterator<Item = OsString>) -> bool {
+    let words: Vec<OsString> = words.skip(1).collect();
+    words.len() == 2
+        && words.iter().any(|word| word == "--version" || word == "-V")
+        && words.iter().any(|word| word == "--verbose" || word == "-v")
+}
+
+pub(super) async fn print_verbose_version(output: Output) -> anyhow::Result<Exit> {
+    output.line(&format!("gander {}", gander::VERSION))?;
+    for line in version_lines().await? {
+        output.line(&line)?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn version_lines() -> anyhow::Result<Vec<String>> {
+    let page = if gander_http::page::is_built() {
+        "the full one"
+    } else {
+        "the small one (cargo xtask web builds the full one)"
+    };
+    let features = if cfg!(feature = "genai") { "genai" } else { "none" };
+    Ok(vec![
+        format!("version     {}", gander::VERSION),
+        // Set where packages are made: a build from source does not ask git.
+        format!("commit      {}", option_env!("GANDER_COMMIT").unwrap_or("not recorded: built from source")),
+        format!("platform    {} {}", std::env::consts::OS, std::env::consts::ARCH),
+        format!("features    {features}"),
+        format!("SQLite      {}", gander_store::sqlite::library_version().await?),
+        format!("web page    {page}"),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packaged(program: &[u8]) -> Vec<u8> {
+        [program, CHECKSUM_MARK, &Sha256::digest(program)[..]].concat()
+    }
+
+    #[test]
+    fn one_changed_byte_is_noticed() {
+        let whole = packaged(b"\x7fELF and so on");
+        assert_eq!(state_of(&whole), BinaryState::Whole);
+        for at in [0, 5, whole.len() - 1] {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            assert_eq!(state_of(&damaged), BinaryState::Damaged, "byte {at}");
+        }
+        assert_eq!(state_of(b"\x7fELF"), BinaryState::NotPackaged);
+        assert_eq!(state_of(&[7; 100]), BinaryState::NotPackaged);
+    }
+
+    #[test]
+    fn the_long_version_is_asked_for_by_two_words() {
+        let asks = |line: &str| asks_for_verbose_version(line.split(' ').map(OsString::from));
+        assert!(asks("gander --version --verbose") && asks("gander -V -v") && asks("gander --verbose --version"));
+        assert!(!asks("gander --version") && !asks("gander run --version") && !asks("gander --verbose"));
+    }
+}
