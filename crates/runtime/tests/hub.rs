@@ -485,8 +485,7 @@ async fn idle_sessions_are_cached_up_to_a_size() {
 async fn sessions_that_rested_for_minutes_give_their_memory_back_and_go_on() {
     let shown = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&shown);
-    let store = Arc::new(MemoryStore::new());
-    let hub = hub(&store, move |backend_run| {
+    let hub = hub(&Arc::new(MemoryStore::new()), move |backend_run| {
         counted.store(backend_run.context.messages.len(), Ordering::SeqCst);
         async move { backend_run.reports.send(END).await.unwrap() }
     });
@@ -494,8 +493,7 @@ async fn sessions_that_rested_for_minutes_give_their_memory_back_and_go_on() {
     let session = one_turn(&hub, 1, 100).await;
     assert_eq!(hub.cache_stats().sessions, 1);
     tokio::time::sleep(Duration::from_secs(120)).await;
-    let cache = hub.cache_stats();
-    assert_eq!((cache.sessions, cache.bytes), (0, 0));
+    assert_eq!((hub.cache_stats().sessions, hub.cache_stats().bytes), (0, 0));
     hub.execute_command(&Caller::local_owner(), session, prompt(2), Ack::Committed).await.unwrap();
     until_end(&hub, session, build::run(2)).await;
     assert_eq!(shown.load(Ordering::SeqCst), 2, "the conversation is read from the log again");
