@@ -27,7 +27,8 @@ pub enum Command {
     },
     /// Stop a run that is active or waits for its turn.
     Cancel {
-        /// Which; absent: the active one, if there is one.
+        /// Which; absent: the active one, if there is one. If that one is being cancelled already: what the same
+        /// caller has in the queue.
         run: Option<RunId>,
         /// Who wants it.
         origin: RunOrigin,
@@ -77,14 +78,16 @@ pub enum Command {
 /// What a prompt does when a run is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfBusy {
-    /// It is refused.
+    /// It is refused. Behind a run that is being cancelled it waits for its turn instead.
     Refuse,
     /// It waits for its turn, also behind a run that awaits an answer.
     Queue,
     /// It waits for its turn; a run that awaits an answer is superseded instead.
     QueueOrSupersede,
-    /// It is handed to the running turn.
+    /// It is handed to the running turn. Behind a run that is being cancelled it waits for its turn instead.
     Steer,
+    /// It is handed to this run, and refused if that one is not under way or is being cancelled.
+    SteerRun(RunId),
 }
 
 /// What became of an accepted command.

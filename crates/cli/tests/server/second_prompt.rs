@@ -1,7 +1,7 @@
 //! A second prompt over ACP while a turn runs: refused unless the prompt or the settings say otherwise.
 
 use anyhow::ensure;
-use gander_testkit::harness::{Agent, Background, Launch, Refusal, data, script, workspace};
+use gander_testkit::harness::{Agent, Background, Launch, Refusal, Transcript, data, script, workspace};
 use serde_json::{Value, json};
 
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
@@ -82,5 +82,39 @@ async fn the_settings_say_what_every_prompt_does() -> anyhow::Result<()> {
     let mut busy = Busy::start(&[("GANDER_ACP_IF_BUSY", "steer")]).await?;
     let second = busy.second(json!({})).await?;
     assert_eq!(busy.ends(second).await?, [json!("cancelled"), json!("cancelled")]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_prompt_right_behind_a_cancel_waits_for_the_end_of_the_cancelled_turn() -> anyhow::Result<()> {
+    let mut busy = Busy::start(&[]).await?;
+    for round in 0..5 {
+        let (session, client) = (json!({"sessionId": busy.session}), &mut busy.agent.client);
+        client.notify("session/cancel", session.clone()).await?;
+        let next = client.prompt(&busy.session, &script(&[json!([{"text": format!("answer {round}")}])])).await?;
+        assert_eq!(client.answer_to(busy.first).await?["stopReason"], "cancelled");
+        assert_eq!(client.answer_to(next).await?["stopReason"], "end_turn");
+        let told = Transcript::of(&client.seen, &busy.session).text();
+        ensure!(told.contains(&format!("answer {round}")), "{told}");
+        busy.first = client.prompt(&busy.session, &script(&[json!([{"text": "a", "delay_ms": 600_000}])])).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_second_cancel_ends_the_prompt_that_waits() -> anyhow::Result<()> {
+    let mut busy = Busy::start(&[]).await?;
+    let (session, client) = (json!({"sessionId": busy.session}), &mut busy.agent.client);
+    client.notify("session/cancel", session.clone()).await?;
+    let next = client.prompt(&busy.session, &script(&[json!([{"text": "b", "delay_ms": 600_000}])])).await?;
+    client.notify("session/cancel", session).await?;
+    // The one that waits never ran: it may be answered first.
+    let is_cancelled = |seen: &[Value], id: u64| {
+        seen.iter().any(|message| message["id"] == id && message["result"]["stopReason"] == "cancelled")
+    };
+    while ![busy.first, next].iter().all(|id| is_cancelled(&client.seen, *id)) {
+        ensure!(client.receive().await?.is_some(), "the agent hung up");
+    }
+    assert_eq!(client.turn(&busy.session, &script(&[json!([{"text": "still here"}])])).await?, "end_turn");
     Ok(())
 }

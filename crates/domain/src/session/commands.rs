@@ -49,19 +49,29 @@ impl Session {
             return Ok(Accepted::Repeated(prompt.run));
         }
         let command = SessionCommand::in_prompt(&prompt.parts)?;
-        let Some(active) = &self.view.run else { return Ok(self.start_prompt(context, prompt)) };
+        let active = self.view.run.as_ref().map(|run| (run.id, run.is_awaiting(), run.cancelling));
+        if let IfBusy::SteerRun(wanted) = if_busy
+            && active.is_none_or(|(id, _, cancelling)| id != wanted || cancelling)
+        {
+            return Err(CommandError::NotRunning);
+        }
+        let Some((id, awaiting, cancelling)) = active else { return Ok(self.start_prompt(context, prompt)) };
         if cfg!(bug = "two_active_runs") {
             return Ok(self.start_prompt(context, prompt));
         }
-        let (id, awaiting) = (active.id, active.is_awaiting());
         // A title can change in the middle of a run.
-        if let (Some(title @ SessionCommand::Title(_)), IfBusy::Refuse | IfBusy::Steer) = (&command, if_busy) {
+        if let (Some(title @ SessionCommand::Title(_)), IfBusy::Refuse | IfBusy::Steer | IfBusy::SteerRun(_)) =
+            (&command, if_busy)
+        {
             self.carry_out(context, None, title.clone());
             return Ok(Accepted::Done);
         }
         match if_busy {
+            // Whoever cancels a turn and prompts again does not wait for the end of the first: its back-end may take a
+            // moment to stop, and until then the session is busy for nobody's sake.
+            IfBusy::Refuse | IfBusy::Steer if cancelling => self.queue_or_start_prompt(context, prompt),
             // An agent that is told "/clear" would not know what is meant.
-            IfBusy::Steer if command.is_some() => Err(CommandError::RunActive(id)),
+            IfBusy::Steer | IfBusy::SteerRun(_) if command.is_some() => Err(CommandError::RunActive(id)),
             IfBusy::Refuse if awaiting => Err(CommandError::RunAwaiting(id)),
             IfBusy::Refuse => Err(CommandError::RunActive(id)),
             IfBusy::QueueOrSupersede if awaiting => {
@@ -69,8 +79,7 @@ impl Session {
                 self.queue_or_start_prompt(context, prompt)
             }
             IfBusy::Queue | IfBusy::QueueOrSupersede => self.queue_or_start_prompt(context, prompt),
-            IfBusy::Steer if active.cancelling => Err(CommandError::NotRunning),
-            IfBusy::Steer => Ok(self.steer_run(context, id, prompt.parts, prompt.meta)),
+            IfBusy::Steer | IfBusy::SteerRun(_) => Ok(self.steer_run(context, id, prompt.parts, prompt.meta)),
         }
     }
 
@@ -153,8 +162,10 @@ impl Session {
         let active = self.view.run.as_ref().map(|active| (active.id, active.cancelling));
         match (active, run) {
             (Some((id, cancelling)), wanted) if wanted.is_none_or(|wanted| wanted == id) => {
-                if !cancelling {
-                    self.cancel_active_run(context, id, origin);
+                match cancelling {
+                    false => self.cancel_active_run(context, id, origin),
+                    true if run.is_none() => self.cancel_queued_runs(context, &origin),
+                    true => {}
                 }
                 Ok(Accepted::Done)
             }
@@ -175,6 +186,15 @@ impl Session {
             self.push_order(OrderTiming::Immediately, Order::Cancel);
         } else {
             self.end_run(context, Outcome::Cancelled);
+        }
+    }
+
+    /// The turn is cancelled already: a further cancel means what the same caller has prompted since. Prompts of others
+    /// stay in the queue.
+    fn cancel_queued_runs(&mut self, context: &mut MachineContext<'_>, origin: &RunOrigin) {
+        let queued = self.view.queue.iter().filter(|queued| queued.origin == *origin);
+        for run in queued.map(|queued| queued.id).collect::<Vec<RunId>>() {
+            self.append(context.at, Some(run), Event::RunEnded { outcome: Outcome::Cancelled });
         }
     }
 

@@ -7,8 +7,8 @@
 
 use crate::common::checks;
 use crate::common::steps::{Step, play, steps};
-use gander_domain::{Entry, SessionView};
-use gander_testkit::SessionScript;
+use gander_domain::{Accepted, Command, CommandError, Entry, IfBusy, SessionView};
+use gander_testkit::{SessionScript, build};
 use proptest::prelude::*;
 
 fn config() -> ProptestConfig {
@@ -77,6 +77,33 @@ proptest! {
     #[test]
     fn law_8_a_tool_is_ordered_after_its_start_and_once(steps in steps()) {
         checks::ordered_after_start(&played(&steps))?;
+    }
+
+    #[test]
+    fn a_prompt_after_a_cancel_waits_for_the_end_of_the_cancelled_run(steps in steps(), steers in any::<bool>()) {
+        let mut script = played(&steps);
+        let (cancelled, next) = (script.session.view().run.as_ref().map(|run| run.id), build::run(99));
+        play(&mut script, &Step::CancelAny);
+        let still = script.session.view().run.as_ref().is_some_and(|run| Some(run.id) == cancelled && run.cancelling);
+        let full = script.session.view().queue.len() == 16;
+        let accepted = script.prompt(next, if steers { IfBusy::Steer } else { IfBusy::Refuse });
+        if still {
+            let expected = if full { Err(CommandError::QueueFull(16)) } else { Ok(Accepted::Queued(next)) };
+            prop_assert_eq!(accepted, expected);
+        }
+        checks::one_active_run(&script.log)?;
+        while let Some(run) = script.session.view().run.as_ref().map(|run| run.id).filter(|run| *run != next) {
+            script.backend_dies(run);
+            play(&mut script, &Step::Cancel(0)); // of no run: changes nothing
+            if script.session.view().run.as_ref().is_some_and(|active| active.id == run) {
+                script.command(Command::Cancel { run: Some(run), origin: build::origin() }).unwrap();
+            }
+        }
+        if still && !full {
+            prop_assert_eq!(script.session.view().run.as_ref().map(|run| run.id), Some(next));
+        }
+        checks::one_active_run(&script.log)?;
+        checks::cancel_wins(&script.log)?;
     }
 
     #[test]

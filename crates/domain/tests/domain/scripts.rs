@@ -5,7 +5,7 @@
 use expect_test::{Expect, expect};
 use gander_domain::{
     Accepted, ChoiceKind, Command, CommandError, Delta, DeltaKind, IfBusy, Order, OrderTiming, Outcome, Part, Question,
-    QuestionOrigin, Recovery, Reply, Report, StopReason, ToolEnd, ToolGate, ToolResult,
+    QuestionOrigin, Recovery, Reply, Report, RunOrigin, StopReason, ToolEnd, ToolGate, ToolResult,
 };
 use gander_testkit::{SessionScript, build};
 
@@ -142,6 +142,59 @@ fn cancel_while_asked_ends_cancelled() {
     "#]],
     );
     assert_eq!(script.session.view().run_outcome(build::run(1)), Some(&Outcome::Cancelled));
+}
+
+#[test]
+fn a_prompt_after_a_cancel_starts_when_the_cancelled_run_has_ended() {
+    let mut script = running();
+    script.command(Command::Cancel { run: None, origin: build::origin() }).unwrap();
+    assert_eq!(script.prompt(build::run(2), IfBusy::Refuse), Ok(Accepted::Queued(build::run(2))));
+    assert_eq!(script.prompt(build::run(3), IfBusy::Steer), Ok(Accepted::Queued(build::run(3))));
+    script.report(build::run(1), END);
+    check(
+        &script,
+        expect![[r#"
+        session_created
+        run_started
+        message_done
+        cancel_requested
+        run_queued
+        run_queued
+        run_ended
+        run_started
+        message_done
+    "#]],
+    );
+    // The one that runs now was not cancelled: others are refused again.
+    assert_eq!(script.prompt(build::run(4), IfBusy::Refuse), Err(CommandError::RunActive(build::run(2))));
+}
+
+#[test]
+fn a_second_cancel_is_for_what_its_caller_has_prompted_since() {
+    let mut script = running();
+    let cancel = || Command::Cancel { run: None, origin: build::origin() };
+    script.command(cancel()).unwrap();
+    script.prompt(build::run(2), IfBusy::Refuse).unwrap();
+    let other = RunOrigin { door: "another".to_owned(), ..build::origin() };
+    let parts = vec![Part::text("stays")];
+    let stays = Command::Prompt { run: build::run(3), origin: other, parts, if_busy: IfBusy::Queue, meta: None };
+    script.command(stays).unwrap();
+    script.command(cancel()).unwrap();
+    assert_eq!(script.session.view().run_outcome(build::run(2)), Some(&Outcome::Cancelled));
+    script.report(build::run(1), END);
+    assert_eq!(script.session.view().run.as_ref().map(|run| run.id), Some(build::run(3)));
+}
+
+#[test]
+fn a_message_to_one_run_reaches_no_other() {
+    let mut script = running();
+    let to = |run: u128| IfBusy::SteerRun(build::run(run));
+    assert_eq!(script.prompt(build::run(2), to(1)), Ok(Accepted::Steered(build::run(1))));
+    assert_eq!(script.prompt(build::run(3), to(7)), Err(CommandError::NotRunning));
+    script.command(Command::Cancel { run: None, origin: build::origin() }).unwrap();
+    assert_eq!(script.prompt(build::run(4), to(1)), Err(CommandError::NotRunning));
+    script.report(build::run(1), END);
+    assert_eq!(script.prompt(build::run(5), to(1)), Err(CommandError::NotRunning));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Both ways to chat.
 
+use gander_testkit::harness::eventually;
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -192,6 +193,23 @@ async fn one_request_at_a_time_and_cancelled() {
         .await
         .unwrap();
     assert_eq!(events.until(|event| event["type"] == "Finish").await["request_id"], first.as_str());
+}
+
+#[tokio::test]
+async fn a_request_right_behind_a_cancel_waits_for_the_end_of_the_cancelled_one() {
+    let server = TestServer::open().await;
+    let session = server.start().await;
+    let path = format!("/sessions/{session}/reply");
+    for round in 0..5 {
+        let (first, second) = (Uuid::now_v7().to_string(), Uuid::now_v7().to_string());
+        let slow = message(json!([[{"text": "never", "delay_ms": 60000}]]));
+        server.ok(&path, json!({"request_id": first, "user_message": slow})).await;
+        server.ok(&format!("/sessions/{session}/cancel"), json!({"request_id": first})).await;
+        let next = message(json!([[{"text": format!("answer {round}")}]]));
+        server.ok(&path, json!({"request_id": second, "user_message": next})).await;
+        let saved = || async { server.get(&format!("/sessions/{session}")).await.1.to_string() };
+        eventually("the answer", || async { saved().await.contains(&format!("answer {round}\"")) }).await.unwrap();
+    }
 }
 
 /// Dropping the connection is the only Stop that clients of `/reply` have.

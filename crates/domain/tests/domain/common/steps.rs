@@ -87,7 +87,9 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn if_busy() -> impl Strategy<Value = IfBusy> {
-    prop_oneof![Just(IfBusy::Refuse), Just(IfBusy::Queue), Just(IfBusy::QueueOrSupersede), Just(IfBusy::Steer),]
+    let steer_run = (1u128..8).prop_map(|run| IfBusy::SteerRun(build::run(run)));
+    let others = [IfBusy::Refuse, IfBusy::Queue, IfBusy::QueueOrSupersede, IfBusy::Steer];
+    prop_oneof![4 => prop::sample::select(others.to_vec()), 1 => steer_run]
 }
 
 fn choice() -> impl Strategy<Value = &'static str> {

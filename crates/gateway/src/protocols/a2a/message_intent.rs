@@ -54,10 +54,10 @@ impl<'a> SentMessage<'a> {
         self.hash.add_to_meta(Some(content::a2a_message_meta(self.message)))
     }
 
-    /// A prompt to the running task.
-    pub(super) fn steer_command(&self, caller: &A2aCaller) -> Command {
+    /// A prompt to the running task, and to no other run: the task may end or be cancelled before it comes there.
+    pub(super) fn steer_command(&self, caller: &A2aCaller, task: RunId) -> Command {
         let (run, parts, meta) = (RunId::make(&mut SystemIds), self.parts.clone(), Some(self.log_meta()));
-        Command::Prompt { run, origin: caller.origin(), parts, if_busy: IfBusy::Steer, meta }
+        Command::Prompt { run, origin: caller.origin(), parts, if_busy: IfBusy::SteerRun(task), meta }
     }
 
     /// An answer to what the task asks.

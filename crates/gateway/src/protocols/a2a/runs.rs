@@ -190,7 +190,7 @@ impl A2a {
             None if run.blocking_question().is_some() || question::a2a_question_id_in(sent.message).is_some() => {
                 return Err(A2aError::invalid_field("message.metadata", format!("task does not ask this: {id}")));
             }
-            None => sent.steer_command(caller),
+            None => sent.steer_command(caller, task_ref.run),
             Some(question) => sent.answer_command(caller, question)?,
         };
         self.services
