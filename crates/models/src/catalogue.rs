@@ -59,6 +59,9 @@ pub struct Vendor {
     /// Whether its models read images, unless a model says otherwise.
     #[serde(default)]
     pub images: bool,
+    /// Whether its models hear sounds, unless a model says otherwise. Only one wire carries them: `openai_chat`.
+    #[serde(default)]
+    pub audio: bool,
     /// Whether its models think, unless a model says otherwise.
     #[serde(default)]
     pub thinking: bool,
@@ -100,6 +103,7 @@ pub struct ModelData {
     window: Option<u64>,
     max_output: Option<u64>,
     images: Option<bool>,
+    audio: Option<bool>,
     thinking: Option<bool>,
     effort: Option<EffortStyle>,
     effort_off: Option<String>,
@@ -155,6 +159,7 @@ impl Vendor {
             window: data.window,
             max_output: data.max_output,
             images: data.images.unwrap_or(self.images),
+            audio: data.audio.unwrap_or(self.audio) && self.engine == Engine::Wire(Wire::OpenaiChat),
             thinking: data.thinking.unwrap_or(self.thinking),
             price: data.price(),
             scripted: self.engine == Engine::Demo,

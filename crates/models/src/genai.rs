@@ -244,6 +244,8 @@ fn encode_genai_tool_results(returned: &[ToolReturn<'_>]) -> impl Iterator<Item 
 fn encode_genai_pieces(pieces: &[ContentPiece<'_>]) -> MessageContent {
     let parts = pieces.iter().map(|piece| match piece {
         ContentPiece::Text(text) => ContentPart::from_text(text.as_ref()),
+        // No model of this wire says that it hears.
+        ContentPiece::Audio { .. } => ContentPart::from_text("[a sound, which this wire does not carry]"),
         ContentPiece::Image { mime, data } => ContentPart::from_binary_base64(*mime, *data, None),
     });
     MessageContent::from_parts(parts.collect::<Vec<_>>())

@@ -54,6 +54,13 @@ pub enum ContentPiece<'a> {
         /// Base64.
         data: &'a str,
     },
+    /// A sound in base64, only for models that hear.
+    Audio {
+        /// `wav` or `mp3`.
+        format: &'static str,
+        /// Base64.
+        data: &'a str,
+    },
 }
 
 /// How one wire reads a conversation.
@@ -161,8 +168,32 @@ impl HistoryReader<'_> {
         parts.iter().filter_map(|part| self.to_piece(part)).collect()
     }
 
+    /// A sound that this model hears.
+    fn audio_piece<'a>(&self, part: &'a Part) -> Option<ContentPiece<'a>> {
+        let (mime, data) = match part {
+            Part::Audio { mime, data } | Part::Resource { mime: Some(mime), blob: Some(data), .. } => (mime, data),
+            Part::Text { .. }
+            | Part::Thought { .. }
+            | Part::Image { .. }
+            | Part::Link { .. }
+            | Part::Resource { .. }
+            | Part::ToolUse { .. }
+            | Part::ToolResult { .. }
+            | Part::Unknown(_) => return None,
+        };
+        let format = match mime.split(';').next().unwrap_or_default().trim() {
+            "audio/wav" | "audio/x-wav" | "audio/wave" => "wav",
+            "audio/mpeg" | "audio/mp3" => "mp3",
+            _ => return None,
+        };
+        self.info.audio.then_some(ContentPiece::Audio { format, data })
+    }
+
     fn to_piece<'a>(&self, part: &'a Part) -> Option<ContentPiece<'a>> {
         let text = |text: String| Some(ContentPiece::Text(text.into()));
+        if let Some(heard) = self.audio_piece(part) {
+            return Some(heard);
+        }
         match part {
             Part::Text { text } if text.is_empty() => None,
             Part::Text { text } => Some(ContentPiece::Text(text.into())),

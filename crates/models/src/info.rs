@@ -15,6 +15,8 @@ pub struct ModelInfo {
     pub max_output: Option<u64>,
     /// True if it reads images.
     pub images: bool,
+    /// True if it hears sounds.
+    pub audio: bool,
     /// True if it can think before it speaks.
     pub thinking: bool,
     /// What it costs, if known.
@@ -104,6 +106,7 @@ mod tests {
             window: Some(200_000),
             max_output: None,
             images: true,
+            audio: false,
             thinking: true,
             price: Some(price),
             scripted: false,

@@ -236,6 +236,8 @@ fn encode_anthropic_tool_result<'a>(returned: &'a ToolReturn<'a>) -> Body<'a> {
 fn encode_anthropic_piece<'a>(piece: &'a ContentPiece<'a>) -> Body<'a> {
     match piece {
         ContentPiece::Text(text) => Body::Text { text },
+        // No model of this wire says that it hears.
+        ContentPiece::Audio { .. } => Body::Text { text: "[a sound, which this wire does not carry]" },
         ContentPiece::Image { mime, data } => {
             Body::Image { source: Source { r#type: "base64", media_type: mime, data } }
         }

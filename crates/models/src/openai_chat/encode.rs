@@ -110,6 +110,13 @@ enum Content<'a> {
 enum ContentPart<'a> {
     Text { text: &'a str },
     ImageUrl { image_url: ImageUrl },
+    InputAudio { input_audio: InputAudio<'a> },
+}
+
+#[derive(Serialize)]
+struct InputAudio<'a> {
+    data: &'a str,
+    format: &'static str,
 }
 
 #[derive(Serialize)]
@@ -185,17 +192,17 @@ impl Serialize for Replayed<'_> {
     }
 }
 
-/// A tool's answer is text on this wire: its pictures follow as if a person had sent them.
+/// A tool's answer is text on this wire: its pictures and sounds follow as if a person had sent them.
 fn encode_openai_chat_tool_results<'a>(returned: &'a [ToolReturn<'a>]) -> impl Iterator<Item = Message<'a>> {
     let texts = returned.iter().map(|ToolReturn { id, pieces, .. }| {
         let text = join_history_text(pieces);
         let text = if text.is_empty() { "see the image below".into() } else { text };
         Message::Ours { role: "tool", content: Content::Text(text), tool_calls: Vec::new(), tool_call_id: Some(id) }
     });
-    let images: Vec<_> =
-        returned.iter().flat_map(|returned| &returned.pieces).filter_map(openai_chat_image_part).collect();
-    let images = (!images.is_empty()).then(|| Message::with_content("user", Content::Parts(images)));
-    texts.chain(images)
+    let media: Vec<_> =
+        returned.iter().flat_map(|returned| &returned.pieces).filter_map(openai_chat_media_part).collect();
+    let media = (!media.is_empty()).then(|| Message::with_content("user", Content::Parts(media)));
+    texts.chain(media)
 }
 
 fn encode_openai_chat_pieces<'a>(pieces: &'a [ContentPiece<'a>]) -> Content<'a> {
@@ -205,15 +212,18 @@ fn encode_openai_chat_pieces<'a>(pieces: &'a [ContentPiece<'a>]) -> Content<'a> 
     Content::Parts(
         pieces
             .iter()
-            .filter_map(|piece| openai_chat_image_part(piece).or_else(|| openai_chat_text_part(piece)))
+            .filter_map(|piece| openai_chat_media_part(piece).or_else(|| openai_chat_text_part(piece)))
             .collect(),
     )
 }
 
-fn openai_chat_image_part<'a>(piece: &ContentPiece<'a>) -> Option<ContentPart<'a>> {
+fn openai_chat_media_part<'a>(piece: &ContentPiece<'a>) -> Option<ContentPart<'a>> {
     match piece {
         ContentPiece::Image { mime, data } => {
             Some(ContentPart::ImageUrl { image_url: ImageUrl { url: format!("data:{mime};base64,{data}") } })
+        }
+        ContentPiece::Audio { format, data } => {
+            Some(ContentPart::InputAudio { input_audio: InputAudio { data, format } })
         }
         ContentPiece::Text(_) => None,
     }
@@ -222,7 +232,7 @@ fn openai_chat_image_part<'a>(piece: &ContentPiece<'a>) -> Option<ContentPart<'a
 fn openai_chat_text_part<'a>(piece: &'a ContentPiece<'a>) -> Option<ContentPart<'a>> {
     match piece {
         ContentPiece::Text(text) => Some(ContentPart::Text { text }),
-        ContentPiece::Image { .. } => None,
+        ContentPiece::Image { .. } | ContentPiece::Audio { .. } => None,
     }
 }
 

@@ -173,6 +173,8 @@ fn encode_openai_responses_tool_output<'a>(returned: &'a ToolReturn<'a>) -> Item
 fn encode_openai_responses_pieces<'a>(pieces: &'a [ContentPiece<'a>]) -> Vec<Content<'a>> {
     let content = pieces.iter().map(|piece| match piece {
         ContentPiece::Text(text) => Content::InputText { text },
+        // No model of this wire says that it hears.
+        ContentPiece::Audio { .. } => Content::InputText { text: "[a sound, which this wire does not carry]" },
         ContentPiece::Image { mime, data } => Content::InputImage { image_url: format!("data:{mime};base64,{data}") },
     });
     content.collect()

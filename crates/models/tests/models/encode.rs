@@ -19,6 +19,7 @@ fn profile(provider: &str, quirks: Quirks) -> Profile {
         window: None,
         max_output: Some(8192),
         images: true,
+        audio: true,
         thinking: true,
         price: None,
         scripted: false,

@@ -25,6 +25,7 @@ fn info() -> ModelInfo {
         window: None,
         max_output: None,
         images: true,
+        audio: true,
         thinking: true,
         price: None,
         scripted: false,

@@ -18,6 +18,7 @@ fn profile() -> Profile {
         window: None,
         max_output: None,
         images: true,
+        audio: true,
         thinking: true,
         price: None,
         scripted: false,

@@ -337,6 +337,7 @@ pub fn info() -> ModelInfo {
         window: None,
         max_output: None,
         images: false,
+        audio: false,
         thinking: false,
         price: None,
         scripted: true,

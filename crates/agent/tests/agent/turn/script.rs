@@ -108,6 +108,7 @@ pub fn info() -> ModelInfo {
         window: Some(1_000),
         max_output: None,
         images: false,
+        audio: false,
         thinking: false,
         price: None,
         scripted: true,
