@@ -91,6 +91,15 @@ impl Models {
         found
     }
 
+    /// True if a model hears what is sent to it as a sound.
+    pub fn takes_audio(&self, name: &str) -> bool {
+        let source = self.current_source();
+        let known = name
+            .split_once('/')
+            .and_then(|(provider, model)| Some((source.catalogue.vendor(provider)?, provider, model)));
+        known.is_some_and(|(vendor, provider, model)| vendor.model_info(provider, model).audio)
+    }
+
     /// The default, if it is known already.
     pub fn known_default(&self) -> Option<String> {
         let source = self.current_source();

@@ -16,9 +16,7 @@ pub async fn list_slash_commands(
     caller: &Caller,
     view: Option<&SessionView>,
 ) -> Result<Vec<SlashCommand>, ServiceError> {
-    let mut commands = SlashCommand::of_every_session();
-    let recipes = recipes::load_slash_recipes(&services.recipes, &caller.principal).await?;
-    commands.extend(recipes.iter().map(SlashRecipe::to_command));
+    let mut commands = list_without_agent(services, caller).await?;
     let agent = async {
         match view {
             Some(view) => services.agents.slash_commands(&view.settings.agent, &view.workspace).await,
@@ -33,9 +31,37 @@ pub async fn list_slash_commands(
     };
     let (agent, prompts) = futures::join!(agent, prompts);
     commands.extend(prompts.iter().map(prompt_slash_command).chain(agent));
+    remove_repeated(&mut commands);
+    Ok(commands)
+}
+
+/// The commands that a new session of this agent has, before it has any MCP server.
+pub async fn list_for_agent(
+    services: &Services,
+    caller: &Caller,
+    agent: &str,
+) -> Result<Vec<SlashCommand>, ServiceError> {
+    let mut commands = list_without_agent(services, caller).await?;
+    // A mode has the commands of its agent.
+    let settings = services.agents.settings_for_agent(agent, &services.default_session_settings());
+    let agent = settings.map_or_else(|| agent.to_owned(), |settings| settings.agent);
+    commands.extend(services.agents.slash_commands(&agent, "/").await);
+    remove_repeated(&mut commands);
+    Ok(commands)
+}
+
+/// The same without those that the agent itself carries out: it may be on another machine, and slow to say.
+pub async fn list_without_agent(services: &Services, caller: &Caller) -> Result<Vec<SlashCommand>, ServiceError> {
+    let mut commands = SlashCommand::of_every_session();
+    let recipes = recipes::load_slash_recipes(&services.recipes, &caller.principal).await?;
+    commands.extend(recipes.iter().map(SlashRecipe::to_command));
+    remove_repeated(&mut commands);
+    Ok(commands)
+}
+
+fn remove_repeated(commands: &mut Vec<SlashCommand>) {
     let mut seen = std::collections::HashSet::new();
     commands.retain(|command| seen.insert(command.name.clone()));
-    Ok(commands)
 }
 
 /// All commands of a session of this caller's.

@@ -14,4 +14,5 @@ pub mod jsonrpc;
 mod key_case;
 mod preview;
 pub mod saved_artifact;
+pub mod slash_command_list;
 pub mod sse;

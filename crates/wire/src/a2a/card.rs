@@ -1,9 +1,10 @@
 //! Agent cards: one for both versions, from the agent's one manifest.
 
-use gander_domain::AgentManifest;
+use gander_domain::{AgentManifest, SlashCommand};
 use serde_json::{Map, Value, json};
 
 use super::{A2aDialect, EXTENSION};
+use crate::slash_command_list::slash_command_list;
 
 /// Where and how an agent is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct CardDetails {
     pub access: CardAccess,
     /// Are updates sent to whoever asks?
     pub push: bool,
+    /// The slash commands that a message may begin with.
+    pub commands: Vec<SlashCommand>,
 }
 
 /// Who may come in.
@@ -135,7 +138,8 @@ fn common_card_fields(manifest: &AgentManifest, details: &CardDetails) -> Value 
             "pushNotifications": details.push,
             "extensions": [{
                 "uri": EXTENSION,
-                "description": "thoughts, tool calls, plans and questions as data",
+                "description": "thoughts, tool calls, plans and questions as data; slash commands",
+                "params": { "commands": slash_command_list(&details.commands) },
             }],
         },
         "defaultInputModes": manifest.takes,

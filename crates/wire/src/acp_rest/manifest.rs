@@ -1,9 +1,11 @@
 //! An agent's manifest as this protocol shows it.
 
 use gander_domain::roster::dns_label;
-use gander_domain::{AgentManifest, LinkKind};
+use gander_domain::{AgentManifest, LinkKind, SlashCommand};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+
+use crate::slash_command_list::slash_command_list;
 
 /// All agents.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -23,14 +25,14 @@ pub struct AgentStats {
     pub success_rate: f64,
 }
 
-/// The manifest, with figures if it ever ran.
-pub fn agent_manifest(agent: &AgentManifest, figures: Option<AgentStats>) -> Value {
+/// The manifest, with the slash commands of its sessions, and with figures if it ever ran.
+pub fn agent_manifest(agent: &AgentManifest, commands: &[SlashCommand], figures: Option<AgentStats>) -> Value {
     let mut shown = json!({
         "name": dns_label(&agent.name),
         "description": agent.description,
         "input_content_types": agent.takes,
         "output_content_types": agent.gives,
-        "metadata": manifest_metadata(agent),
+        "metadata": manifest_metadata(agent, commands),
     });
     if let Some(figures) = figures {
         shown["status"] = json!(figures);
@@ -38,12 +40,12 @@ pub fn agent_manifest(agent: &AgentManifest, figures: Option<AgentStats>) -> Val
     shown
 }
 
-fn manifest_metadata(agent: &AgentManifest) -> Map<String, Value> {
+fn manifest_metadata(agent: &AgentManifest, commands: &[SlashCommand]) -> Map<String, Value> {
     let links = agent.links.iter().map(|link| json!({ "type": manifest_link_type(link.kind), "url": link.url }));
     let modes = agent.modes.iter().map(|mode| (mode.id.clone(), json!(mode.category)));
     let annotations = json!({
         "beeai_ui": { "ui_type": "chat", "display_name": agent.title, "tools": [] },
-        "gander": { "modes": modes.collect::<Map<_, _>>() },
+        "gander": { "modes": modes.collect::<Map<_, _>>(), "commands": slash_command_list(commands) },
     });
     let entries = [
         ("annotations", annotations),

@@ -252,6 +252,7 @@ fn words_are_no_answer_to_what_is_asked_aside() {
 fn one_card_serves_both_versions() {
     let manifest = gander_domain::AgentManifest::new("a", "A", "d");
     let place = CardDetails {
+        commands: gander_domain::SlashCommand::of_every_session(),
         url: "http://h/a2a".to_owned(),
         grpc: Some("h:1".to_owned()),
         version: "1".to_owned(),

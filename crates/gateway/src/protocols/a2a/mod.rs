@@ -15,9 +15,9 @@ mod tasks;
 use std::fmt;
 use std::sync::Arc;
 
-use gander_domain::{AgentManifest, RunId, RunOrigin, Seq, SessionId};
+use gander_domain::{AgentManifest, RunId, RunOrigin, Seq, SessionId, SlashCommand};
 use gander_wire::a2a::{
-    A2aDialect, A2aError, A2aRequest, A2aTask, DetailLevel, PROTOCOL_NAME, PushConfig, TaskOpening, TaskPage,
+    A2aError, DetailLevel, A2aDialect, A2aErrorKind, PROTOCOL_NAME, PushConfig, A2aRequest, A2aTask, TaskOpening, TaskPage,
     TaskSubject, TaskUpdate,
 };
 
@@ -29,7 +29,7 @@ pub use state::{A2aProtocol, A2aSettings, A2aState};
 pub use stream::{StopWhen, TaskProjection, TaskStream};
 
 use gander_runtime::hub::Follower;
-use gander_services::Services;
+use gander_services::{Services, slash_commands};
 
 /// The server side of A2A.
 pub struct A2a {
@@ -66,8 +66,8 @@ pub enum A2aAnswer {
     Pushes(Vec<PushConfig>),
     /// It is gone.
     Deleted,
-    /// The card is the binding's to make: only it knows under which name it was called.
-    Card,
+    /// The card, with these slash commands, is the binding's to make: only it knows under which name it was called.
+    Card(Vec<SlashCommand>),
     /// Everything from here on.
     Stream(Box<TaskStream>),
 }
@@ -143,8 +143,14 @@ impl A2a {
                 self.push.delete_config(task_ref.run, &id).await?;
                 Ok(A2aAnswer::Deleted)
             }
-            A2aRequest::ExtendedCard => Ok(A2aAnswer::Card),
+            A2aRequest::ExtendedCard => self.list_commands(caller).await.map(A2aAnswer::Card),
         }
+    }
+
+    /// The slash commands that this caller may begin a message to this agent with.
+    async fn list_commands(&self, caller: &A2aCaller) -> Result<Vec<SlashCommand>, A2aError> {
+        let listed = slash_commands::list_for_agent(&self.services, &caller.identity, &caller.agent.name).await;
+        listed.map_err(|error| A2aError::new(A2aErrorKind::Internal, error.to_string()))
     }
 }
 

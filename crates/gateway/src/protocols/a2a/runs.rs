@@ -3,7 +3,7 @@
 use gander_domain::{Accepted, Command, IfBusy, RunId, SessionId};
 use gander_runtime::hub::{Ack, HubError, StartedSession};
 use gander_services::sessions::{FirstPrompt, NewSession, SessionError, SessionFolder};
-use gander_services::slash_commands;
+use gander_services::{prompts, slash_commands};
 use gander_store::RunState;
 use gander_store::clock::SystemIds;
 use gander_wire::a2a::input::SendRequest;
@@ -54,7 +54,7 @@ impl A2a {
 
     async fn deliver_message(&self, caller: &A2aCaller, send: &SendRequest, ack: Ack) -> Result<TaskRef, A2aError> {
         self.services.sessions.authorize_prompt(&caller.identity).map_err(a2a_session_error)?;
-        let parts = content::a2a_prompt_parts(&send.message, &caller.agent.takes)?;
+        let parts = content::a2a_prompt_parts(&send.message, &self.services.with_accepted_media(&caller.agent).takes)?;
         if let Some(config) = &send.push {
             check_push_config_of_run(&send.message, config)?;
             self.push.check_receiver(config).await?;
@@ -134,7 +134,7 @@ impl A2a {
                 .map_err(a2a_hub_error)?;
         }
         let meta = Some(sent.log_meta());
-        let parts = slash_commands::expand_slash_command(&self.services, &caller.identity, session, sent.parts.clone());
+        let parts = prompts::prepare_prompt(&self.services, &caller.identity, session, sent.parts.clone());
         let parts = parts.await.map_err(|error| A2aError::invalid_field("message.parts", error.to_string()))?;
         let if_busy = IfBusy::Queue;
         let command = Command::Prompt { run, origin: caller.origin(), parts, if_busy, meta };
@@ -190,7 +190,11 @@ impl A2a {
             None if run.blocking_question().is_some() || question::a2a_question_id_in(sent.message).is_some() => {
                 return Err(A2aError::invalid_field("message.metadata", format!("task does not ask this: {id}")));
             }
-            None => sent.steer_command(caller, task_ref.run),
+            None => {
+                let media = prompts::check_prompt_media(&self.services, &view, &sent.parts).await;
+                media.map_err(|error| A2aError::invalid_field("message.parts", error.to_string()))?;
+                sent.steer_command(caller, task_ref.run)
+            }
             Some(question) => sent.answer_command(caller, question)?,
         };
         self.services

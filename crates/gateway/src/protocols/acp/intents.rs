@@ -7,7 +7,7 @@ use gander_domain::{Accepted, Command, QuestionId, Reply, Seq, ServiceError, Ses
 use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::{Ack, HubError};
 use gander_services::errors::service_error_from_hub;
-use gander_services::{Services, slash_commands};
+use gander_services::{Services, prompts, slash_commands};
 use gander_store::SessionStatus;
 use gander_wire::acp::input::named_command;
 use gander_wire::acp::{Intent, IntentTicket, ListedSession, Presence, Withdrawal};
@@ -286,7 +286,7 @@ async fn authorize_intent_command(
             if let Some(name) = named_command(meta.as_ref()) {
                 slash_commands::require_slash_command(services, &peer.caller, session, name).await?;
             }
-            let parts = slash_commands::expand_slash_command(services, &peer.caller, session, parts).await?;
+            let parts = prompts::prepare_prompt(services, &peer.caller, session, parts).await?;
             let parts = linked_files::inline_linked_files(&services.files, &workspace, &folders, parts).await;
             Ok(Command::Prompt { run, origin, parts, if_busy, meta })
         }

@@ -235,7 +235,7 @@ impl AcpClient {
 }
 
 fn acp_agent_profile(services: &Services, peer: &ClientPeer) -> AgentProfile {
-    let manifest = services.agents.default_manifest();
+    let manifest = services.with_accepted_media(&services.agents.default_manifest());
     AgentProfile {
         name: manifest.name.clone(),
         title: manifest.title.clone(),

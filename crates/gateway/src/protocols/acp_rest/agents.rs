@@ -1,15 +1,16 @@
 //! How agents did lately: averages over the latest runs of whoever asks, from the log.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gander_domain::caller::Caller;
 use gander_domain::roster::spell_as_requested;
-use gander_domain::{AgentManifest, Entry, Event, Outcome, Principal, RunId, Seq, Timestamp};
+use gander_domain::{AgentManifest, Entry, Event, Outcome, Principal, RunId, Seq, ServiceError, Timestamp};
 use gander_services::sessions::SessionFilter;
+use gander_services::slash_commands;
 use gander_store::{DeltaForm, Limit};
-use gander_wire::acp_rest::{AcpRestRefusal, AgentStats, agent_manifest};
+use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal, AgentStats, agent_manifest};
 use serde_json::Value;
 
 use super::{AcpRest, acp_rest_session_refusal, acp_rest_store_refusal};
@@ -45,14 +46,28 @@ impl AcpRest {
         let sums = self.load_run_totals(caller).await?;
         let manifests = self.services.agents.roster().all_manifests();
         let page = manifests.iter().skip(offset).take(limit);
-        Ok(page.map(|agent| agent_manifest(agent, acp_rest_agent_stats(&sums, agent))).collect())
+        // Agents elsewhere are not asked for a list: they may be slow to say. Whoever wants their commands names one.
+        let base = slash_commands::list_without_agent(&self.services, caller).await.map_err(service_refusal)?;
+        let native = match manifests.iter().find(|agent| agent.family.is_some()) {
+            Some(agent) => slash_commands::list_for_agent(&self.services, caller, &agent.name).await,
+            None => Ok(Vec::new()),
+        };
+        let native = native.map_err(service_refusal)?;
+        let shown = |agent: &Arc<AgentManifest>| {
+            let commands = if agent.family.is_some() { &native } else { &base };
+            agent_manifest(&self.services.with_accepted_media(agent), commands, acp_rest_agent_stats(&sums, agent))
+        };
+        Ok(page.map(shown).collect())
     }
 
     /// One of them.
     pub async fn describe_agent(&self, caller: &Caller, name: &str) -> Result<Value, AcpRestRefusal> {
         let unknown = || AcpRestRefusal::not_found(format!("no such agent: {name}"));
         let agent = self.services.agents.manifest(name).ok_or_else(unknown)?;
-        let mut shown = agent_manifest(&agent, acp_rest_agent_stats(&self.load_run_totals(caller).await?, &agent));
+        let commands = slash_commands::list_for_agent(&self.services, caller, &agent.name).await;
+        let commands = commands.map_err(service_refusal)?;
+        let figures = acp_rest_agent_stats(&self.load_run_totals(caller).await?, &agent);
+        let mut shown = agent_manifest(&self.services.with_accepted_media(&agent), &commands, figures);
         shown["name"] = spell_as_requested(&agent.name, name).into();
         Ok(shown)
     }
@@ -109,4 +124,8 @@ fn acp_rest_agent_stats(sums: &AgentRunTotals, agent: &AgentManifest) -> Option<
         avg_run_time_seconds: sum.micros as f64 / 1e6 / runs,
         success_rate: f64::from(sum.completed) * 100.0 / runs,
     })
+}
+
+fn service_refusal(error: ServiceError) -> AcpRestRefusal {
+    AcpRestRefusal { status: 500, error: AcpRestError::server_error(error.to_string()) }
 }

@@ -9,7 +9,7 @@ use gander_domain::{
 use gander_runtime::hub::{Ack, Batch, Follower, HubError, StartedSession};
 use gander_services::idempotency::RequestHash;
 use gander_services::sessions::{FirstPrompt, NewSession, SessionError, SessionFolder};
-use gander_services::slash_commands;
+use gander_services::{prompts, slash_commands};
 use gander_store::clock::SystemIds;
 use gander_store::{Alias, DeltaForm, Limit, RunRow, RunState};
 use gander_wire::acp_rest::types::WireTime;
@@ -81,9 +81,9 @@ impl AcpRest {
         let unknown = || AcpRestRefusal::not_found(format!("no such agent: {}", new.agent));
         let settings = self.services.agents.settings_for_agent(&new.agent, &self.services.default_session_settings());
         let (settings, named) = settings.zip(self.services.agents.manifest(&new.agent)).ok_or_else(unknown)?;
+        let takes = self.services.with_accepted_media(&named).takes;
         for part in &new.parts {
-            check::check_media_for(part, &named.takes)
-                .map_err(|error| AcpRestRefusal::unreadable(error.to_string()))?;
+            check::check_media_for(part, &takes).map_err(|error| AcpRestRefusal::unreadable(error.to_string()))?;
         }
         let new = AcpRestRunRequest { agent: spell_as_requested(&named.name, &new.agent), ..new };
         let hash = run_request_hash(&new);
@@ -175,7 +175,7 @@ impl AcpRest {
     ) -> Result<PendingPrompt, AcpRestRefusal> {
         if let Command::Prompt { parts, .. } = &mut prompt.command {
             let typed = std::mem::take(parts);
-            *parts = slash_commands::expand_slash_command(&self.services, caller, session, typed)
+            *parts = prompts::prepare_prompt(&self.services, caller, session, typed)
                 .await
                 .map_err(|error| AcpRestRefusal::unreadable(error.to_string()))?;
         }

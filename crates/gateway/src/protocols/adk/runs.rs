@@ -7,7 +7,7 @@ use gander_domain::{
     Command, Entry, Event as Fact, IfBusy, Part, QuestionId, RunId, Seq, SessionId, SessionView, ToolCallId,
 };
 use gander_runtime::hub::{Ack, Batch, Follower, HubError};
-use gander_services::{Services, slash_commands};
+use gander_services::{Services, prompts};
 use gander_store::clock::SystemIds;
 use gander_store::{DeltaForm, Limit, RunState, StoreError};
 use gander_wire::adk::content::FunctionResponse;
@@ -59,7 +59,7 @@ impl Adk {
         let app_user = AppUser { app: request.address.app.clone(), user: request.address.user.clone() };
         let app = self.find_app(&app_user.app)?;
         if let RunInput::Parts(parts) = &request.said {
-            check_run_media(parts, &app.takes)?;
+            check_run_media(parts, &self.services.with_accepted_media(&app).takes)?;
         }
         let name = request.address.session.clone();
         let located = match self.find_session(caller, app_user.clone(), &name).await {
@@ -168,7 +168,7 @@ impl Adk {
         note.extend(remote_agent_meta(run_config, &said));
         // Without a message the agent goes on with what was said.
         let parts = if parts.is_empty() { vec![Part::text("Continue.")] } else { parts };
-        let parts = slash_commands::expand_slash_command(&self.services, caller, located.session, parts)
+        let parts = prompts::prepare_prompt(&self.services, caller, located.session, parts)
             .await
             .map_err(|error| AdkRefusal::new(400, error.to_string()))?;
         let meta = Some(json!({ PROTOCOL_NAME: note }));

@@ -8,7 +8,7 @@ use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::Ack;
 use gander_services::errors::{service_error_from_hub, service_error_from_store};
 use gander_services::idempotency::RequestHash;
-use gander_services::{Services, slash_commands};
+use gander_services::{Services, prompts};
 use gander_store::clock::SystemIds;
 use gander_wire::check;
 use gander_wire::goose::input::{self, BadGooseMessage};
@@ -126,8 +126,9 @@ async fn begin_goose_prompt(
     let prompt = input::read_goose_prompt(&message)?;
     let mode_patch = mode.map(|mode| goose_run_mode_patch(services, &view, &mode)).transpose()?;
     if let Some(agent) = services.agents.roster_in_folder(&view.workspace).find_manifest(&view.settings.agent) {
+        let takes = services.with_accepted_media(&agent).takes;
         for part in &prompt.parts {
-            check::check_media_for(part, &agent.takes).map_err(|error| BadGooseMessage::BadMedia(error.to_string()))?;
+            check::check_media_for(part, &takes).map_err(|error| BadGooseMessage::BadMedia(error.to_string()))?;
         }
     }
     for (id, content) in &prompt.answers {
@@ -144,7 +145,7 @@ async fn begin_goose_prompt(
     if let Some(patch) = mode_patch {
         send_goose_command(services, peer, session, Command::Configure { patch }).await?;
     }
-    let parts = slash_commands::expand_slash_command(services, &peer.caller, session, prompt.parts).await?;
+    let parts = prompts::prepare_prompt(services, &peer.caller, session, prompt.parts).await?;
     let view = services.sessions.stored_view(&peer.caller, session).await.map_err(ServiceError::from)?;
     let command = Command::Prompt { run, origin: goose_run_origin(peer), parts, if_busy, meta };
     let accepted = services

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
-use gander_domain::AgentManifest;
+use gander_domain::{AgentManifest, SlashCommand};
 use gander_http::settings::OpenProtocol;
 use gander_http::{error, origin_check};
 use gander_services::paths::hex_path_text;
@@ -78,20 +78,28 @@ pub(crate) fn card_details(state: &A2aState, parts: &Parts, agent: &AgentManifes
         version: gander_services::VERSION.to_owned(),
         access: if open { CardAccess::Open } else { CardAccess::Token },
         push: true,
+        // Recipes are somebody's: who did not come in is told of those that every session has.
+        commands: SlashCommand::of_every_session(),
     }
 }
 
 fn card_response(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> Response {
-    let details = card_details(state, parts, agent);
+    let (agent, details) = (&state.services.with_accepted_media(agent), card_details(state, parts, agent));
     let new = cards::agent_card_in_dialect(A2aDialect::V1, agent, &details);
     let card = if state.cards.v03 { cards::agent_card(agent, &details) } else { new.clone() };
     let signatures = card_signatures(state, parts, [&card, &new]);
     cacheable_card_response(state, &parts.headers, &card, signatures)
 }
 
-/// The card in the words of one version, for somebody who came in.
-pub(crate) fn card_for_version(state: &A2aState, parts: &Parts, dialect: A2aDialect, agent: &AgentManifest) -> Value {
-    let mut card = cards::agent_card_in_dialect(dialect, agent, &card_details(state, parts, agent));
+/// The card in the words of one version, for somebody who came in and has these commands.
+pub(crate) fn card_for_version(
+    state: &A2aState,
+    parts: &Parts,
+    dialect: A2aDialect,
+    (agent, commands): (&AgentManifest, &[SlashCommand]),
+) -> Value {
+    let details = CardDetails { commands: commands.to_vec(), ..card_details(state, parts, agent) };
+    let mut card = cards::agent_card_in_dialect(dialect, &state.services.with_accepted_media(agent), &details);
     if let Some(signatures) = card_signatures(state, parts, [&card, &card]) {
         card["signatures"] = signatures;
     }

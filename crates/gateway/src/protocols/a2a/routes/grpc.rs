@@ -100,7 +100,7 @@ impl GrpcCall {
             | A2aAnswer::Page(_)
             | A2aAnswer::Push(_)
             | A2aAnswer::Pushes(_)
-            | A2aAnswer::Card
+            | A2aAnswer::Card(_)
             | A2aAnswer::Deleted => Err(Status::internal("not a stream")),
         }
     }

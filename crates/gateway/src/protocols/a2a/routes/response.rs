@@ -56,10 +56,8 @@ pub(crate) async fn a2a_response(
             | A2aAnswer::Push(_)
             | A2aAnswer::Pushes(_)
             | A2aAnswer::Deleted
-            | A2aAnswer::Card) => {
-                return Ok(
-                    a2a_response_json(state, caller, parts, &answer).map_or(A2aResponse::Nothing, A2aResponse::Value)
-                );
+            | A2aAnswer::Card(_)) => {
+                return Ok(a2a_response_json(state, caller, parts, &answer).map_or(A2aResponse::Nothing, A2aResponse::Value));
             }
         },
     };
@@ -95,7 +93,9 @@ pub(crate) fn a2a_response_json(
         A2aAnswer::Page(page) => Some(json::a2a_task_page_json(page)),
         A2aAnswer::Push(config) => Some(json::a2a_push_config_json(dialect, config)),
         A2aAnswer::Pushes(configs) => Some(json::a2a_push_configs_json(dialect, configs)),
-        A2aAnswer::Card => Some(agent_card::card_for_version(state, parts, dialect, &caller.agent)),
+        A2aAnswer::Card(commands) => {
+            Some(agent_card::card_for_version(state, parts, dialect, (&caller.agent, commands)))
+        }
         A2aAnswer::Deleted | A2aAnswer::Stream(_) => None,
     }
 }
