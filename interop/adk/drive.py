@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import urllib.request
 
 from google.adk.cli.api_server import RunAgentRequest
 from google.adk.cli.conformance.adk_web_server_client import AdkWebServerClient
@@ -146,6 +147,38 @@ async def live_client(base):
     report("python:run_live")
 
 
+def evaluations(base):
+    """A session becomes a case, the case runs and passes; google-adk's own types read every answer."""
+    from google.adk.cli.dev_server import ListEvalResultsResponse, ListMetricsInfoResponse, RunEvalResponse
+    from google.adk.evaluation.eval_case import EvalCase, get_all_tool_calls
+    from google.adk.evaluation.eval_result import EvalSetResult
+    from google.adk.evaluation.eval_set import EvalSet
+
+    def call(path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        wish = urllib.request.Request(base + path, data, {"Content-Type": "application/json"})
+        return json.load(urllib.request.urlopen(wish, timeout=60))
+
+    dev, sessions = "/dev/apps/wire", "/apps/wire/users/py/sessions"
+    call(sessions, {"sessionId": "to-evaluate"})
+    where = {"appName": "wire", "userId": "py", "sessionId": "to-evaluate"}
+    call("/run", {**where, "newMessage": {"role": "user", "parts": [{"text": "tool"}]}})
+    made = EvalSet.model_validate(call(f"{dev}/eval-sets", {"evalSet": {"eval_set_id": "kit", "eval_cases": []}}))
+    assert made.eval_set_id == "kit", made
+    call(f"{dev}/eval-sets/kit/add-session", {"evalId": "weather", "sessionId": "to-evaluate", "userId": "py"})
+    case = EvalCase.model_validate(call(f"{dev}/eval-sets/kit/eval-cases/weather"))
+    calls = get_all_tool_calls(case.conversation[0].intermediate_data)
+    assert [(one.name, one.args) for one in calls] == [("get_weather", {"city": "Paris"})], calls
+    known = ListMetricsInfoResponse.model_validate(call(f"{dev}/metrics-info")).metrics_info
+    metrics = [{"metricName": one.metric_name, "threshold": 1.0} for one in known]
+    ran = RunEvalResponse.model_validate(call(f"{dev}/eval-sets/kit/run", {"evalCaseIds": [], "evalMetrics": metrics}))
+    assert [one.final_eval_status.name for one in ran.run_eval_results] == ["PASSED"], ran
+    results = ListEvalResultsResponse.model_validate(call(f"{dev}/eval-results")).eval_result_ids
+    result = EvalSetResult.model_validate(call(f"{dev}/eval-results/{results[-1]}"))
+    assert result.eval_case_results[0].session_details.events, result
+    report("python:evaluations")
+
+
 def vectors():
     """Every expected file of ours, read by the strict models of google-adk."""
     root, read = os.path.join(HERE, "../../crates/wire/tests/vectors"), 0
@@ -204,6 +237,7 @@ def main():
     with started("--open", "adk") as (data, base):
         guarded("python:whole", lambda: asyncio.run(python_client(base)))
         guarded("python:run_live", lambda: asyncio.run(live_client(base)))
+        guarded("python:evaluations", lambda: evaluations(base))
         guarded("python:vectors", vectors)
         guarded("devtools:whole", lambda: javascript("devtools", base))
     with started("--open", "adk", "--open-approve", "--adk-ui", page_folder()) as (data, base):

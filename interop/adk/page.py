@@ -115,6 +115,7 @@ async def visit(page):
     yield "artifact", artifact(page)
     yield "sessions", sessions(page)
     yield "traces", traces(page)
+    yield "evaluation", evaluation(page)
     yield "asked", asked(page)
     yield "console", console(page)
 
@@ -183,6 +184,20 @@ async def traces(page):
     await page.shows("save_note")
     await page.shows("scripted-1")
     await page.picture("traces")
+
+
+async def evaluation(page):
+    """A set, the open session as its case, and a run of it, by the tab's own buttons."""
+    await page.press("Eval")
+    await page.picture("eval")
+    await page.press("Create")
+    await page.picture("eval-new-set")
+    await page.press("Create")
+    await page.picture("eval-set")
+    end = time.time() + PATIENCE
+    while not any("/eval-sets" in url or "/eval_sets/" in url for url in page.requests):
+        assert time.time() < end, "the page made no set"
+        await asyncio.sleep(0.2)
 
 
 async def asked(page):

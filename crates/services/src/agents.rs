@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_agent::modes::{AgentCatalog, ModeSet};
-use gander_domain::{AgentManifest, Outcome, Report, Roster, SessionView, Settings, SlashCommand};
-use gander_runtime::backend::{Backend, BackendFailure, BackendRun, RemoteFile};
+use gander_domain::{AgentManifest, Outcome, Principal, Report, Role, Roster, SessionView, Settings, SlashCommand};
+use gander_runtime::backend::{Backend, BackendFailure, BackendRun, RemoteFile, RemoteSession, RemoteTool};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -255,6 +255,14 @@ impl Agents {
         }
     }
 
+    /// Sessions that an agent has of its own and that stand behind none of this owner's.
+    pub async fn remote_sessions(&self, agent: &str, owner: &Principal) -> Result<Vec<RemoteSession>, BackendFailure> {
+        match self.backend_in_folder(agent, "") {
+            Some(backend) => backend.list_remote_sessions(owner).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
     fn backend_of(&self, view: &SessionView) -> Option<Arc<dyn Backend>> {
         self.backend_in_folder(&view.settings.agent, &view.workspace)
     }
@@ -312,5 +320,19 @@ impl Backend for Agents {
 
     async fn read_remote_file(&self, view: &SessionView, name: &str) -> Option<RemoteFile> {
         self.backend_of(view)?.read_remote_file(view, name).await
+    }
+
+    async fn adopt_remote_session(&self, view: &SessionView, id: &str) -> Result<Vec<(Role, String)>, BackendFailure> {
+        match self.backend_of(view) {
+            Some(backend) => backend.adopt_remote_session(view, id).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn list_remote_tools(&self, view: &SessionView) -> Vec<RemoteTool> {
+        match self.backend_of(view) {
+            Some(backend) => backend.list_remote_tools(view).await,
+            None => Vec::new(),
+        }
     }
 }

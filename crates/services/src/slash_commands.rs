@@ -16,7 +16,7 @@ pub async fn list_slash_commands(
     caller: &Caller,
     view: Option<&SessionView>,
 ) -> Result<Vec<SlashCommand>, ServiceError> {
-    let mut commands = list_without_agent(services, caller).await?;
+    let mut commands = list_common_slash_commands(services, caller).await?;
     let agent = async {
         match view {
             Some(view) => services.agents.slash_commands(&view.settings.agent, &view.workspace).await,
@@ -36,12 +36,12 @@ pub async fn list_slash_commands(
 }
 
 /// The commands that a new session of this agent has, before it has any MCP server.
-pub async fn list_for_agent(
+pub async fn list_agent_slash_commands(
     services: &Services,
     caller: &Caller,
     agent: &str,
 ) -> Result<Vec<SlashCommand>, ServiceError> {
-    let mut commands = list_without_agent(services, caller).await?;
+    let mut commands = list_common_slash_commands(services, caller).await?;
     // A mode has the commands of its agent.
     let settings = services.agents.settings_for_agent(agent, &services.default_session_settings());
     let agent = settings.map_or_else(|| agent.to_owned(), |settings| settings.agent);
@@ -51,7 +51,10 @@ pub async fn list_for_agent(
 }
 
 /// The same without those that the agent itself carries out: it may be on another machine, and slow to say.
-pub async fn list_without_agent(services: &Services, caller: &Caller) -> Result<Vec<SlashCommand>, ServiceError> {
+pub async fn list_common_slash_commands(
+    services: &Services,
+    caller: &Caller,
+) -> Result<Vec<SlashCommand>, ServiceError> {
     let mut commands = SlashCommand::of_every_session();
     let recipes = recipes::load_slash_recipes(&services.recipes, &caller.principal).await?;
     commands.extend(recipes.iter().map(SlashRecipe::to_command));

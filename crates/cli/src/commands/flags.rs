@@ -471,6 +471,9 @@ pub(super) struct AdkProxyOptions {
     /// Let goose continue when a client disconnects
     #[arg(long)]
     pub(super) keep_running: bool,
+    /// ADK user who also sees, and may go on with, the sessions that goose has of its own [environment: GOOSE_SESSIONS_USER; default: nobody]
+    #[arg(long, value_name = "USER")]
+    pub(super) goose_sessions: Option<String>,
 }
 
 /// Protocol of goose.

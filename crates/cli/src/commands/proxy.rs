@@ -38,6 +38,7 @@ pub(super) fn configure_proxy(
         insecure_plain,
         protocol,
         keep_running,
+        goose_sessions,
     } = options;
     (config.tls, config.insecure_plain) = (*tls_self_signed, *insecure_plain);
     let flags = ProxyFlags {
@@ -53,6 +54,7 @@ pub(super) fn configure_proxy(
             ProtocolName::Acp => Protocol::Acp,
         }),
         keep_running: *keep_running,
+        goose_sessions: goose_sessions.clone(),
     };
     Ok(with_proxy_flags(config, flags, environment)?)
 }

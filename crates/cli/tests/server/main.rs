@@ -11,6 +11,7 @@ mod adk;
 mod agents;
 mod all_protocols;
 mod artifacts;
+mod audio;
 mod backup;
 mod bad_input;
 mod binary;

@@ -41,6 +41,8 @@ pub struct ProxyFlags {
     pub protocol: Option<Protocol>,
     /// A client that goes leaves its turn going on.
     pub keep_running: bool,
+    /// `--goose-sessions`, else `GOOSE_SESSIONS_USER`: the ADK user who sees the sessions that goose has of its own.
+    pub goose_sessions: Option<String>,
 }
 
 /// Why there is no proxy.
@@ -123,6 +125,7 @@ pub fn with_proxy_flags(
     config.sections.server.open_approve = !config.sections.server.open.is_empty();
     config.sections.adk.on_leave = if flags.keep_running { OnLeave::Continue } else { OnLeave::Cancel };
     config.sections.adk.like_adk2goose = true;
+    config.sections.adk.goose_sessions = said(flags.goose_sessions, "GOOSE_SESSIONS_USER");
     config.secret = api_key.map(SecretString::from);
     Ok(config)
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Context, Order, Report, RunId, SessionView, SlashCommand};
+use gander_domain::{Context, Order, Principal, Report, Role, RunId, SessionView, SlashCommand};
 use gander_tools::Host;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -48,6 +49,38 @@ pub trait Backend: Send + Sync + 'static {
     async fn read_remote_file(&self, _view: &SessionView, _name: &str) -> Option<RemoteFile> {
         None
     }
+
+    /// Sessions that the agent itself has and that stand behind none of this owner's.
+    async fn list_remote_sessions(&self, _owner: &Principal) -> Result<Vec<RemoteSession>, BackendFailure> {
+        Ok(Vec::new())
+    }
+
+    /// Puts one of them behind a session of ours, and gives what was said in it so far.
+    async fn adopt_remote_session(&self, _view: &SessionView, id: &str) -> Result<Vec<(Role, String)>, BackendFailure> {
+        Err(BackendFailure { reason: "not_found".to_owned(), message: format!("the agent has no such session: {id}") })
+    }
+
+    /// The tools that the agent has in a session.
+    async fn list_remote_tools(&self, _view: &SessionView) -> Vec<RemoteTool> {
+        Vec::new()
+    }
+}
+
+/// A session that an agent elsewhere has of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteSession {
+    /// As the agent calls it.
+    pub id: String,
+    pub title: Option<String>,
+}
+
+/// A tool of an agent elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RemoteTool {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of its arguments, as far as the agent tells it.
+    pub parameters: Value,
 }
 
 /// Something that an agent elsewhere keeps for a session.

@@ -93,6 +93,11 @@ impl Goosed {
         self.shared.lock().faults.entry(route.to_owned()).or_default().extend(statuses);
     }
 
+    /// Has a session that nobody began through what is tested. One called `own_…` has a conversation.
+    pub fn has_session(&self, id: &str) {
+        self.shared.lock().sessions.push((id.to_owned(), "/srv/goose".to_owned()));
+    }
+
     /// Forgets every session, as after a loss of its data.
     pub fn forget(&self) {
         self.shared.lock().sessions.clear();

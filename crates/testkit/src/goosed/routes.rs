@@ -74,6 +74,13 @@ fn ordinary(route: &str, body: &Value, shared: &Shared) -> (u16, Option<Value>) 
             let sessions: Vec<Value> = shared.lock().sessions.iter().map(|(id, folder)| session(id, folder)).collect();
             (200, Some(json!({"sessions": sessions})))
         }
+        tools if tools.starts_with("GET /agent/tools?session_id=") => {
+            let parameters = json!(["command"]);
+            (
+                200,
+                Some(json!([{"name": "developer__shell", "description": "Runs a command", "parameters": parameters}])),
+            )
+        }
         _ => match route.strip_prefix("GET /sessions/").and_then(|rest| rest.strip_suffix("/export")) {
             Some(id) => export(id, shared),
             None => (404, None),
@@ -84,7 +91,15 @@ fn ordinary(route: &str, body: &Value, shared: &Shared) -> (u16, Option<Value>) 
 fn export(id: &str, shared: &Shared) -> (u16, Option<Value>) {
     let state = shared.lock();
     match state.sessions.iter().find(|(known, _)| known == id) {
-        Some((id, folder)) => (200, Some(Value::String(session(id, folder).to_string()))),
+        Some((id, folder)) => {
+            let mut file = session(id, folder);
+            if id.starts_with("own_") {
+                let says = |role: &str, text: &str| json!({"role": role, "content": [{"type": "text", "text": text}]});
+                file["conversation"] =
+                    json!([says("user", "what is it?"), says("assistant", "a session of goose's own")]);
+            }
+            (200, Some(Value::String(file.to_string())))
+        }
         None => (404, Some(json!({"message": "Session not found"}))),
     }
 }

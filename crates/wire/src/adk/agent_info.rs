@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use gander_domain::AgentManifest;
+use gander_domain::{AgentManifest, SlashCommand};
 use serde_json::{Map, Value, json};
+
+use crate::slash_command_list::slash_command_list;
 
 /// A tool, as far as pages show it.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,12 +23,19 @@ pub fn adk_app_list<'a>(agents: impl Iterator<Item = &'a AgentManifest>) -> Valu
     json!({ "apps": agents.map(|agent| adk_app_object(agent, Value::Null)).collect::<Vec<_>>() })
 }
 
-/// `GET /apps/{app}/app-info`: an agent, and below it the ways in which it works.
-pub fn adk_app_info(agent: &AgentManifest, tools: &[ToolInfo], ways: &[(Arc<AgentManifest>, Vec<ToolInfo>)]) -> Value {
+/// `GET /apps/{app}/app-info`: an agent with its slash commands, and below it the ways in which it works.
+pub fn adk_app_info(
+    agent: &AgentManifest,
+    tools: &[ToolInfo],
+    commands: &[SlashCommand],
+    ways: &[(Arc<AgentManifest>, Vec<ToolInfo>)],
+) -> Value {
     let names = ways.iter().map(|(way, _)| way.name.as_str()).collect::<Vec<_>>();
     let mut agents = Map::from_iter([(agent.name.clone(), adk_agent_object(agent, tools, &names))]);
     agents.extend(ways.iter().map(|(way, tools)| (way.name.clone(), adk_agent_object(way, tools, &[]))));
-    adk_app_object(agent, Value::Object(agents))
+    let mut info = adk_app_object(agent, Value::Object(agents));
+    info["commands"] = slash_command_list(commands);
+    info
 }
 
 fn adk_agent_object(agent: &AgentManifest, tools: &[ToolInfo], below: &[&str]) -> Value {

@@ -5,6 +5,8 @@
 pub mod agent_info;
 pub mod content;
 mod error;
+pub mod eval_metrics;
+pub mod evaluation;
 pub mod input;
 mod key_case;
 pub mod live;

@@ -77,7 +77,7 @@ async fn what_is_not_done_here_is_refused_in_the_protocols_words() {
     assert_eq!(server.post_with("/config/telemetry", &consent(false), &asked).await.ok(), consent(false));
     assert_eq!(server.post_with("/config/telemetry", &consent(true), &asked).await.status, 501);
     assert_eq!(server.post_with("/config/telemetry", &json!({}), &asked).await.status, 422);
-    for path in ["eval-sets", "eval_sets/x/run_eval", "tests/run", "builder/save", "deploy/cloud_run"] {
+    for path in ["tests/run", "builder/save", "deploy/cloud_run"] {
         let refused = server.post(&format!("/dev/apps/wire/{path}"), &json!({})).await;
         assert_eq!(refused.status, 501, "{path}");
         assert!(refused.json()["detail"].is_string() && refused.json()["error"].is_string(), "{path}");

@@ -48,5 +48,6 @@ pub const DIFFERENT: &[(&str, &str)] = &[
     ("137-dev-build_graph_image", "an own drawing"),
     ("138-dev-graph", "an own drawing"),
     ("139-dev-event-graph", "an own drawing"),
+    ("145-dev-metrics-info", "there are metrics here: those that need no judge"),
     ("147-dev-old-trace", "many protocols share the port: what belongs to none has our own error"),
 ];

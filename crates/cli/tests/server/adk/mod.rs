@@ -7,6 +7,7 @@ mod asking;
 mod bad;
 mod client;
 mod compare;
+mod evaluations;
 mod kill;
 mod known;
 mod live;

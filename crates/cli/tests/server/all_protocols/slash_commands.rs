@@ -83,7 +83,27 @@ async fn all_lists_name_the_same_commands_and_each_is_carried_out() -> anyhow::R
     let goose =
         editor.call("_goose/unstable/slash-commands/list", json!({ "sessionId": test_session.session })).await?;
     ensure!(names(&goose["availableCommands"], "name") == expected, "{goose}");
+    lists_of_agents(&test_session, &everywhere).await?;
     named_commands(&mut editor, &test_session, &server).await
+}
+
+/// The protocols without a list of commands have it beside the agent. A card that everybody may read names nobody's recipes.
+async fn lists_of_agents(test_session: &TestSession, expected: &BTreeSet<&str>) -> anyhow::Result<()> {
+    let agents = test_session.ok(test_session.get("/agents")).await?;
+    let agent = test_session.ok(test_session.get("/agents/gander")).await?;
+    for manifest in [&agents["agents"][0], &agent] {
+        let listed = &manifest["metadata"]["annotations"]["gander"]["commands"];
+        ensure!(names(listed, "name") == *expected, "{manifest}");
+    }
+    let commands = |card: &Value| card["capabilities"]["extensions"][0]["params"]["commands"].clone();
+    let extended = test_session.get("/a2a/extendedAgentCard").header("A2A-Version", "1.0");
+    let extended = commands(&test_session.ok(extended).await?);
+    ensure!(names(&extended, "name") == *expected, "{extended}");
+    let public = commands(&test_session.ok(test_session.get("/.well-known/agent-card.json")).await?);
+    ensure!(names(&public, "name") == ["clear", "title"].into(), "{public}");
+    let info = test_session.ok(test_session.get("/apps/gander/app-info")).await?;
+    ensure!(names(&info["commands"], "name") == *expected, "{info}");
+    Ok(())
 }
 
 fn names<'a>(commands: &'a Value, key: &str) -> BTreeSet<&'a str> {

@@ -309,3 +309,50 @@ async fn a_recipe_is_passed_on() {
     assert_eq!(status, 200, "{made}");
     assert_eq!(goose.heard("POST /agent/start"), [json!({"working_dir": "/srv/goose", "recipe": recipe})]);
 }
+
+#[tokio::test]
+async fn goose_s_own_sessions_are_listed_and_gone_on_with_by_the_user_that_the_setting_names() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    goose.has_session("own_1");
+    let hidden = Proxy::open(&goose, &[]).await;
+    assert_eq!(hidden.get("/apps/any_app/users/anna/sessions").await, (200, json!([])), "nobody sees them by default");
+    assert_eq!(hidden.get("/apps/any_app/users/anna/sessions/own_1").await.0, 404);
+
+    let proxy = Proxy::open(&goose, &[("GOOSE_SESSIONS_USER", "anna")]).await;
+    proxy.session("s1").await;
+    let listed = async |user: &str| {
+        let (status, listed) = proxy.get(&format!("/apps/any_app/users/{user}/sessions")).await;
+        assert_eq!(status, 200, "{listed}");
+        listed.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed("anna").await, ["s1", "own_1"], "one that stands behind ours is not listed twice");
+    assert!(listed("bert").await.is_empty());
+    assert_eq!(proxy.get("/apps/any_app/users/bert/sessions/own_1").await.0, 404);
+    assert_eq!(proxy.get("/apps/any_app/users/anna/sessions/none").await.0, 404);
+
+    let (status, session) = proxy.get("/apps/any_app/users/anna/sessions/own_1").await;
+    assert_eq!(status, 200, "{session}");
+    assert!(session["events"].to_string().contains("a session of goose's own"), "{session}");
+    assert_eq!(text(&proxy.run_sse("own_1", json!([{"text": "go on"}])).await), "go on");
+    assert_eq!(goose.heard("POST /reply")[0]["session_id"], "own_1");
+    assert_eq!(listed("anna").await, ["s1", "own_1"]);
+}
+
+#[tokio::test]
+async fn tools_of_goose_are_declared_once_there_is_a_session() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    let tools = async || {
+        let (status, info) = proxy.get("/apps/any_app/app-info").await;
+        assert_eq!(status, 200, "{info}");
+        info["agents"]["goose"]["tools"].clone()
+    };
+    assert_eq!(tools().await, json!([]), "goose lists them for a session alone");
+    proxy.session("s1").await;
+    let declared = json!([{ "functionDeclarations": [{
+        "name": "developer__shell",
+        "description": "Runs a command",
+        "parametersJsonSchema": { "type": "object", "properties": { "command": {} } },
+    }] }]);
+    assert_eq!(tools().await, declared);
+}

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use gander_domain::{AgentManifest, RunId, RunOrigin, Seq, SessionId, SlashCommand};
 use gander_wire::a2a::{
-    A2aError, DetailLevel, A2aDialect, A2aErrorKind, PROTOCOL_NAME, PushConfig, A2aRequest, A2aTask, TaskOpening, TaskPage,
-    TaskSubject, TaskUpdate,
+    A2aDialect, A2aError, A2aErrorKind, A2aRequest, A2aTask, DetailLevel, PROTOCOL_NAME, PushConfig, TaskOpening,
+    TaskPage, TaskSubject, TaskUpdate,
 };
 
 pub use card_signing::{CardSigner, SignError};
@@ -149,7 +149,8 @@ impl A2a {
 
     /// The slash commands that this caller may begin a message to this agent with.
     async fn list_commands(&self, caller: &A2aCaller) -> Result<Vec<SlashCommand>, A2aError> {
-        let listed = slash_commands::list_for_agent(&self.services, &caller.identity, &caller.agent.name).await;
+        let listed =
+            slash_commands::list_agent_slash_commands(&self.services, &caller.identity, &caller.agent.name).await;
         listed.map_err(|error| A2aError::new(A2aErrorKind::Internal, error.to_string()))
     }
 }

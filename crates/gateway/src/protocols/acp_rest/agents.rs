@@ -47,12 +47,14 @@ impl AcpRest {
         let manifests = self.services.agents.roster().all_manifests();
         let page = manifests.iter().skip(offset).take(limit);
         // Agents elsewhere are not asked for a list: they may be slow to say. Whoever wants their commands names one.
-        let base = slash_commands::list_without_agent(&self.services, caller).await.map_err(service_refusal)?;
+        let base = slash_commands::list_common_slash_commands(&self.services, caller)
+            .await
+            .map_err(acp_rest_service_refusal)?;
         let native = match manifests.iter().find(|agent| agent.family.is_some()) {
-            Some(agent) => slash_commands::list_for_agent(&self.services, caller, &agent.name).await,
+            Some(agent) => slash_commands::list_agent_slash_commands(&self.services, caller, &agent.name).await,
             None => Ok(Vec::new()),
         };
-        let native = native.map_err(service_refusal)?;
+        let native = native.map_err(acp_rest_service_refusal)?;
         let shown = |agent: &Arc<AgentManifest>| {
             let commands = if agent.family.is_some() { &native } else { &base };
             agent_manifest(&self.services.with_accepted_media(agent), commands, acp_rest_agent_stats(&sums, agent))
@@ -64,8 +66,8 @@ impl AcpRest {
     pub async fn describe_agent(&self, caller: &Caller, name: &str) -> Result<Value, AcpRestRefusal> {
         let unknown = || AcpRestRefusal::not_found(format!("no such agent: {name}"));
         let agent = self.services.agents.manifest(name).ok_or_else(unknown)?;
-        let commands = slash_commands::list_for_agent(&self.services, caller, &agent.name).await;
-        let commands = commands.map_err(service_refusal)?;
+        let commands = slash_commands::list_agent_slash_commands(&self.services, caller, &agent.name).await;
+        let commands = commands.map_err(acp_rest_service_refusal)?;
         let figures = acp_rest_agent_stats(&self.load_run_totals(caller).await?, &agent);
         let mut shown = agent_manifest(&self.services.with_accepted_media(&agent), &commands, figures);
         shown["name"] = spell_as_requested(&agent.name, name).into();
@@ -126,6 +128,6 @@ fn acp_rest_agent_stats(sums: &AgentRunTotals, agent: &AgentManifest) -> Option<
     })
 }
 
-fn service_refusal(error: ServiceError) -> AcpRestRefusal {
+fn acp_rest_service_refusal(error: ServiceError) -> AcpRestRefusal {
     AcpRestRefusal { status: 500, error: AcpRestError::server_error(error.to_string()) }
 }

@@ -5,6 +5,8 @@
 
 mod artifacts;
 mod error;
+mod evaluations;
+mod remote_sessions;
 pub(crate) mod routes;
 mod runs;
 mod sessions;
@@ -22,6 +24,7 @@ use gander_wire::adk::{AdkRefusal, PROTOCOL_NAME};
 
 pub use artifacts::VersionChoice;
 use error::{adk_error_status, adk_hub_refusal, adk_session_refusal, adk_state_refusal, adk_store_refusal};
+use evaluations::evaluation_refusal;
 pub use runs::{AdkRunSubscription, BeginOutcome};
 pub use sessions::{ListRange, LocatedSession};
 pub use settings::{AdkSection, OnLeave};

@@ -12,6 +12,7 @@ use gander_wire::adk::types::adk_epoch_seconds;
 use gander_wire::adk::{AdkRefusal, AdkSession, MAX_ID, NewAdkSession, PROTOCOL_NAME, output};
 use serde_json::{Value, json};
 
+use super::evaluations::EVAL_SESSION_PREFIX;
 use super::{
     Adk, AppUser, adk_error_status, adk_hub_refusal, adk_session_refusal, adk_state_refusal, adk_store_refusal,
 };
@@ -148,7 +149,9 @@ impl Adk {
         if app_user.user == self.settings.user {
             found.extend(self.list_foreign_sessions(caller, app_user).await?);
         }
+        found.retain(|located| !located.name.starts_with(EVAL_SESSION_PREFIX));
         found.sort_by_key(|located| located.session);
+        let own = found.len();
         if range.newest_first {
             found.reverse();
         }
@@ -161,6 +164,11 @@ impl Adk {
                 Err(error) if error.status == 404 => {} // deleted meanwhile
                 Err(error) => return Err(error),
             }
+        }
+        if range.limit.is_none_or(|limit| sessions.len() < limit) {
+            let left = range.limit.map_or(usize::MAX, |limit| limit - sessions.len());
+            let before = range.offset.saturating_sub(own);
+            sessions.extend(self.list_remote_sessions(caller, app_user).await.into_iter().skip(before).take(left));
         }
         Ok(sessions)
     }
@@ -202,6 +210,9 @@ impl Adk {
         let known = self.services.sessions.find_by_alias(&alias).await.map_err(adk_session_refusal)?;
         if let Some(session) = known {
             return Ok(LocatedSession { session, app_user, name: name.to_owned() });
+        }
+        if self.settings.goose_sessions.is_some() {
+            return self.adopt_remote_session(caller, &app_user, name).await;
         }
         let session: SessionId = name.parse().map_err(|_| AdkRefusal::no_such_session())?;
         let summary = self.services.sessions.find(caller, session).await.map_err(adk_session_refusal)?;
@@ -251,7 +262,7 @@ impl Adk {
         done.map(drop).map_err(|error| adk_hub_refusal(&error))
     }
 
-    async fn fill_new_session(
+    pub(super) async fn fill_new_session(
         &self,
         caller: &Caller,
         located: &LocatedSession,
@@ -285,7 +296,11 @@ impl Adk {
         }
     }
 
-    async fn describe_session(&self, caller: &Caller, located: &LocatedSession) -> Result<AdkSession, AdkRefusal> {
+    pub(super) async fn describe_session(
+        &self,
+        caller: &Caller,
+        located: &LocatedSession,
+    ) -> Result<AdkSession, AdkRefusal> {
         let view = self.load_view(caller, located.session).await?;
         let entries = read_all(&**self.services.hub.store(), located.session, DeltaForm::Joined)
             .await
@@ -396,7 +411,7 @@ fn session_alias_namespace(app_user: &AppUser) -> String {
     format!("{}/{}", app_user.app, app_user.user)
 }
 
-fn adk_session_alias(caller: &Caller, app_user: &AppUser, name: &str) -> Alias {
+pub(super) fn adk_session_alias(caller: &Caller, app_user: &AppUser, name: &str) -> Alias {
     Alias {
         principal: caller.principal.clone(),
         door: PROTOCOL_NAME.to_owned(),

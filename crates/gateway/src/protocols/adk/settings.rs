@@ -20,6 +20,9 @@ pub struct AdkSection {
     /// As adk2goose did: a first run makes its session, and a turn's last event says that it is over. No setting.
     #[serde(skip)]
     pub like_adk2goose: bool,
+    /// The user who sees the sessions that goose has of its own, behind `gander proxy adk`. No setting.
+    #[serde(skip)]
+    pub goose_sessions: Option<String>,
 }
 
 /// What happens to a run whose client leaves.

@@ -5,6 +5,7 @@
 mod acp_run;
 mod http_client;
 mod remote_files;
+mod remote_sessions;
 mod rest_run;
 mod slash_commands;
 
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_client::CertificatePin;
-use gander_domain::{AgentManifest, Outcome, Report, SessionId, SessionView, SlashCommand};
+use gander_domain::{AgentManifest, Outcome, Principal, Report, Role, SessionId, SessionView, SlashCommand};
 use gander_store::{Store, StoreError};
 use gander_wire::goose::client::request::ProviderChoice;
 use gander_wire::goose::client::{GoosedError, request};
@@ -23,7 +24,7 @@ use serde_json::Value;
 
 use self::http_client::GoosedHttp;
 use super::session_mapping::SessionMapping;
-use super::{Backend, BackendFailure, BackendRun, RemoteFile, RunStart};
+use super::{Backend, BackendFailure, BackendRun, RemoteFile, RemoteSession, RemoteTool, RunStart};
 
 /// How long a goosed may take to hear of a session's begin or end: whoever makes or deletes it waits.
 const SESSION_CALL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -280,11 +281,21 @@ impl Backend for Goosed {
                 None => self.begin_session(view).await.map(drop),
             }
         };
-        let prepared = tokio::time::timeout(PREPARE_TIMEOUT, prepared).await;
-        let prepared = prepared.unwrap_or_else(|_| Err(GoosedError::Unavailable("no answer".to_owned())));
-        prepared.map_err(|trouble| BackendFailure {
-            reason: trouble.reason_code().to_owned(),
-            message: trouble.to_string(),
+        within(PREPARE_TIMEOUT, prepared).await
+    }
+
+    async fn list_remote_sessions(&self, owner: &Principal) -> Result<Vec<RemoteSession>, BackendFailure> {
+        within(SESSION_CALL_TIMEOUT, self.fetch_sessions(owner)).await
+    }
+
+    async fn adopt_remote_session(&self, view: &SessionView, id: &str) -> Result<Vec<(Role, String)>, BackendFailure> {
+        within(PREPARE_TIMEOUT, self.adopt_session(view, id)).await
+    }
+
+    async fn list_remote_tools(&self, view: &SessionView) -> Vec<RemoteTool> {
+        within(SESSION_CALL_TIMEOUT, self.fetch_tools(view)).await.unwrap_or_else(|failure| {
+            tracing::warn!(reason = failure.message, "goose did not list its tools");
+            Vec::new()
         })
     }
 
@@ -307,6 +318,16 @@ impl Backend for Goosed {
             tracing::warn!(%error, "a deleted goose session is still remembered");
         }
     }
+}
+
+/// What goose gives within this time, or why it does not.
+async fn within<T>(
+    time: Duration,
+    call: impl Future<Output = Result<T, GoosedError>> + Send,
+) -> Result<T, BackendFailure> {
+    let given = tokio::time::timeout(time, call).await;
+    let given = given.unwrap_or_else(|_| Err(GoosedError::Unavailable("no answer".to_owned())));
+    given.map_err(|trouble| BackendFailure { reason: trouble.reason_code().to_owned(), message: trouble.to_string() })
 }
 
 fn store_trouble(error: StoreError) -> GoosedError {

@@ -45,7 +45,7 @@ impl Goosed {
     }
 
     /// A JSON text, which goose wraps into a JSON string.
-    async fn fetch_export(&self, theirs: &str) -> Result<RemoteFile, GoosedError> {
+    pub(super) async fn fetch_export(&self, theirs: &str) -> Result<RemoteFile, GoosedError> {
         let answer = match self.detect_protocol().await? {
             Protocol::Rest => self.http.get(&format!("/sessions/{theirs}/export")).await?,
             Protocol::Acp => {

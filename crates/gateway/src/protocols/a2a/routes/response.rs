@@ -57,7 +57,9 @@ pub(crate) async fn a2a_response(
             | A2aAnswer::Pushes(_)
             | A2aAnswer::Deleted
             | A2aAnswer::Card(_)) => {
-                return Ok(a2a_response_json(state, caller, parts, &answer).map_or(A2aResponse::Nothing, A2aResponse::Value));
+                return Ok(
+                    a2a_response_json(state, caller, parts, &answer).map_or(A2aResponse::Nothing, A2aResponse::Value)
+                );
             }
         },
     };

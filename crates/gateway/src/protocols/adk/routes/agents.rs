@@ -8,11 +8,13 @@ use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use gander_domain::AgentManifest;
 use gander_domain::caller::Caller;
-use gander_wire::adk::AdkRefusal;
+use gander_services::slash_commands;
 use gander_wire::adk::agent_info::{self, ToolInfo};
+use gander_wire::adk::{AdkRefusal, eval_metrics};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::evaluations::{get_evaluation, is_evaluation};
 use super::{HandlerResult, adk_unavailable};
 use crate::protocols::adk::AdkState;
 
@@ -43,15 +45,23 @@ pub(crate) async fn list_adk_agents(
 }
 
 /// `GET /apps/{app}/app-info`.
-pub(crate) async fn get_adk_agent_info(State(state): State<Arc<AdkState>>, Path(app): Path<String>) -> HandlerResult {
+pub(crate) async fn get_adk_agent_info(
+    State(state): State<Arc<AdkState>>,
+    Extension(caller): Extension<Caller>,
+    Path(app): Path<String>,
+) -> HandlerResult {
     let agent = state.adk.find_app(&app)?;
+    let mut tools = adk_agent_tools(&state, &agent);
+    tools.extend(state.adk.remote_tools(&caller, &agent).await?);
+    let commands = slash_commands::list_agent_slash_commands(&state.services, &caller, &agent.name).await;
+    let commands = commands.map_err(|error| AdkRefusal::new(500, error.to_string()))?;
     let ways = state
         .adk
         .named_modes(&agent)
         .into_iter()
         .map(|way| (Arc::clone(&way), adk_agent_tools(&state, &way)))
         .collect::<Vec<_>>();
-    Ok(Json(agent_info::adk_app_info(&agent, &adk_agent_tools(&state, &agent), &ways)).into_response())
+    Ok(Json(agent_info::adk_app_info(&agent, &tools, &commands, &ways)).into_response())
 }
 
 /// `GET /config/telemetry`: nothing is sent anywhere.
@@ -88,10 +98,9 @@ pub(crate) async fn get_agent_dev_info(
             let known = state.adk.event_trace(&caller, event).await?;
             known.ok_or_else(|| AdkRefusal::new(404, "Trace not found"))?
         }
-        ["eval_sets" | "eval_results" | "tests"] => json!([]),
-        ["eval-sets"] => json!({ "evalSetIds": [] }),
-        ["eval-results"] => json!({ "evalResultIds": [] }),
-        ["metrics-info"] => return Err(AdkRefusal::new(400, "there are no evaluations here").into()),
+        steps if is_evaluation(steps) => return get_evaluation(&state, &caller, &agent.name, steps).await,
+        ["metrics-info"] => eval_metrics::metrics_info(),
+        ["tests"] => json!([]),
         ["builder"] => return Ok("".into_response()),
         _ => return Err(AdkRefusal::new(404, "Not Found").into()),
     };

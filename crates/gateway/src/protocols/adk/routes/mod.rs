@@ -2,6 +2,7 @@
 
 mod agents;
 mod artifacts;
+mod evaluations;
 mod live;
 mod runs;
 mod session_path;
@@ -71,9 +72,9 @@ table! {
     Get "/apps/{app}/users/{user}/sessions/{id}/artifacts/{*name}" READ Payload::None => artifacts::get_adk_artifact,
     Delete "/apps/{app}/users/{user}/sessions/{id}/artifacts/{*name}" PROMPT Payload::None => artifacts::delete_adk_artifact,
     Get "/dev/apps/{app}/{*what}" READ Payload::None => agents::get_agent_dev_info,
-    Post "/dev/apps/{app}/{*what}" PROMPT SMALL => unsupported::refuse_agent_change,
-    Put "/dev/apps/{app}/{*what}" PROMPT SMALL => unsupported::refuse_agent_change,
-    Delete "/dev/apps/{app}/{*what}" PROMPT Payload::None => unsupported::refuse_agent_change,
+    Post "/dev/apps/{app}/{*what}" PROMPT LARGE => unsupported::change_adk_agent,
+    Put "/dev/apps/{app}/{*what}" PROMPT LARGE => unsupported::change_adk_agent,
+    Delete "/dev/apps/{app}/{*what}" PROMPT Payload::None => unsupported::change_adk_agent,
 }
 
 const fn adk_route(

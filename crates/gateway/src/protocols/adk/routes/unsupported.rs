@@ -1,14 +1,16 @@
-//! What pages want to change about agents: none of it is done here, and each answer says why.
+//! What pages want to change about agents: evaluations are, the rest is not done here, and each answer says why.
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use gander_domain::caller::Caller;
 use gander_wire::adk::{AdkRefusal, input};
 use http::HeaderMap;
 use serde_json::json;
 
+use super::evaluations::{change_evaluation, is_evaluation};
 use super::{HandlerResult, read_adk_body};
 use crate::protocols::adk::AdkState;
 
@@ -33,13 +35,20 @@ pub(crate) async fn refuse_finalize_identity() -> HandlerResult {
 }
 
 /// `POST`, `PUT` and `DELETE` of `/dev/apps/{app}/…`.
-pub(crate) async fn refuse_agent_change(
+pub(crate) async fn change_adk_agent(
     State(state): State<Arc<AdkState>>,
+    Extension(caller): Extension<Caller>,
     Path((app, what)): Path<(String, String)>,
+    request: Request,
 ) -> HandlerResult {
-    state.adk.find_app(&app)?;
-    let (status, text) = match what.split('/').next().unwrap_or_default() {
-        "eval_sets" | "eval-sets" | "eval_results" | "eval-results" => (501, "there are no evaluations here"),
+    let agent = state.adk.find_app(&app)?;
+    let steps: Vec<&str> = what.split('/').collect();
+    if is_evaluation(&steps) {
+        let method = request.method().clone();
+        let (_, _, body) = read_adk_body(request).await?;
+        return change_evaluation(&state, &caller, &agent.name, (&method, &steps), &body).await;
+    }
+    let (status, text) = match steps.first().copied().unwrap_or_default() {
         "tests" => (501, "there are no recorded tests here"),
         "builder" => (501, "agents are files in the server's folder of agents, they are not built here"),
         "deploy" => (501, "nothing is deployed from here"),
