@@ -65,8 +65,11 @@ fn rows() -> Vec<PaperRow> {
     ROWS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(row).collect()
 }
 
-/// A function of this name with the attribute of a test before it.
+/// A function of this name with the attribute of a test before it; in TypeScript a case of this name.
 fn is_test(text: &str, name: &str) -> bool {
+    if text.contains("from \"vitest\"") {
+        return text.contains(&format!("it(\"{}\"", name.replace('+', " ")));
+    }
     let Some((before, _)) = text.split_once(&format!("fn {name}(")) else { return false };
     before.lines().rev().take(4).any(|line| line.trim_start().starts_with("#[") && line.contains("test"))
 }
@@ -99,5 +102,5 @@ fn page() -> String {
 
 fn test_link(test: &str) -> String {
     let (file, name) = test.split_once("::").unwrap();
-    format!("[`{name}`](../{file})")
+    format!("[`{}`](../{file})", name.replace('+', " "))
 }
