@@ -53,7 +53,7 @@ pub fn methods() -> BTreeSet<String> {
         let names = arms.flat_map(|line| line.split("=>").next().unwrap_or_default().split('"').skip(1).step_by(2));
         names.map(str::to_owned).collect()
     };
-    let requests = wire.split("pub fn request(").nth(1).unwrap();
+    let requests = wire.split("pub fn read_client_request(").nth(1).unwrap();
     let requests = requests.split("\n}").next().unwrap();
     let goose = goose.iter().flat_map(|text| arms(text)).filter(|name| name.contains('/'));
     let goose = goose.map(|name| format!("_goose/unstable/{name}"));
