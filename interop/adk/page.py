@@ -187,17 +187,14 @@ async def traces(page):
 
 
 async def evaluation(page):
-    """A set, the open session as its case, and a run of it, by the tab's own buttons."""
-    await page.press("Eval")
-    await page.picture("eval")
-    await page.press("Create")
+    """A set, made by the buttons of the tab; python:evaluations runs cases."""
+    await page.press("Evals")
+    await page.press("add\nNew")
     await page.picture("eval-new-set")
     await page.press("Create")
     await page.picture("eval-set")
-    end = time.time() + PATIENCE
-    while not any("/eval-sets" in url or "/eval_sets/" in url for url in page.requests):
-        assert time.time() < end, "the page made no set"
-        await asyncio.sleep(0.2)
+    made = f"fetch('{BASE}/dev/apps/wire/eval_sets').then((got) => got.json()).then((all) => all.length === 1)"
+    await page.until("a set", made)
 
 
 async def asked(page):
