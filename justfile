@@ -20,6 +20,10 @@ update:
 bench *arguments:
     cargo run --release -p gander-bench -- {{arguments}}
 
+# A PostgreSQL server for tests and trials, until ctrl-c; prints its URL. Tests start their own if PostgreSQL is installed.
+postgres:
+    cargo run -p gander-testkit --bin gander-test-postgres
+
 # Kills the real binary at random moments while clients stream.
 kill times="100":
     GANDER_KILLS={{times}} cargo test -p gander-cli --test kill -- --nocapture

@@ -2,16 +2,18 @@
 //!
 //! A store keeps entries in order, without gaps, and shows nothing that is not committed. Run states,
 //! open questions and the list of sessions are folds of the entries, written in the same transaction.
-//! [`sqlite`] is the default, [`memory`] the model that tests compare it with.
+//! [`sqlite`] is the default, [`postgres`] for more than one machine, [`memory`] the model that tests compare them with.
 
 pub mod clock;
 mod cluster;
+mod copy;
 mod error;
 mod fact_log;
 mod feed;
 mod fold;
 pub mod memory;
 mod node;
+pub mod postgres;
 mod row;
 mod runs;
 mod shorten;
@@ -25,11 +27,13 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 pub use cluster::ClusterStore;
+pub use copy::{CopyReport, StoreAddress, copy_store};
 pub use error::StoreError;
 pub use fact_log::{FactEntry, FactLog, FactState, FoldedFacts};
 pub use feed::{LiveBatch, Tail, TailEvent};
 pub use memory::MemoryStore;
 pub use node::{CommandAnswer, CommandId, HintBox, Hints, NodeId, NodeInfo, NodeStatus, Ownership, SessionCommand};
+pub use postgres::{PostgresOptions, PostgresStore, PostgresUrl};
 pub use row::join_deltas;
 pub use runs::{RunKey, RunPage, RunQuery, RunSort};
 pub use shorten::longest_log;

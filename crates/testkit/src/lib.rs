@@ -7,6 +7,7 @@ pub mod goosed;
 pub mod harness;
 pub mod ids;
 pub mod mcp;
+pub mod postgres;
 pub mod script;
 pub mod skip;
 pub mod upstream;

@@ -3,16 +3,42 @@
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use sqlx::sqlite::SqliteConnection;
 
+use super::open;
 use crate::StoreError;
 
 /// Holds the directory until it is dropped, or the process dies.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
+}
+
+/// The file of a data directory that nobody else has open.
+pub(crate) struct ExclusiveFile {
+    pub(crate) connection: SqliteConnection,
+    _lock: Lock,
+}
+
+/// Opens the file with the schema of this version, making both if need be.
+pub(crate) async fn open_exclusive(directory: &Path) -> Result<ExclusiveFile, StoreError> {
+    let (lock, path) = lock_file(directory)?;
+    let connection = open::open_writer(&path, None).await?;
+    Ok(ExclusiveFile { connection, _lock: lock })
+}
+
+/// Takes the directory, and makes the file in it if there is none.
+pub(super) fn lock_file(directory: &Path) -> Result<(Lock, PathBuf), StoreError> {
+    let lock = Lock::lock_directory(directory)?;
+    let path = directory.join("log.db");
+    if !path.exists() {
+        drop(open_private(&path)?);
+        sync_directory(directory)?;
+    }
+    Ok((lock, path))
 }
 
 impl Lock {

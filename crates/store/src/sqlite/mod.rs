@@ -38,6 +38,7 @@ use super::{
 };
 pub use backup::{BackupFile, BackupFileKind, BackupInfo, BackupReader, BackupWriter};
 pub use list::list_statements;
+pub(crate) use lock::{ExclusiveFile, open_exclusive};
 pub use open::library_version;
 pub use reclaim::rewrite_file;
 pub use shared::Faults;
@@ -81,12 +82,7 @@ impl SqliteStore {
     /// Opens or makes the log; only one process can.
     pub async fn open(options: StoreOptions) -> Result<Self, StoreError> {
         let StoreOptions { directory, grace, max_pages, faults } = options;
-        let lock = lock::Lock::lock_directory(&directory)?;
-        let path = directory.join("log.db");
-        if !path.exists() {
-            drop(lock::open_private(&path)?);
-            lock::sync_directory(&directory)?;
-        }
+        let (lock, path) = lock::lock_file(&directory)?;
         // A server that was killed left pages as they were before its last deletions.
         let has_leftovers = directory.join("log.db-wal").exists();
         let mut connection = open::open_writer(&path, max_pages).await?;

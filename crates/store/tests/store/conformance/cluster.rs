@@ -5,12 +5,12 @@ use std::time::Duration;
 use gander_domain::Seq;
 use gander_store::{
     Append, ClusterStore, CommandAnswer, CommandId, DeltaForm, Durability, Limit, MemoryStore, NodeId, NodeInfo,
-    Ownership, SessionCommand, Store, StoreError, TailEvent,
+    Ownership, PostgresOptions, PostgresStore, SessionCommand, Store, StoreError, TailEvent,
 };
 use serde_json::json;
 use uuid::Uuid;
 
-use super::Memory;
+use super::{Memory, Postgres};
 use crate::story::Story;
 
 /// Longer than any case takes.
@@ -32,6 +32,18 @@ impl ClusterHarness for Memory {
     async fn nodes(&self, count: u128) -> Vec<MemoryStore> {
         let store = MemoryStore::new();
         (1..=count).map(|node| store.join_cluster(NodeId(Uuid::from_u128(node)))).collect()
+    }
+}
+
+impl ClusterHarness for Postgres {
+    type S = PostgresStore;
+
+    async fn nodes(&self, count: u128) -> Vec<PostgresStore> {
+        let open = |node| {
+            let node = Some(NodeId(Uuid::from_u128(node)));
+            PostgresStore::open(PostgresOptions { node, ..self.0.clone() })
+        };
+        futures::future::join_all((1..=count).map(open)).await.into_iter().map(Result::unwrap).collect()
     }
 }
 

@@ -16,7 +16,9 @@ mod order;
 mod side;
 mod tails;
 
-use gander_store::{MemoryStore, SqliteStore, Store, StoreOptions};
+use gander_store::{MemoryStore, PostgresOptions, PostgresStore, SqliteStore, Store, StoreOptions};
+use gander_testkit::postgres::new_schema;
+use gander_testkit::skip::skipped;
 
 /// Makes stores for the cases.
 pub(crate) trait Harness {
@@ -59,6 +61,33 @@ impl Harness for Sqlite {
     }
 
     async fn reopen(&self, store: SqliteStore) -> SqliteStore {
+        store.close().await.unwrap();
+        self.open().await
+    }
+}
+
+/// A schema of its own in a real server.
+pub struct Postgres(PostgresOptions);
+
+impl Postgres {
+    /// None if no PostgreSQL is installed.
+    pub fn installed() -> Option<Self> {
+        let Some(url) = new_schema(&crate::SERVER) else {
+            skipped("store::postgres", "PostgreSQL is not installed");
+            return None;
+        };
+        Some(Self(PostgresOptions::new(url.parse().unwrap())))
+    }
+}
+
+impl Harness for Postgres {
+    type S = PostgresStore;
+
+    async fn open(&self) -> PostgresStore {
+        PostgresStore::open(self.0.clone()).await.unwrap()
+    }
+
+    async fn reopen(&self, store: PostgresStore) -> PostgresStore {
         store.close().await.unwrap();
         self.open().await
     }
@@ -129,6 +158,13 @@ macro_rules! every_case {
 
 every_case!(memory, crate::conformance::Memory);
 every_case!(sqlite, crate::conformance::Sqlite(tempfile::tempdir().unwrap()));
+every_case!(
+    postgres,
+    match crate::conformance::Postgres::installed() {
+        Some(postgres) => postgres,
+        None => return,
+    }
+);
 
 macro_rules! every_cluster_case {
     ($store:ident, $harness:expr) => {
@@ -160,3 +196,10 @@ macro_rules! every_cluster_case {
 }
 
 every_cluster_case!(memory_cluster, crate::conformance::Memory);
+every_cluster_case!(
+    postgres_cluster,
+    match crate::conformance::Postgres::installed() {
+        Some(postgres) => postgres,
+        None => return,
+    }
+);
