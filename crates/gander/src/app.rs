@@ -2,6 +2,7 @@
 
 mod agents;
 mod build;
+mod store;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,7 +10,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use gander_gateway::protocols::a2a::{A2aSettings, CardSigner, PushNotifications};
 use gander_gateway::protocols::acp_rest::AcpRestSettings;
 use gander_gateway::server::{Gateway, GatewayParts, ProtocolSettings};
@@ -31,7 +31,7 @@ use gander_services::token::Tokens;
 use gander_services::trust::Trust;
 use gander_services::vault::Vault;
 use gander_services::{Control, Services};
-use gander_store::{Health, SqliteStore, Store, StoreOptions};
+use gander_store::{Health, Store};
 use gander_tools::protected::ProtectedFiles;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -44,6 +44,7 @@ use self::build::{
     build_native, build_run_settings, build_sandbox, build_services, follow_settings, live_policy, load_schedules,
     on_session_deleted, own_tools, recovery_policy,
 };
+pub use self::store::open_store;
 use crate::config::{Config, LiveConfig, Sections};
 
 /// How often the settings file is looked at while nothing is decided by it.
@@ -122,9 +123,7 @@ impl App {
     }
 
     async fn start_with_agents(config: Config, more_agents: Vec<AgentsFactory>) -> anyhow::Result<Arc<Self>> {
-        let options = StoreOptions::new(config.paths.data_directory());
-        let store = SqliteStore::open(options).await.context("the log cannot be opened")?;
-        let store: Arc<dyn Store> = Arc::new(store);
+        let store = open_store(&config).await?;
         let models = Arc::new(build_models(&config)?);
         let grants = Grants::load(Arc::clone(&store)).await?;
         let sandbox = build_sandbox(&config);

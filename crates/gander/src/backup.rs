@@ -34,6 +34,13 @@ pub struct Restored {
 /// Writes everything into one file for its owner alone: sessions, tokens, secrets, grants, private folders, settings. A
 /// server may run meanwhile.
 pub async fn back_up(config: &Config, target: &Path, existing: Existing) -> anyhow::Result<BackupInfo> {
+    if let Some(url) = &config.sections.store.url {
+        bail!(
+            "sessions are in PostgreSQL: back them up with pg_dump --format=custom --dbname={url} --file=gander.dump, \
+             and copy the files in {}",
+            config.paths.data_directory().display()
+        );
+    }
     let data = config.paths.data_directory();
     ensure!(data.join("log.db").exists(), "there is nothing to back up: {}", data.display());
     if existing == Existing::Refuse && target.symlink_metadata().is_ok() {
@@ -53,6 +60,13 @@ pub async fn back_up(config: &Config, target: &Path, existing: Existing) -> anyh
 /// Verifies a backup, then puts it in place of what is in the data directory. No server may run there. Settings files that
 /// are there stay, unless they are to be replaced too.
 pub async fn restore(config: &Config, backup: &Path, existing: Existing) -> anyhow::Result<Restored> {
+    if let Some(url) = &config.sections.store.url {
+        bail!(
+            "sessions are in PostgreSQL: restore a dump into an empty database with pg_restore --dbname={url} gander.dump \
+             (clients are told by themselves that it is a copy), or restore this backup without the setting store.url and \
+             then move it with gander store copy"
+        );
+    }
     let paths = &config.paths;
     let mut reader = BackupReader::open(backup).await?;
     paths.create_folders()?;

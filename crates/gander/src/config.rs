@@ -15,6 +15,7 @@ mod provider_keys;
 mod proxy;
 mod sections;
 mod settings;
+mod store;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,6 +42,7 @@ pub use sections::{
     SchedulesSection, Sections, ToolsSection,
 };
 pub use settings::{SETTINGS, Setting, TakesEffect};
+pub use store::{StoreSection, StoreUrl};
 
 /// Everything a process was told.
 #[derive(Clone, Debug)]

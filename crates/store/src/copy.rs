@@ -25,7 +25,7 @@ const PAGE_ROWS: usize = 500;
 pub enum StoreAddress {
     /// The data directory with its file.
     Sqlite(PathBuf),
-    Postgres(PostgresUrl),
+    Postgres(Box<PostgresUrl>),
 }
 
 /// What was moved.
@@ -42,7 +42,7 @@ impl FromStr for StoreAddress {
 
     fn from_str(text: &str) -> Result<Self, StoreError> {
         if is_postgres_url(text) {
-            return Ok(Self::Postgres(text.parse()?));
+            return Ok(Self::Postgres(Box::new(text.parse()?)));
         }
         Ok(Self::Sqlite(PathBuf::from(text)))
     }
@@ -173,7 +173,7 @@ async fn rebuild_folds(address: &StoreAddress) -> Result<(), StoreError> {
             store.close().await
         }
         StoreAddress::Postgres(url) => {
-            let store = PostgresStore::open(PostgresOptions::new(url.clone())).await?;
+            let store = PostgresStore::open(PostgresOptions::new(PostgresUrl::clone(url))).await?;
             store.rebuild_folds().await?;
             store.close().await
         }

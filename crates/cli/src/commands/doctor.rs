@@ -5,13 +5,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::ensure;
+use gander::app::open_store;
 use gander::config::{Origin, SETTINGS, TakesEffect};
 use gander::daemon::{Attached, Hello, ServerError, Want, connect};
 use gander_client::Link;
 use gander_services::models::{ModelPreferences, Models};
 use gander_services::paths::{Lock, disk_use_of_path};
 use gander_services::units::ByteSize;
-use gander_store::{SqliteStore, Store, StoreOptions};
+use gander_store::PostgresStore;
+use gander_store::postgres::DatabaseInfo;
 use gander_tools::sandbox::{Layers, SandboxLimits};
 use serde_json::{Value, json};
 
@@ -29,6 +31,7 @@ pub(super) async fn run(context: Context, rebuild: bool) -> anyhow::Result<Exit>
     doctor.row("version", gander::VERSION, "")?;
     doctor.row("SQLite", &gander_store::sqlite::library_version().await?, "built in")?;
     doctor.paths()?;
+    doctor.store().await?;
     doctor.server().await?;
     doctor.model().await?;
     doctor.extensions()?;
@@ -43,10 +46,12 @@ async fn rebuild_log_for_doctor(context: &Context) -> anyhow::Result<Exit> {
     paths.create_folders()?;
     let lock = Lock::try_take(&paths.server_lock())?;
     ensure!(lock.is_some(), "{}", ServerError::Taken(paths.data_directory().to_owned()));
-    let store = SqliteStore::open(StoreOptions::new(paths.data_directory())).await?;
+    let store = open_store(&context.config).await?;
     let sessions = store.rebuild_folds().await?;
     store.close().await?;
-    gander_store::sqlite::rewrite_file(paths.data_directory()).await?;
+    if context.config.sections.store.url.is_none() {
+        gander_store::sqlite::rewrite_file(paths.data_directory()).await?;
+    }
     let plural = if sessions == 1 { "" } else { "s" };
     context.output.line(&format!("Rebuilt the indexes of {sessions} session{plural}."))?;
     Ok(Exit::Done)
@@ -88,6 +93,37 @@ impl Doctor {
             self.row("warning", warning, "")?;
         }
         Ok(())
+    }
+
+    /// Where sessions are, and whether that can be reached. A server that runs is asked for its health itself.
+    async fn store(&self) -> io::Result<()> {
+        let config = &self.context.config;
+        self.head("\nstore")?;
+        let origin = config.origin("store.url").to_string();
+        let Some(url) = &config.sections.store.url else {
+            return self.row("sessions", "SQLite", "log.db in the data directory");
+        };
+        self.row("sessions", &url.to_string(), &origin)?;
+        let probed = match url.parse() {
+            Ok(url) => PostgresStore::probe_database(&url).await,
+            Err(error) => Err(error),
+        };
+        match probed {
+            Ok(found) => {
+                let DatabaseInfo { server_version, schema, incarnation, sessions, bytes } = found;
+                self.row("PostgreSQL", &server_version, "")?;
+                match schema {
+                    0 => self.row("tables", "none yet", "made when a server starts"),
+                    _ => {
+                        self.row("tables", &format!("version {schema}, incarnation {incarnation}"), "")?;
+                        self.row("size", &table_size_text(bytes), &format!("about {sessions} sessions"))
+                    }
+                }
+            }
+            Err(error) => {
+                self.row("WARNING", &clean_output_text(&error.to_string()), "no session can be read or written")
+            }
+        }
     }
 
     /// How big the data directory is, and each part of it.

@@ -24,6 +24,7 @@ use super::server::ServerCommand;
 use super::sessions::SessionsCommand;
 use super::setup::SetupOptions;
 use super::shell_completion;
+use super::store::StoreArguments;
 use super::watch::WatchOptions;
 
 const EXAMPLES: &str = "\
@@ -208,6 +209,9 @@ Addresses other than loopback need --tls-self-signed, or a TLS proxy in front an
         /// Use TLS with a self-signed certificate, and print its fingerprint for clients to pin
         #[arg(long)]
         tls_self_signed: bool,
+        /// Keep sessions in this PostgreSQL database instead of a file [environment: GANDER_STORE]
+        #[arg(long, value_name = "URL")]
+        store: Option<String>,
         /// Serve an installed ADK web page from this folder, under /dev-ui/
         #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
         adk_ui: Option<String>,
@@ -292,6 +296,8 @@ A project's agents, extensions and rules are ignored until its folder is trusted
         #[arg(long)]
         force: bool,
     },
+    /// Move sessions between SQLite and PostgreSQL
+    Store(StoreArguments),
     /// Verify a backup and restore it into the data directory (no server may run)
     Restore {
         /// A file written by `gander backup`

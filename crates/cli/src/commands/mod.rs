@@ -36,6 +36,7 @@ mod session_id;
 mod sessions;
 mod setup;
 mod shell_completion;
+mod store;
 mod token;
 mod trust;
 mod watch;
@@ -180,6 +181,7 @@ fn dispatch_command(command: Command, context: Context, allocator: Allocator) ->
         Command::Extensions { command } => block_on_command(extensions::run(context, command)),
         Command::Backup { file, force } => block_on_command(backup::run_backup(context, file, force)),
         Command::Restore { file, force } => block_on_command(backup::run_restore(context, file, force)),
+        Command::Store(arguments) => block_on_command(store::run(context, arguments.command)),
         Command::Doctor { rebuild } => block_on_command(doctor::run(context, rebuild)),
         Command::SelfCommand { command } => block_on_command(self_check::run(context, command)),
         Command::Config { .. } | Command::Completions { .. } | Command::Man { .. } | Command::Fence(_) => {
@@ -228,6 +230,7 @@ fn command_flag_values(command: &mut Command) -> Vec<FlagValue> {
         | Command::Proxy { .. }
         | Command::Backup { .. }
         | Command::Restore { .. }
+        | Command::Store(_)
         | Command::Doctor { .. }
         | Command::Config { .. }
         | Command::Completions { .. }
@@ -247,7 +250,7 @@ fn command_flag_values(command: &mut Command) -> Vec<FlagValue> {
 
 /// Those of `gander serve`.
 fn serve_flags(command: &Command) -> Vec<Option<FlagValue>> {
-    let Command::Serve { listen, open, open_approve, adk_ui, .. } = command else { return Vec::new() };
+    let Command::Serve { listen, open, open_approve, adk_ui, store, .. } = command else { return Vec::new() };
     let open = Some(open).filter(|open| !open.is_empty()).map(|open| format!("{open:?}"));
     let value = |key, flag, text: Option<String>| text.map(|text| FlagValue { key, flag, text });
     vec![
@@ -255,6 +258,7 @@ fn serve_flags(command: &Command) -> Vec<Option<FlagValue>> {
         value("server.open", "--open", open),
         value("server.open_approve", "--open-approve", open_approve.then(|| "true".to_owned())),
         value("adk.ui", "--adk-ui", adk_ui.clone()),
+        value("store.url", "--store", store.clone()),
     ]
 }
 

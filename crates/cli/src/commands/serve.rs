@@ -146,6 +146,9 @@ fn announce_serving(context: &Context, listens: &[SocketAddr], fingerprint: Opti
     let row =
         |name: &str, value: &str| output.note(&format!("  {}{value}", err.paint(Tone::Dim, &format!("{name:<8}"))));
     row("data", &config.paths.data_directory().display().to_string());
+    if let Some(url) = &config.sections.store.url {
+        row("store", &url.to_string());
+    }
     row("token", "printed by: gander token");
     if fingerprint.is_none() && listens.iter().any(|address| !address.ip().is_loopback()) {
         row("warning", &err.paint(Tone::Warn, "not encrypted: anyone on the network can read the token"));

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use gander_testkit::call_record::CallRecord;
 use gander_testkit::harness::{Client, Launch, PATIENCE, Server, Transcript, binary, data, eventually, workspace};
+use gander_testkit::postgres::{SharedServer, new_schema};
+use gander_testkit::skip::skipped;
 use gander_testkit::upstream::{Pace, Upstream};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -27,6 +29,8 @@ use adk_client::AdkClient;
 use seeded_random::SeededRandom;
 
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
+
+static POSTGRES: SharedServer = SharedServer::new();
 
 /// Clients that stream at the same time.
 const VISITORS: usize = 4;
@@ -53,6 +57,20 @@ fn wanted(kills: u64) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_a_client_saw_is_lost() -> anyhow::Result<()> {
+    kill_while_clients_stream(None).await
+}
+
+/// The same with sessions in a real PostgreSQL server, which goes on while ours is killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_a_client_saw_is_lost_in_postgresql() -> anyhow::Result<()> {
+    let Some(url) = new_schema(&POSTGRES) else {
+        skipped("kill::nothing_that_a_client_saw_is_lost_in_postgresql", "PostgreSQL is not installed");
+        return Ok(());
+    };
+    kill_while_clients_stream(Some(url)).await
+}
+
+async fn kill_while_clients_stream(store: Option<String>) -> anyhow::Result<()> {
     let kills = number("GANDER_KILLS").unwrap_or(10);
     let seed = number("GANDER_SEED").unwrap_or_else(clock);
     eprintln!("seed {seed}, {kills} kills");
@@ -60,6 +78,10 @@ async fn nothing_that_a_client_saw_is_lost() -> anyhow::Result<()> {
     let upstream = Upstream::start().await?;
     let launch = Launch::openai(binary(GANDER), data(root.path())?, &upstream.base_url())
         .with("GANDER_SERVER_OPEN", "[\"adk\"]");
+    let launch = match &store {
+        Some(url) => launch.with("GANDER_STORE", url),
+        None => launch,
+    };
     rustls::crypto::ring::default_provider().install_default().ok();
     let folder = workspace(root.path())?;
     let test_server =

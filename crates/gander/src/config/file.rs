@@ -11,6 +11,7 @@ use super::agents::{self, FileAgent};
 use super::extensions::{self, ConfiguredExtension};
 use super::load::ConfigError;
 use super::settings::{self, SETTINGS, Setting};
+use super::store;
 
 /// What a settings file says.
 #[derive(Debug, Default)]
@@ -30,6 +31,13 @@ pub(super) struct FileValue {
     pub(super) line: usize,
 }
 
+impl FileValue {
+    /// True if it holds a password.
+    fn is_secret(&self) -> bool {
+        self.setting == "store.url" && self.value.as_str().is_some_and(store::holds_password)
+    }
+}
+
 /// Reads a settings file. One that does not exist says nothing.
 pub(super) fn read_settings_file(path: &Path) -> Result<FileSettings, ConfigError> {
     let text = match std::fs::read_to_string(path) {
@@ -40,7 +48,8 @@ pub(super) fn read_settings_file(path: &Path) -> Result<FileSettings, ConfigErro
     let settings = parse_settings(path, &text)?;
     let secret = settings.keys.key_names().next().is_some()
         || settings.extensions.iter().any(ConfiguredExtension::is_secret)
-        || settings.agents.iter().any(FileAgent::is_secret);
+        || settings.agents.iter().any(FileAgent::is_secret)
+        || settings.values.iter().any(FileValue::is_secret);
     if secret && is_file_accessible_by_others(path) {
         return Err(ConfigError::KeysExposed(path.to_owned()));
     }

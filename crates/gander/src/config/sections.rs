@@ -14,6 +14,8 @@ use gander_tools::permission::Rule;
 use gander_wire::acp::AcpOptions;
 use serde::{Deserialize, Serialize};
 
+use super::store::StoreSection;
+
 /// All sections.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sections {
@@ -43,6 +45,8 @@ pub struct Sections {
     pub adk: AdkSection,
     /// How much is too much.
     pub limits: Limits,
+    /// Where sessions are kept.
+    pub store: StoreSection,
     /// What is logged.
     pub log: LogSection,
     /// The owner's own model providers, in the form of the built-in list.

@@ -301,6 +301,11 @@ pub const SETTINGS: &[Setting] = &[
         r#""64 MiB""#,
         "Memory for cached conversations of idle sessions. The least recently used are dropped first and re-read from the log when needed.",
     ),
+    unset(
+        "store.url",
+        r#""postgres://gander@db.example/gander""#,
+        "A PostgreSQL database (15 or later) for sessions, instead of one file in the data directory. The password comes from here, from PGPASSWORD or from ~/.pgpass, and is shown nowhere. See scale.md.",
+    ),
     value(
         "log.filter",
         r#""info""#,
@@ -334,6 +339,7 @@ impl Setting {
         match self.key {
             "model.default" => "GANDER_MODEL".to_owned(),
             "log.filter" => "GANDER_LOG".to_owned(),
+            "store.url" => "GANDER_STORE".to_owned(),
             key => format!("GANDER_{}", key.replace('.', "_").to_uppercase()),
         }
     }
