@@ -2,26 +2,31 @@
 //!
 //! Operations call these checks; protocols only tell the refusal in their own form. `docs/tokens.md` has the table.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
 use crate::caller::{Caller, Scope, Transport};
 use crate::{Command, Policy, SessionInit, SessionView, Settings};
 
 /// Why a caller may not do something.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Denied {
     /// Its token is not good for that.
     #[error("{action} needs a token with the scope {scope}")]
     Scope {
         /// What was asked for.
-        action: &'static str,
+        action: Cow<'static, str>,
         /// What is missing.
         scope: Scope,
     },
     /// It belongs to the one who started the server.
     #[error("{0} is for the owner of the server alone")]
-    OwnerOnly(&'static str),
+    OwnerOnly(Cow<'static, str>),
     /// The server does not do it for callers on the network; the setting that changes that.
     #[error("not allowed here, see the setting: {0}")]
-    Setting(&'static str),
+    Setting(Cow<'static, str>),
 }
 
 impl Caller {
@@ -73,7 +78,7 @@ impl Caller {
         match self.transport {
             Transport::Local => Ok(()),
             Transport::Loopback | Transport::Network if remote_commands => Ok(()),
-            Transport::Loopback | Transport::Network => Err(Denied::Setting("server.allow_remote_commands")),
+            Transport::Loopback | Transport::Network => Err(Denied::Setting("server.allow_remote_commands".into())),
         }
     }
 
@@ -92,11 +97,11 @@ impl Caller {
 
     fn may_change_server(&self, action: &'static str) -> Result<(), Denied> {
         self.require_scope(Scope::Admin, action)?;
-        if self.is_owner() { Ok(()) } else { Err(Denied::OwnerOnly(action)) }
+        if self.is_owner() { Ok(()) } else { Err(Denied::OwnerOnly(action.into())) }
     }
 
     fn require_scope(&self, scope: Scope, action: &'static str) -> Result<(), Denied> {
-        if self.has_scope(scope) { Ok(()) } else { Err(Denied::Scope { action, scope }) }
+        if self.has_scope(scope) { Ok(()) } else { Err(Denied::Scope { action: action.into(), scope }) }
     }
 }
 
@@ -185,9 +190,9 @@ mod tests {
     fn what_every_session_has_is_the_owners_with_the_scope() {
         assert!(Caller::local_owner().may_change_server_settings().is_ok());
         let other = caller(&[Scope::Admin], Transport::Local);
-        assert_eq!(other.may_trust(), Err(Denied::OwnerOnly("trusting a folder")));
+        assert_eq!(other.may_trust(), Err(Denied::OwnerOnly("trusting a folder".into())));
         let visitor = Caller::local_owner().without_scopes();
-        assert_eq!(visitor.may_trust(), Err(Denied::Scope { action: "trusting a folder", scope: Scope::Admin }));
+        assert_eq!(visitor.may_trust(), Err(Denied::Scope { action: "trusting a folder".into(), scope: Scope::Admin }));
     }
 
     #[test]

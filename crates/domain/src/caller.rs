@@ -5,12 +5,12 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Principal;
 
 /// Who calls, with what authority, and from where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caller {
     /// Whose sessions, grants and settings the call is about.
     pub principal: Principal,
@@ -29,7 +29,8 @@ pub struct Caller {
 pub struct Scopes(u8);
 
 /// In which protocol somebody asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Protocol {
     /// The Agent Client Protocol.
     Acp,
@@ -48,7 +49,8 @@ pub enum Protocol {
 }
 
 /// How somebody's bytes reach the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// Standard input and output, or the Unix socket with its checked user id.
     Local,
@@ -212,6 +214,12 @@ impl Scopes {
 impl Serialize for Scopes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(Scope::ALL.into_iter().filter(|scope| self.contains(*scope)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Scopes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::<Scope>::deserialize(deserializer).map(|scopes| scopes.into_iter().collect())
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a door may ask of a session.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
@@ -9,8 +10,9 @@ use crate::{
 /// The longest title in characters.
 pub const MAX_TITLE_CHARS: usize = 200;
 
-/// An imperative to a session.
-#[derive(Clone, Debug, PartialEq)]
+/// An imperative to a session. Its JSON travels between nodes of one version or of two that follow each other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
 pub enum Command {
     /// Start a run, or whatever `if_busy` says.
     Prompt {
@@ -75,8 +77,16 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// The run that a prompt begins.
+    pub fn prompted_run(&self) -> Option<RunId> {
+        if let Self::Prompt { run, .. } = self { Some(*run) } else { None }
+    }
+}
+
 /// What a prompt does when a run is under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum IfBusy {
     /// It is refused. Behind a run that is being cancelled it waits for its turn instead.
     Refuse,
@@ -91,7 +101,8 @@ pub enum IfBusy {
 }
 
 /// What became of an accepted command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Accepted {
     /// The run started.
     Started(RunId),
@@ -106,7 +117,8 @@ pub enum Accepted {
 }
 
 /// Why a command was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CommandError {
     /// One run at a time.
     #[error("session already has an active run: {0}")]

@@ -36,6 +36,9 @@ pub trait ClusterStore: Send + Sync {
     /// Those that another node is just claiming are passed over.
     async fn claim_work(&self, limit: u32) -> Result<Vec<(SessionId, Claim)>, StoreError>;
 
+    /// Sessions that this node owns, by id. One that it does not run is left from a claim whose answer was lost.
+    async fn owned_sessions(&self) -> Result<Vec<SessionId>, StoreError>;
+
     /// Leaves a command for the owner of its session, who is hinted at it. Without an owner, the session has work.
     ///
     /// Commands of one node for one session are seen in the order in which these calls returned.

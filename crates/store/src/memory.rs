@@ -51,15 +51,18 @@ impl MemoryStore {
     }
 
     /// Publishing happens under the lock, so that batches cannot overtake each other.
-    fn commit_append(&self, append: Append, aliases: Option<Vec<Alias>>) -> Result<Committed, StoreError> {
+    fn commit_append(&self, mut append: Append, aliases: Option<Vec<Alias>>) -> Result<Committed, StoreError> {
         let mut state = self.lock_open()?;
-        let Append { session, .. } = append;
-        let (owner, entries) = (append.owner.clone(), append.entries.clone());
+        let (session, owner, entries) = (append.session, append.owner.clone(), append.entries.clone());
+        let (written, current) = self.change_append(&state, &mut append);
         let node = self.node_id();
         let (head, answered) = match aliases {
             Some(aliases) => state.create_session(append, aliases, node)?,
             None => state.append_entries(append, node)?,
         };
+        if let Some(faults) = self.faults() {
+            faults.on_append(session, written, current);
+        }
         let bytes = entries.iter().map(|entry| format!("{entry:?}").len()).sum();
         let has_facts = entries.iter().any(|entry| !entry.event.is_delta());
         self.feeds.publish(session, owner.as_ref(), entries, bytes);
@@ -103,7 +106,11 @@ impl Store for MemoryStore {
         form: DeltaForm,
     ) -> Result<Vec<Entry>, StoreError> {
         self.before_call().await?;
-        self.lock_open()?.read_entries(session, after, limit, form)
+        let mut entries = self.lock_open()?.read_entries(session, after, limit, form)?;
+        if let Some(faults) = self.faults() {
+            faults.change_read(&mut entries);
+        }
+        Ok(entries)
     }
 
     async fn head(&self, session: SessionId) -> Result<Seq, StoreError> {

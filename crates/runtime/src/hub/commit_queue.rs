@@ -7,7 +7,10 @@ use std::sync::Arc;
 use gander_domain::{
     Accepted, Context, Effect, Entry, Event, Order, OrderTiming, RunId, Seq, Session, SessionId, SessionView,
 };
-use gander_store::{Alias, Append, BusyTimeout, Committed, Durability, Epoch, Snapshot, Store, StoreError};
+use gander_store::{
+    Alias, Append, BusyTimeout, CommandAnswer, CommandId, Committed, Durability, Epoch, Ownership, Snapshot, Store,
+    StoreError,
+};
 use tokio::time::Instant;
 
 use super::commit_log::{CommitLog, CommitRecord};
@@ -27,14 +30,22 @@ pub(super) struct CommitQueue {
     stored: Seq,
     snapshot_at: Seq,
     /// The names of a session that is not stored yet.
-    unsaved: Option<Vec<Alias>>,
+    unsaved: Option<UnsavedParts>,
+    /// The store says that this node owns the session, or will once what is on its way is stored.
+    owned: bool,
+    /// Commands of other nodes whose answer was in an append that failed.
+    lost_answers: Vec<CommandId>,
     next: NextAppend,
     in_flight: Option<InFlight>,
 }
 
+/// What the store is told with the first append alone: names, and the label of its nodes.
+type UnsavedParts = (Vec<Alias>, Option<String>);
+
 /// What goes with the next append.
 struct NextAppend {
     entries: Vec<Entry>,
+    answers: Vec<CommandAnswer>,
     sync: Durability,
     after: OnCommitted,
 }
@@ -50,17 +61,34 @@ pub(super) struct OnCommitted {
 struct InFlight {
     append: Pin<Box<dyn Future<Output = Result<Committed, StoreError>> + Send>>,
     after: OnCommitted,
+    /// Commands of other nodes that it answers.
+    answered: Vec<CommandId>,
 }
 
 impl CommitQueue {
     pub(super) fn new(session: SessionId, epoch: Epoch, stored: Seq) -> Self {
         let next = NextAppend::default();
-        Self { session, epoch, stored, snapshot_at: stored, unsaved: None, next, in_flight: None }
+        Self {
+            session,
+            epoch,
+            stored,
+            snapshot_at: stored,
+            unsaved: None,
+            owned: false,
+            lost_answers: Vec::new(),
+            next,
+            in_flight: None,
+        }
     }
 
-    /// Of a session whose first append makes it, with these names.
-    pub(super) fn for_new_session(session: SessionId, aliases: Vec<Alias>) -> Self {
-        Self { unsaved: Some(aliases), ..Self::new(session, Epoch::FIRST, Seq::ZERO) }
+    /// Of a session that was just claimed.
+    pub(super) fn for_claimed_session(session: SessionId, epoch: Epoch, stored: Seq) -> Self {
+        Self { owned: true, ..Self::new(session, epoch, stored) }
+    }
+
+    /// Of a session whose first append makes it, with these names, for nodes of this label.
+    pub(super) fn for_new_session(session: SessionId, aliases: Vec<Alias>, pinned_to: Option<String>) -> Self {
+        Self { unsaved: Some((aliases, pinned_to)), ..Self::new(session, Epoch::FIRST, Seq::ZERO) }
     }
 
     pub(super) fn epoch(&self) -> Epoch {
@@ -93,13 +121,42 @@ impl CommitQueue {
         self.next.after.acks.push((accepted, reply));
     }
 
+    /// Answers another node's command once everything that was taken in so far is stored, in the same commit.
+    pub(super) fn answer_command(&mut self, ack: Ack, answer: CommandAnswer) {
+        if ack == Ack::Synced {
+            self.next.sync = Durability::Barrier;
+        }
+        self.next.answers.push(answer);
+    }
+
+    /// True if an order waits for a commit: something will run then.
+    pub(super) fn has_orders(&self) -> bool {
+        let in_flight = self.in_flight.as_ref().is_some_and(|in_flight| !in_flight.after.orders.is_empty());
+        in_flight || !self.next.after.orders.is_empty()
+    }
+
+    /// True if this node must still say that it gives the session up.
+    pub(super) fn is_owned(&self) -> bool {
+        self.owned
+    }
+
     /// Begins to store what waits, unless something is on its way already.
-    pub(super) fn start_append(&mut self, store: &Arc<dyn Store>, commits: &Arc<CommitLog>, view: &SessionView) {
-        if self.in_flight.is_some() || self.next.is_empty() {
+    pub(super) fn start_append(
+        &mut self,
+        store: &Arc<dyn Store>,
+        commits: &Arc<CommitLog>,
+        view: &SessionView,
+        ownership: Ownership,
+    ) {
+        let gives_up = ownership == Ownership::Release && self.owned;
+        if self.in_flight.is_some() || (self.next.is_empty() && !gives_up) {
             return;
         }
-        let NextAppend { entries, sync, after } = std::mem::take(&mut self.next);
+        let NextAppend { entries, answers, sync, after } = std::mem::take(&mut self.next);
         let mut append = Append::new(self.session, self.epoch, entries, sync);
+        append.ownership = ownership;
+        append.answers = answers;
+        self.owned = ownership == Ownership::Keep;
         append.owner = Some(view.owner.clone());
         append.snapshot = self.snapshot_if_due(view, &append.entries);
         if after.acks.is_empty() {
@@ -107,10 +164,11 @@ impl CommitQueue {
         }
         let (store, commits, session) = (Arc::clone(store), Arc::clone(commits), self.session);
         let (unsaved, range) = (self.unsaved.take(), entry_range(&append.entries));
+        let answered = append.answers.iter().map(|answer| answer.command).collect();
         let append = async move {
             let began = Instant::now();
             let committed = match unsaved {
-                Some(aliases) => store.create(append, aliases).await,
+                Some((aliases, pinned_to)) => store.create(Append { pinned_to, ..append }, aliases).await,
                 None => store.append(append).await,
             };
             if let (Ok(_), Some((first, last))) = (&committed, range) {
@@ -118,7 +176,7 @@ impl CommitQueue {
             }
             committed
         };
-        self.in_flight = Some(InFlight { append: Box::pin(append), after });
+        self.in_flight = Some(InFlight { append: Box::pin(append), after, answered });
     }
 
     pub(super) fn is_in_flight(&self) -> bool {
@@ -137,7 +195,8 @@ impl CommitQueue {
     pub(super) async fn append_done(&mut self) -> Result<OnCommitted, StoreError> {
         let Some(in_flight) = &mut self.in_flight else { return std::future::pending().await };
         let result = in_flight.append.as_mut().await;
-        let after = self.in_flight.take().map(|in_flight| in_flight.after).unwrap_or_default();
+        let (after, answered) =
+            self.in_flight.take().map(|in_flight| (in_flight.after, in_flight.answered)).unwrap_or_default();
         match result {
             Ok(committed) => {
                 self.stored = committed.head;
@@ -145,6 +204,7 @@ impl CommitQueue {
             }
             Err(error) => {
                 after.refuse_all(&error);
+                self.lost_answers.extend(answered);
                 Err(error)
             }
         }
@@ -153,6 +213,18 @@ impl CommitQueue {
     /// Waits until nothing is on its way; gives what the last append was waited for with.
     pub(super) async fn finish_append(&mut self) -> Result<OnCommitted, StoreError> {
         if self.is_in_flight() { self.append_done().await } else { Ok(OnCommitted::default()) }
+    }
+
+    /// Tells those whose command waits to be stored that it will not be.
+    pub(super) fn refuse_waiting(&mut self, error: &StoreError) {
+        std::mem::take(&mut self.next.after).refuse_all(error);
+    }
+
+    /// Commands of other nodes whose answer is not stored.
+    pub(super) fn unanswered_commands(&self) -> Vec<CommandId> {
+        let in_flight = self.in_flight.iter().flat_map(|in_flight| in_flight.answered.iter().copied());
+        let next = self.next.answers.iter().map(|answer| answer.command);
+        in_flight.chain(next).chain(self.lost_answers.iter().copied()).collect()
     }
 
     /// The last stored place.
@@ -198,13 +270,13 @@ impl NextAppend {
     }
 
     fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.after.acks.is_empty() && self.after.orders.is_empty()
+        self.entries.is_empty() && self.answers.is_empty() && self.after.acks.is_empty() && self.after.orders.is_empty()
     }
 }
 
 impl Default for NextAppend {
     fn default() -> Self {
-        Self { entries: Vec::new(), sync: Durability::Relaxed, after: OnCommitted::default() }
+        Self { entries: Vec::new(), answers: Vec::new(), sync: Durability::Relaxed, after: OnCommitted::default() }
     }
 }
 

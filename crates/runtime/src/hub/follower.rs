@@ -87,6 +87,8 @@ impl Follower {
                     if let Some(batch) = self.next_stored_patiently().await? {
                         return Ok(Some(batch));
                     }
+                    // Another node's hint may run ahead of what can be read here: that is no reason to spin.
+                    tokio::time::sleep(FIRST_RETRY_DELAY).await;
                 }
                 TailEvent::Ended => return Ok(None),
                 TailEvent::Failed(reason) => return Err(StoreError::ReadOnly(reason)),

@@ -22,7 +22,12 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Hub {
     /// Picks up every run that was open when the last process died. Those that await people cost nothing.
+    ///
+    /// Among several nodes there is nothing to do here: whoever looks for work finds what a dead one left.
     pub async fn recover_open_runs(&self) -> Result<usize, StoreError> {
+        if self.inner.cluster.is_some() {
+            return Ok(0);
+        }
         let (mut after, mut woken) = (None, 0);
         loop {
             let page = self.inner.store.open_runs(after, OPEN_RUNS_PAGE).await?;
@@ -71,6 +76,12 @@ impl Hub {
         self.inner.stop.cancel();
         if tokio::time::timeout(STOP_TIMEOUT, self.inner.tracker.wait()).await.is_err() {
             tracing::warn!(sessions = self.active_sessions(), "sessions did not stop in time");
+        }
+        // After everything stopped: from here on other nodes run what was open.
+        if let (Some(_), Some(cluster)) = (&self.inner.cluster, self.inner.store.cluster())
+            && let Err(error) = cluster.leave().await
+        {
+            tracing::warn!(%error, "sessions were not handed over: others take them when the lease ends");
         }
     }
 }

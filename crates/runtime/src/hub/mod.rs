@@ -1,6 +1,7 @@
 //! The hub: finds or starts the one task of a session, and lets readers follow its log.
 
 mod active_backend;
+mod cluster;
 mod commit_log;
 mod commit_queue;
 mod error;
@@ -9,6 +10,7 @@ mod idle_cache;
 mod maintenance;
 mod rebuild;
 mod session_task;
+mod tasks;
 mod view_cache;
 
 use std::collections::HashMap;
@@ -25,23 +27,28 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use cluster::{ClusterOptions, ClusterTimes, NodeRole, PinnedTo};
 pub use commit_log::CommitRecord;
 pub use error::HubError;
 pub use follower::{Batch, Follower};
 pub use idle_cache::CacheStats;
 
 use crate::backend::{Backend, ClientResources};
+use cluster::ClusterMember;
 use commit_log::CommitLog;
 use gander_domain::authorize;
 use gander_domain::caller::Caller;
 use gander_store::clock;
 use gander_store::{Alias, Append, DeltaForm, Durability, Epoch, Store, StoreError};
 use idle_cache::IdleCache;
-use session_task::{LiveSession, SessionRequest, SessionTask, UnsavedSession};
+use session_task::{SessionRequest, TaskBeginning};
 use view_cache::ViewCache;
 
 /// Commands that may wait for one session's task.
 const INBOX_CAPACITY: usize = 64;
+
+/// A command is sent so often again when its session moves to another node at the same moment.
+const MAX_FENCED: usize = 5;
 
 /// Bytes of idle sessions that are kept in memory unless somebody says otherwise.
 const DEFAULT_CACHE_BYTES: usize = 64 << 20;
@@ -84,6 +91,8 @@ struct Inner {
     stop: CancellationToken,
     on_deleted: OnDeleted,
     commits: Arc<CommitLog>,
+    /// This node among others, if the store has several.
+    cluster: Option<ClusterMember>,
     /// Something was deleted: the maintenance that removes it from the disk need not wait for its time.
     deleted: Notify,
 }
@@ -106,7 +115,8 @@ pub struct StartedSession {
 }
 
 /// When a command is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Ack {
     /// After its commit: the caller's own answer waits for a later sync, as that of a prompt does for its end.
     Committed,
@@ -141,6 +151,7 @@ impl Hub {
             stop: CancellationToken::new(),
             on_deleted: Arc::new(|_| Box::pin(std::future::ready(()))),
             commits: Arc::default(),
+            cluster: None,
             deleted: Notify::new(),
         };
         Self { inner: Arc::new(inner) }
@@ -193,7 +204,8 @@ impl Hub {
         let Some(Effect::Append(entry)) = session.poll_effect() else { return Err(HubError::Gone(id)) };
         let mut context = rebuild::empty_context(session.view());
         context.apply(&entry);
-        let append = Append::new(id, Epoch::FIRST, vec![entry], Durability::Barrier);
+        let mut append = Append::new(id, Epoch::FIRST, vec![entry], Durability::Barrier);
+        append.pinned_to = self.inner.cluster.as_ref().and_then(|member| member.pinned_to(&session.view().workspace));
         self.inner.store.create(append, aliases).await?;
         let view = session.view().clone();
         let idle = idle_cache::IdleSession::new(session, Epoch::FIRST, Some(context));
@@ -214,6 +226,9 @@ impl Hub {
         client_resources: ClientResources,
     ) -> StartedSession {
         let id = birth.session;
+        if !self.inner.takes_sessions() {
+            return self.create_and_forward(caller, birth, aliases, prompt, ack, client_resources);
+        }
         let allowed = authorize::authorize_creation(caller, &birth, (self.inner.default_policy)());
         let session = Session::create(clock::current_time(), birth);
         let view = session.view().clone();
@@ -229,13 +244,33 @@ impl Hub {
                 self.inner.start_task(
                     &mut lock_mutex(&self.inner.tasks),
                     id,
-                    Some((Box::new(session), aliases)),
-                    first,
+                    TaskBeginning::Unsaved((Box::new(session), aliases)),
+                    vec![first],
                 );
             }
             Err(refused) => drop(reply.send(Err(refused))),
         }
         let accepted = async move { answer.await.unwrap_or(Err(HubError::Gone(id))) };
+        StartedSession { view, follower, accepted: accepted.boxed() }
+    }
+
+    /// The same on a node that runs nothing: the session is stored here, the prompt goes to whoever claims it.
+    fn create_and_forward(
+        &self,
+        caller: &Caller,
+        birth: SessionInit,
+        aliases: Vec<Alias>,
+        prompt: Command,
+        ack: Ack,
+        client_resources: ClientResources,
+    ) -> StartedSession {
+        let (hub, caller, id) = (self.clone(), caller.clone(), birth.session);
+        let view = Session::create(clock::current_time(), birth.clone()).view().clone();
+        let follower = Follower::for_unsaved(Arc::clone(&self.inner.store), id);
+        let accepted = async move {
+            hub.create_session(&caller, birth, aliases).await?;
+            hub.submit_command(&caller, id, prompt, ack, client_resources).await.await
+        };
         StartedSession { view, follower, accepted: accepted.boxed() }
     }
 
@@ -264,23 +299,30 @@ impl Hub {
         client_resources: ClientResources,
     ) -> impl Future<Output = Result<Accepted, HubError>> + Send + use<> {
         let (reply, answer) = oneshot::channel();
+        let mut again = None;
         match self.attach_client_resources(caller, &command, client_resources) {
             Ok(()) => {
-                self.inner
-                    .deliver_request(
-                        session,
-                        SessionRequest::Command {
-                            caller: Box::new(caller.clone()),
-                            command: Box::new(command),
-                            ack,
-                            reply,
-                        },
-                    )
-                    .await
+                again = self.inner.cluster.is_some().then(|| (caller.clone(), command.clone()));
+                self.inner.deliver_request(session, SessionRequest::new_command(caller, command, ack, reply)).await;
             }
             Err(refused) => drop(reply.send(Err(refused))),
         }
-        async move { answer.await.unwrap_or(Err(HubError::Gone(session))) }
+        let inner = Arc::clone(&self.inner);
+        async move {
+            let mut result = answer.await.unwrap_or(Err(HubError::Gone(session)));
+            let Some((caller, command)) = again else { return result };
+            for _ in 0..MAX_FENCED {
+                // The session moved to another node meanwhile, and nothing of the command is stored.
+                if !matches!(result, Err(HubError::Store(StoreError::Fenced { .. }))) {
+                    break;
+                }
+                let (reply, answer) = oneshot::channel();
+                let request = SessionRequest::new_command(&caller, command.clone(), ack, reply);
+                inner.deliver_request(session, request).await;
+                result = answer.await.unwrap_or(Err(HubError::Gone(session)));
+            }
+            result
+        }
     }
 
     /// A prompt that the caller may not give must not leave its keys behind.
@@ -302,7 +344,7 @@ impl Hub {
 
     /// What the session is now.
     pub async fn session_view(&self, session: SessionId) -> Result<SessionView, HubError> {
-        if let Some(view) = lock_mutex(&self.inner.idle_cache).cached_view(session) {
+        if let Some(view) = self.inner.current_cached_view(session).await? {
             return Ok(view);
         }
         if !lock_mutex(&self.inner.tasks).contains_key(&session) {
@@ -315,7 +357,7 @@ impl Hub {
 
     /// What the session's log says: nothing that waits for its commit is in it, so that live begins at its head.
     pub async fn stored_view(&self, session: SessionId) -> Result<SessionView, HubError> {
-        if let Some(view) = lock_mutex(&self.inner.idle_cache).cached_view(session) {
+        if let Some(view) = self.inner.current_cached_view(session).await? {
             return Ok(view);
         }
         let head = self.inner.store.head(session).await?;
@@ -389,79 +431,6 @@ impl Hub {
     pub async fn knows_run(&self, session: SessionId, run: RunId) -> Result<bool, HubError> {
         let row = self.inner.store.run(run).await?;
         Ok(row.is_some_and(|row| row.session == session))
-    }
-}
-
-impl Inner {
-    fn check_not_draining(&self) -> Result<(), HubError> {
-        if self.draining.load(Ordering::Acquire) { Err(HubError::Draining) } else { Ok(()) }
-    }
-
-    /// The view of a session without a task, as its log says.
-    async fn view_at_rest(&self, session: SessionId) -> Result<SessionView, StoreError> {
-        let head = self.store.head(session).await?;
-        if let Some(view) = lock_mutex(&self.view_cache).find(session, head) {
-            return Ok(view);
-        }
-        let view = rebuild::rebuild_view(&*self.store, session, Seq(u64::MAX)).await?;
-        lock_mutex(&self.view_cache).put(view.clone());
-        Ok(view)
-    }
-
-    /// Hands something to the session's task, which is started if there is none.
-    async fn deliver_request(self: &Arc<Self>, session: SessionId, mut request: SessionRequest) {
-        while let Some((back, full)) = self.try_deliver(session, request) {
-            request = back;
-            drop(full.reserve().await); // there is room, or the task is over: either way it is worth another try
-        }
-    }
-
-    /// Gives it back with the full inbox if there is no room.
-    ///
-    /// Under the lock that [`Inner::retire_task`] holds: no task leaves between being found and being asked.
-    fn try_deliver(
-        self: &Arc<Self>,
-        session: SessionId,
-        request: SessionRequest,
-    ) -> Option<(SessionRequest, mpsc::Sender<SessionRequest>)> {
-        let mut tasks = lock_mutex(&self.tasks);
-        let Some(inbox) = tasks.get(&session).filter(|inbox| !inbox.is_closed()) else {
-            self.start_task(&mut tasks, session, None, request);
-            return None;
-        };
-        let refused = inbox.try_send(request).err()?;
-        Some((refused.into_inner(), inbox.clone()))
-    }
-
-    /// Starts a task that finds this in its inbox.
-    fn start_task(
-        self: &Arc<Self>,
-        tasks: &mut Tasks,
-        session: SessionId,
-        unsaved: Option<UnsavedSession>,
-        first: SessionRequest,
-    ) {
-        let (sender, inbox) = mpsc::channel(INBOX_CAPACITY);
-        let sent = sender.try_send(first);
-        debug_assert!(sent.is_ok(), "a new inbox has room");
-        tasks.insert(session, sender);
-        self.tracker.spawn(SessionTask::new(Arc::clone(self), session, unsaved, inbox).run_until_idle());
-    }
-
-    /// Takes the task off the list and keeps its session warm, unless something waits for it.
-    ///
-    /// Both under one lock: whoever starts the next task finds either this one or its warm session.
-    fn retire_task(&self, live: LiveSession, inbox: &mut mpsc::Receiver<SessionRequest>) -> Option<LiveSession> {
-        let mut tasks = lock_mutex(&self.tasks);
-        if !inbox.is_empty() {
-            return Some(live);
-        }
-        inbox.close();
-        tasks.remove(&live.id());
-        let evicted = lock_mutex(&self.idle_cache).put_session(live.into_idle(), Instant::now());
-        drop(tasks);
-        drop(evicted);
-        None
     }
 }
 

@@ -1,15 +1,20 @@
 //! The one task of an active session: it owns the machine, and is gone when the session rests.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gander_domain::caller::Caller;
-use gander_domain::{Accepted, Command, MachineContext, Order, Session, SessionId, SessionView, authorize};
+use gander_domain::{
+    Accepted, Command, MachineContext, Order, Report, RunId, Session, SessionId, SessionView, authorize,
+};
 use gander_store::clock::{self, SystemIds};
-use gander_store::{Alias, Epoch, StoreError};
+use gander_store::{Alias, Claim, CommandAnswer, Ownership, SessionCommand, StoreError};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::active_backend::{ActiveBackend, Running, wait_until};
+use super::cluster::{ForwardReason, RemoteAnswer, RemoteRequest, lent_elsewhere_notice};
 use super::commit_queue::CommitQueue;
 use super::idle_cache::IdleSession;
 use super::{Ack, HubError, Inner, lock_mutex, rebuild};
@@ -25,6 +30,8 @@ pub(super) enum SessionRequest {
     View(Reply<SessionView>),
     /// Cancel what runs, then remove the session.
     Delete(Reply<()>),
+    /// A command that another node sent for this session.
+    Remote(Box<SessionCommand>),
     /// Pick up what the log left open.
     Wake,
 }
@@ -34,8 +41,18 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, HubError>>;
 pub(super) struct SessionTask {
     hub: Arc<Inner>,
     id: SessionId,
-    unsaved: Option<UnsavedSession>,
+    beginning: TaskBeginning,
     inbox: mpsc::Receiver<SessionRequest>,
+}
+
+/// What a task begins with.
+pub(super) enum TaskBeginning {
+    /// A session that its first append makes.
+    Unsaved(UnsavedSession),
+    /// This node just claimed it.
+    Claimed(Claim),
+    /// The cache or the log has it.
+    Stored,
 }
 
 /// A session that no store knows yet, and its names.
@@ -47,30 +64,85 @@ pub(super) struct LiveSession {
     pub(super) machine: Session,
     pub(super) commit_queue: CommitQueue,
     pub(super) active_backend: ActiveBackend,
-    deleting: Option<Reply<()>>,
+    /// Cancelled when this node may no longer act for its sessions.
+    lease_lost: CancellationToken,
+    deleting: Option<DeleteReply>,
+}
+
+/// Who is told that the session is gone.
+enum DeleteReply {
+    Caller(Reply<()>),
+    /// Another node, which sees it.
+    OtherNode,
+}
+
+impl SessionRequest {
+    pub(super) fn new_command(caller: &Caller, command: Command, ack: Ack, reply: Reply<Accepted>) -> Self {
+        Self::Command { caller: Box::new(caller.clone()), command: Box::new(command), ack, reply }
+    }
 }
 
 impl SessionTask {
     pub(super) fn new(
         hub: Arc<Inner>,
         id: SessionId,
-        unsaved: Option<UnsavedSession>,
+        beginning: TaskBeginning,
         inbox: mpsc::Receiver<SessionRequest>,
     ) -> Self {
-        Self { hub, id, unsaved, inbox }
+        Self { hub, id, beginning, inbox }
     }
 
     pub(super) async fn run_until_idle(mut self) {
-        let live = match self.unsaved.take() {
-            Some((session, aliases)) => Ok(LiveSession::from_unsaved(&self.hub, *session, aliases)),
-            None => LiveSession::open(&self.hub, self.id).await,
+        let live = match std::mem::replace(&mut self.beginning, TaskBeginning::Stored) {
+            TaskBeginning::Unsaved((session, aliases)) => Ok(LiveSession::from_unsaved(&self.hub, *session, aliases)),
+            TaskBeginning::Claimed(claim) => LiveSession::from_claim(&self.hub, self.id, claim).await,
+            TaskBeginning::Stored if !self.hub.takes_sessions() => {
+                return self.forward_requests(ForwardReason::Elsewhere).await;
+            }
+            TaskBeginning::Stored => LiveSession::open(&self.hub, self.id).await,
         };
         let result = match live {
             Ok(live) => live.handle_requests(&mut self.inbox).await,
             Err(error) => Err(error),
         };
-        if let Err(error) = result {
-            self.fail_requests(error).await;
+        match result {
+            Ok(()) => {}
+            Err(StoreError::Owned(_)) => self.forward_requests(ForwardReason::Elsewhere).await,
+            Err(StoreError::Pinned(label)) => self.forward_requests(ForwardReason::Pinned(label)).await,
+            Err(error @ StoreError::Fenced { .. }) if self.hub.cluster.is_some() => {
+                tracing::info!(session = %self.id, %error, "another node took the session");
+                self.deliver_again().await;
+            }
+            Err(error) => self.fail_requests(error).await,
+        }
+    }
+
+    /// Another node has the session: what is asked goes there, in order, until nothing is asked any more.
+    async fn forward_requests(mut self, why: ForwardReason) {
+        loop {
+            let request = {
+                let mut tasks = lock_mutex(&self.hub.tasks);
+                let request = self.inbox.try_recv().ok();
+                if request.is_none() {
+                    // Under the lock: nobody finds an inbox that is not read any more.
+                    self.inbox.close();
+                    tasks.remove(&self.id);
+                }
+                request
+            };
+            match request {
+                Some(request) => self.hub.forward_request(self.id, request, &why).await,
+                None => return,
+            }
+        }
+    }
+
+    /// Nothing of what was asked last is stored: it goes to whoever has the session now, perhaps this node again.
+    async fn deliver_again(mut self) {
+        lock_mutex(&self.hub.tasks).remove(&self.id);
+        self.inbox.close();
+        while let Some(request) = self.inbox.recv().await {
+            self.hub.deliver_request(self.id, request).await;
         }
     }
 
@@ -80,11 +152,11 @@ impl SessionTask {
         self.inbox.close();
         while let Some(request) = self.inbox.recv().await {
             if let SessionRequest::Command { command, .. } = &request
-                && let Command::Prompt { run, .. } = &**command
+                && let Some(run) = command.prompted_run()
             {
-                lock_mutex(&self.hub.client_resources).remove(run);
+                lock_mutex(&self.hub.client_resources).remove(&run);
             }
-            request.refuse_request(&error);
+            self.hub.refuse_request(request, &error);
         }
         let lost = matches!(error, StoreError::NotFound(_) | StoreError::Deleted(_) | StoreError::Closed);
         if lost {
@@ -106,27 +178,38 @@ impl SessionTask {
 impl LiveSession {
     /// From the idle cache, or from the log: then whatever was open there is picked up.
     async fn open(hub: &Arc<Inner>, id: SessionId) -> Result<Self, StoreError> {
+        hub.check_lease()?;
         let idle = lock_mutex(&hub.idle_cache).take_session(id);
-        if let Some(IdleSession { session, epoch, context }) = idle {
-            return Ok(Self::new(hub, session, epoch, ActiveBackend::new(context)));
+        if let Some(IdleSession { session, epoch, context }) = idle
+            && hub.is_current(session.view()).await?
+        {
+            let commit_queue = CommitQueue::new(id, epoch, session.view().head);
+            return Ok(Self::new(hub, session, commit_queue, ActiveBackend::new(context)));
         }
         let claim = hub.store.claim(id).await?;
+        Self::from_claim(hub, id, claim).await
+    }
+
+    /// From the log: whatever was open there is picked up.
+    async fn from_claim(hub: &Arc<Inner>, id: SessionId, claim: Claim) -> Result<Self, StoreError> {
         let view = rebuild::rebuild_view(&*hub.store, id, claim.head).await?;
         let mut session = Session::restore(view);
         session.recover(&mut MachineContext { at: clock::current_time(), ids: &mut SystemIds }, &hub.recovery);
-        Ok(Self::new(hub, session, claim.epoch, ActiveBackend::new(None)))
+        let commit_queue = CommitQueue::for_claimed_session(id, claim.epoch, claim.head);
+        Ok(Self::new(hub, session, commit_queue, ActiveBackend::new(None)))
     }
 
-    fn new(hub: &Arc<Inner>, machine: Session, epoch: Epoch, active_backend: ActiveBackend) -> Self {
-        let commit_queue = CommitQueue::new(machine.view().session, epoch, machine.view().head);
-        Self { hub: Arc::clone(hub), machine, commit_queue, active_backend, deleting: None }
+    fn new(hub: &Arc<Inner>, machine: Session, commit_queue: CommitQueue, active_backend: ActiveBackend) -> Self {
+        let lease_lost = hub.lease_lost();
+        Self { hub: Arc::clone(hub), machine, commit_queue, active_backend, lease_lost, deleting: None }
     }
 
     /// A session that its first append makes.
     fn from_unsaved(hub: &Arc<Inner>, machine: Session, aliases: Vec<Alias>) -> Self {
-        let commit_queue = CommitQueue::for_new_session(machine.view().session, aliases);
+        let pinned_to = hub.cluster.as_ref().and_then(|member| member.pinned_to(&machine.view().workspace));
+        let commit_queue = CommitQueue::for_new_session(machine.view().session, aliases, pinned_to);
         let active_backend = ActiveBackend::new(Some(rebuild::empty_context(machine.view())));
-        Self { hub: Arc::clone(hub), machine, commit_queue, active_backend, deleting: None }
+        Self::new(hub, machine, commit_queue, active_backend)
     }
 
     async fn handle_requests(mut self, inbox: &mut mpsc::Receiver<SessionRequest>) -> Result<(), StoreError> {
@@ -136,7 +219,9 @@ impl LiveSession {
             self.handle_request(request);
         }
         loop {
-            self.apply_effects_and_commit().await?;
+            if let Err(error) = self.apply_effects_and_commit().await {
+                return Err(self.give_up(error));
+            }
             if self.is_idle() {
                 if let Some(reply) = self.deleting.take() {
                     return self.delete_session(inbox, reply).await;
@@ -146,16 +231,42 @@ impl LiveSession {
                     None => return Ok(()),
                 }
             }
-            let deadline = self.active_backend.cancel_deadline();
-            tokio::select! {
-                biased;
-                () = hub.stop.cancelled() => return self.commit_queue.finish_append().await.map(|mut after| after.acknowledge_all()),
-                landed = self.commit_queue.append_done(), if self.commit_queue.is_in_flight() => self.on_committed(landed?).await?,
-                Some(request) = inbox.recv() => self.handle_request(request),
-                report = self.active_backend.next_event(), if self.commit_queue.has_room() => self.handle_backend_event(report).await,
-                () = wait_until(deadline) => self.stop_overdue_backend(),
+            match self.handle_next(inbox).await {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => return Ok(()),
+                Err(error) => return Err(self.give_up(error)),
             }
         }
+    }
+
+    /// One thing that happened; breaks when the hub ends.
+    async fn handle_next(&mut self, inbox: &mut mpsc::Receiver<SessionRequest>) -> Result<ControlFlow<()>, StoreError> {
+        let deadline = self.active_backend.cancel_deadline();
+        tokio::select! {
+            biased;
+            () = self.hub.stop.cancelled() => {
+                self.commit_queue.finish_append().await?.acknowledge_all();
+                return Ok(ControlFlow::Break(()));
+            }
+            // Others may act for the session soon: whatever it runs must have stopped by then.
+            () = self.lease_lost.cancelled() => return Err(lease_lost_error()),
+            landed = self.commit_queue.append_done(), if self.commit_queue.is_in_flight() => self.on_committed(landed?).await?,
+            Some(request) = inbox.recv() => self.handle_request(request),
+            report = self.active_backend.next_event(), if self.commit_queue.has_room() => self.handle_backend_event(report).await,
+            () = wait_until(deadline) => self.stop_overdue_backend(),
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// What was taken in and is not stored: commands of other nodes are read again, callers here are told.
+    fn give_up(&mut self, error: StoreError) -> StoreError {
+        if let Some(member) = &self.hub.cluster {
+            member.forget_handled(self.commit_queue.unanswered_commands());
+        }
+        if matches!(error, StoreError::Fenced { .. }) {
+            self.commit_queue.refuse_waiting(&error);
+        }
+        error
     }
 
     pub(super) fn id(&self) -> SessionId {
@@ -168,8 +279,15 @@ impl LiveSession {
         if begun && !self.commit_queue.is_in_flight() {
             self.take_ready_reports().await?;
         }
-        self.commit_queue.start_append(&self.hub.store, &self.hub.commits, self.machine.view());
+        let ownership = self.next_ownership();
+        self.commit_queue.start_append(&self.hub.store, &self.hub.commits, self.machine.view(), ownership);
         Ok(())
+    }
+
+    /// A session in which nothing runs belongs to nobody: any node may take its next command.
+    fn next_ownership(&self) -> Ownership {
+        let runs = self.machine.has_backend() || self.commit_queue.has_orders() || self.deleting.is_some();
+        if runs || self.hub.cluster.is_none() { Ownership::Keep } else { Ownership::Release }
     }
 
     /// Takes the machine's effects and sends what may go now. True if that began a run.
@@ -196,7 +314,8 @@ impl LiveSession {
     }
 
     fn is_idle(&self) -> bool {
-        !self.machine.has_backend() && self.commit_queue.is_empty()
+        let gave_up = self.hub.cluster.is_none() || !self.commit_queue.is_owned() || self.deleting.is_some();
+        !self.machine.has_backend() && self.commit_queue.is_empty() && gave_up
     }
 
     /// What is kept of it. An awaiting session, too, owns no task from here on.
@@ -207,7 +326,7 @@ impl LiveSession {
     fn handle_request(&mut self, request: SessionRequest) {
         match request {
             SessionRequest::Command { caller, command, ack, reply } => {
-                let run = if let Command::Prompt { run, .. } = &*command { Some(*run) } else { None };
+                let run = command.prompted_run();
                 match self.handle_command(&caller, *command) {
                     Ok(accepted) => self.commit_queue.acknowledge_command(ack, accepted, reply),
                     Err(refused) => drop(reply.send(Err(refused))),
@@ -220,10 +339,41 @@ impl LiveSession {
             SessionRequest::View(reply) => drop(reply.send(Ok(self.machine.view().clone()))),
             SessionRequest::Delete(reply) => {
                 self.cancel_all_runs();
-                self.deleting = Some(reply);
+                self.deleting = Some(DeleteReply::Caller(reply));
             }
+            SessionRequest::Remote(command) => self.handle_remote(*command),
             SessionRequest::Wake => {}
         }
+    }
+
+    /// A command of another node. What became of it is stored with what it caused, and read there.
+    fn handle_remote(&mut self, command: SessionCommand) {
+        let SessionCommand { id, body, .. } = command;
+        let (ack, result) = match serde_json::from_value(body) {
+            Ok(RemoteRequest::Command { caller, command, ack, lent }) => {
+                let result = self.handle_command(&caller, *command);
+                if let (true, Ok(Accepted::Started(run))) = (lent, &result) {
+                    self.notice_lent_elsewhere(*run);
+                }
+                (ack, RemoteAnswer::from_result(result))
+            }
+            Ok(RemoteRequest::Delete) => {
+                self.cancel_all_runs();
+                self.deleting.get_or_insert(DeleteReply::OtherNode);
+                return;
+            }
+            Err(error) => {
+                let reason = format!("the node that owns the session does not know this command: {error}");
+                (Ack::Committed, RemoteAnswer::Failed(reason))
+            }
+        };
+        self.commit_queue.answer_command(ack, CommandAnswer { command: id, body: result.into_body() });
+    }
+
+    /// The client's files, terminals and keys are with the node that it is connected to.
+    fn notice_lent_elsewhere(&mut self, run: RunId) {
+        let mut context = MachineContext { at: clock::current_time(), ids: &mut SystemIds };
+        self.machine.handle_report(&mut context, run, Report::Noticed(lent_elsewhere_notice()));
     }
 
     /// Another's session is as unknown as none, whatever the caller request of it.
@@ -254,15 +404,17 @@ impl LiveSession {
     async fn delete_session(
         self,
         inbox: &mut mpsc::Receiver<SessionRequest>,
-        reply: Reply<()>,
+        reply: DeleteReply,
     ) -> Result<(), StoreError> {
         let id = self.id();
         let deleted = self.hub.store.delete(id, clock::current_time()).await;
-        drop(reply.send(deleted.clone().map_err(HubError::from)));
+        if let DeleteReply::Caller(reply) = reply {
+            drop(reply.send(deleted.clone().map_err(HubError::from)));
+        }
         lock_mutex(&self.hub.tasks).remove(&id);
         inbox.close();
         while let Some(request) = inbox.recv().await {
-            request.refuse_request(&StoreError::NotFound(id));
+            self.hub.refuse_request(request, &StoreError::NotFound(id));
         }
         Ok(())
     }
@@ -280,14 +432,33 @@ impl LiveSession {
     }
 }
 
-impl SessionRequest {
-    fn refuse_request(self, error: &StoreError) {
-        let error = HubError::from(error.clone());
-        match self {
-            Self::Command { reply, .. } => drop(reply.send(Err(error))),
-            Self::View(reply) => drop(reply.send(Err(error))),
-            Self::Delete(reply) => drop(reply.send(Err(error))),
-            Self::Wake => {}
+impl Inner {
+    fn refuse_request(&self, request: SessionRequest, error: &StoreError) {
+        let refused = HubError::from(error.clone());
+        match request {
+            SessionRequest::Command { reply, .. } => drop(reply.send(Err(refused))),
+            SessionRequest::View(reply) => drop(reply.send(Err(refused))),
+            SessionRequest::Delete(reply) => drop(reply.send(Err(refused))),
+            // Its row still waits, and is read again.
+            SessionRequest::Remote(command) => {
+                if let Some(member) = &self.cluster {
+                    member.forget_handled([command.id]);
+                }
+            }
+            SessionRequest::Wake => {}
         }
     }
+
+    fn check_lease(&self) -> Result<(), StoreError> {
+        let holds = self.cluster.as_ref().is_none_or(|member| member.lease.is_valid());
+        if holds { Ok(()) } else { Err(lease_lost_error()) }
+    }
+
+    fn lease_lost(&self) -> CancellationToken {
+        self.cluster.as_ref().map(|member| member.lease.lost()).unwrap_or_default()
+    }
+}
+
+fn lease_lost_error() -> StoreError {
+    StoreError::Busy("this node could not renew its lease".to_owned())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gander_domain::{Principal, Seq, SessionId};
+use gander_domain::{Entry, Principal, Seq, SessionId};
 use tokio::time::Instant;
 
 use super::MemoryStore;
@@ -13,7 +13,7 @@ use super::state::MemoryState;
 use crate::cluster::ClusterStore;
 use crate::feed::Feeds;
 use crate::node::{CommandAnswer, CommandId, HintBox, Hints, NodeId, NodeInfo, NodeStatus, Ownership, SessionCommand};
-use crate::{Claim, StoreError};
+use crate::{Append, Claim, Epoch, StoreError};
 
 /// What goes wrong between a node and the model, for simulations.
 #[async_trait]
@@ -26,6 +26,23 @@ pub trait ModelFaults: Send + Sync + 'static {
 
     /// When the copies of a hint arrive; none if it is lost.
     fn hint_delays(&self) -> Vec<Duration>;
+
+    /// Told of every append that counts: the writer's epoch, and the one that may write.
+    fn on_append(&self, _session: SessionId, _written: Epoch, _current: Epoch) {}
+
+    /// A seeded bug: whoever claimed the session since may be ignored.
+    fn ignores_epoch(&self) -> bool {
+        false
+    }
+
+    /// A seeded bug in what is read.
+    fn change_read(&self, _entries: &mut Vec<Entry>) {}
+
+    /// A seeded bug in what is stored.
+    fn change_append(&self, _entries: &mut Vec<Entry>) {}
+
+    /// A seeded bug in what senders of commands are told.
+    fn change_answer(&self, _answer: &mut CommandAnswer) {}
 }
 
 /// One node's handle of the model.
@@ -190,7 +207,7 @@ impl MemoryStore {
     }
 
     fn deliver_hint(&self, deliver: impl Fn() + Send + Sync + 'static) {
-        let Some(faults) = self.member.as_ref().and_then(|member| member.faults.as_ref()) else { return deliver() };
+        let Some(faults) = self.faults() else { return deliver() };
         let deliver = Arc::new(deliver);
         for delay in faults.hint_delays() {
             let deliver = Arc::clone(&deliver);
@@ -201,15 +218,39 @@ impl MemoryStore {
         }
     }
 
+    pub(super) fn faults(&self) -> Option<&Arc<dyn ModelFaults>> {
+        self.member.as_ref().and_then(|member| member.faults.as_ref())
+    }
+
+    /// What a seeded bug does to an append; gives the epochs of its writer and of whoever may write.
+    pub(super) fn change_append(&self, state: &MemoryState, append: &mut Append) -> (Epoch, Epoch) {
+        let epochs = (append.epoch, state.session_epoch(append.session).unwrap_or(append.epoch));
+        if let Some(faults) = self.faults() {
+            if faults.ignores_epoch() {
+                append.epoch = epochs.1;
+            }
+            faults.change_append(&mut append.entries);
+        }
+        epochs
+    }
+
+    /// Forgets the end of a log, as a disk does that lied about its last writes.
+    pub fn truncate_log(&self, session: SessionId, head: Seq) -> Result<(), StoreError> {
+        let mut state = self.lock_open()?;
+        state.truncate_log(session, head)?;
+        state.rebuild_folds();
+        Ok(())
+    }
+
     pub(super) async fn before_call(&self) -> Result<(), StoreError> {
-        match self.member.as_ref().and_then(|member| member.faults.as_ref()) {
+        match self.faults() {
             Some(faults) => faults.before_call().await,
             None => Ok(()),
         }
     }
 
     pub(super) async fn after_write(&self) -> Result<(), StoreError> {
-        match self.member.as_ref().and_then(|member| member.faults.as_ref()) {
+        match self.faults() {
             Some(faults) => faults.after_write().await,
             None => Ok(()),
         }
@@ -252,6 +293,12 @@ impl ClusterStore for MemoryStore {
         Ok(claimed)
     }
 
+    async fn owned_sessions(&self) -> Result<Vec<SessionId>, StoreError> {
+        self.before_call().await?;
+        let (state, node) = (self.lock_open()?, Some(self.node()));
+        Ok(state.all_owners().filter(|(_, owner)| owner.node == node).map(|(session, _)| session).collect())
+    }
+
     async fn send_command(&self, command: SessionCommand) -> Result<(), StoreError> {
         self.before_call().await?;
         {
@@ -286,7 +333,11 @@ impl ClusterStore for MemoryStore {
             commands.into_iter().partition(|(command, answer)| command.origin == node && answer.is_some());
         state.cluster.commands = rest;
         let given: Vec<(SessionCommand, Option<CommandAnswer>)> = given;
-        Ok(given.into_iter().filter_map(|(_, answer)| answer).collect())
+        let mut answers: Vec<CommandAnswer> = given.into_iter().filter_map(|(_, answer)| answer).collect();
+        if let Some(faults) = self.faults() {
+            answers.iter_mut().for_each(|answer| faults.change_answer(answer));
+        }
+        Ok(answers)
     }
 
     async fn withdraw_command(&self, command: CommandId) -> Result<bool, StoreError> {

@@ -107,6 +107,17 @@ impl MemoryState {
         Ok(Claim { epoch: log.epoch, head: log.last_seq() })
     }
 
+    pub(super) fn session_epoch(&self, session: SessionId) -> Option<Epoch> {
+        self.sessions.get(&session).map(|log| log.epoch)
+    }
+
+    pub(super) fn truncate_log(&mut self, session: SessionId, head: Seq) -> Result<(), StoreError> {
+        let log = self.log_mut(session)?;
+        log.entries.truncate(head.0 as usize);
+        log.snapshots.retain(|seq, _| *seq <= head);
+        Ok(())
+    }
+
     pub(super) fn session_owner(&self, session: SessionId) -> Option<&Owner> {
         self.sessions.get(&session).map(|log| &log.owner)
     }

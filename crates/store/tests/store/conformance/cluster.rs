@@ -142,6 +142,8 @@ pub async fn work_is_claimed_once(harness: &impl ClusterHarness) {
     assert_eq!(claimed, 20, "each by one of them");
     let sessions: Vec<u64> = cluster(&nodes[1]).nodes().await.unwrap().iter().map(|node| node.sessions).collect();
     assert_eq!((sessions[0], sessions[1] + sessions[2]), (0, 20));
+    assert_eq!(cluster(&nodes[0]).owned_sessions().await.unwrap(), []);
+    assert_eq!(cluster(&nodes[1]).owned_sessions().await.unwrap().len() as u64, sessions[1]);
 }
 
 pub async fn who_leaves_hands_its_sessions_over(harness: &impl ClusterHarness) {
