@@ -95,12 +95,12 @@ async fn watch_process(
     told: watch::Sender<Option<Arc<ProcessExit>>>,
 ) {
     let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    let leftovers = GroupKill(group);
     let waited = tokio::select! {
         waited = child.wait() => waited,
         () = stop.cancelled() => stop_process(&mut child, group).await,
     };
-    // What it started and left behind: it would keep our ends of the pipes open.
-    group.map(|group| kill_process_group(group, Signal::KILL).ok());
+    drop(leftovers);
     let abort = listener.abort_handle();
     if tokio::time::timeout(STDERR_TIMEOUT, listener).await.is_err() {
         abort.abort();
@@ -108,6 +108,16 @@ async fn watch_process(
     let words: Vec<u8> = tail.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
     let stderr = String::from_utf8_lossy(&words).into_owned();
     told.send_replace(Some(Arc::new(ProcessExit { status: waited.ok(), stderr })));
+}
+
+/// Kills what a process started and left behind: it would keep our ends of the pipes open. Also when the task that
+/// watches the process is dropped, as it is when a server ends: `kill_on_drop` ends the process alone.
+struct GroupKill(Option<Pid>);
+
+impl Drop for GroupKill {
+    fn drop(&mut self) {
+        self.0.map(|group| kill_process_group(group, Signal::KILL).ok());
+    }
 }
 
 async fn stop_process(child: &mut Child, group: Option<Pid>) -> io::Result<ExitStatus> {
