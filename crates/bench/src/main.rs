@@ -6,6 +6,7 @@ mod a2a;
 mod acp;
 mod acp_rest;
 mod adk;
+mod behind;
 mod disk;
 mod load;
 mod mock;
@@ -159,6 +160,9 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wanted("adk") {
         adk::measure(&bench, &mut report, arguments.adk_peer.as_deref()).await.context("adk")?;
+    }
+    if wanted("behind") {
+        behind::measure(&bench, &mut report).await.context("behind")?;
     }
     println!("{}", report.markdown());
     if let Some(out) = &arguments.out {
