@@ -1,5 +1,6 @@
 //! What clients can choose from: agents, modes, models and slash commands.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::{Effort, Policy, Roster, Settings};
@@ -15,6 +16,8 @@ pub struct SessionCatalog {
     pub default_model: Option<String>,
     /// How hard the model can be told to think; empty: it cannot.
     pub efforts: Vec<Effort>,
+    /// Models of agents that bring their own, by the agents' names.
+    pub agent_models: BTreeMap<String, AgentModels>,
     /// The policy of the server's settings; a session without a choice of its own has no looser one.
     pub policy: Option<Policy>,
 }
@@ -24,6 +27,14 @@ impl SessionCatalog {
     pub fn effective_policy(&self, settings: &Settings) -> Policy {
         settings.session_policy().under_setting(self.policy.unwrap_or(Policy::Auto))
     }
+}
+
+/// The models of an agent that brings its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentModels {
+    pub models: Vec<ModelChoice>,
+    /// The one that answers unless another is chosen.
+    pub default_model: Option<String>,
 }
 
 /// A model that can be chosen.

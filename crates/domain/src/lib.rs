@@ -36,7 +36,7 @@ pub use agent::{
 };
 pub use artifact::ArtifactContent;
 pub use backend::{Order, Report, ToolGate};
-pub use catalog::{ModelChoice, SessionCatalog, SlashCommand, SlashCommandKind};
+pub use catalog::{AgentModels, ModelChoice, SessionCatalog, SlashCommand, SlashCommandKind};
 pub use command::{Accepted, Command, CommandError, IfBusy};
 pub use content::{DeltaKind, Part, ToolContent, ToolEnd, ToolResult};
 pub use context::{AskedQuestion, Context};

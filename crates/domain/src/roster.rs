@@ -187,13 +187,34 @@ fn roster_mode_name(agents: &[Arc<AgentManifest>], ways: &[AgentMode], agent: &A
     if agent.modes.len() == 1 {
         return agent.name.clone();
     }
+    let label = mode_label(&mode.id);
     let called = |agent: &AgentManifest| {
-        is_same_roster_name(&agent.name, &mode.id)
-            || agent.aliases.iter().any(|alias| is_same_roster_name(alias, &mode.id))
+        is_same_roster_name(&agent.name, &label) || agent.aliases.iter().any(|alias| is_same_roster_name(alias, &label))
     };
-    let is_taken =
-        agents.iter().any(|agent| called(agent)) || ways.iter().any(|way| is_same_roster_name(&way.name, &mode.id));
-    if is_taken { format!("{}-{}", agent.name, mode.id) } else { mode.id.clone() }
+    let is_taken = label == AUTO
+        || agents.iter().any(|agent| called(agent))
+        || ways.iter().any(|way| is_same_roster_name(&way.name, &label));
+    if is_taken { format!("{}-{label}", agent.name) } else { label }
+}
+
+/// The id of a mode as every protocol can spell it. Modes of other agents have ids such as `acceptEdits`, or addresses.
+fn mode_label(id: &str) -> String {
+    if is_valid_roster_name(id) {
+        return id.to_owned();
+    }
+    let last = id.rsplit(['/', '#']).next().unwrap_or(id);
+    let mut label = String::new();
+    for letter in last.chars() {
+        let begins_word = letter.is_ascii_uppercase() && !label.is_empty() && !label.ends_with('-');
+        match (letter.is_ascii_alphanumeric(), begins_word || !letter.is_ascii_alphanumeric()) {
+            (true, true) => label.extend(['-', letter.to_ascii_lowercase()]),
+            (true, false) => label.push(letter.to_ascii_lowercase()),
+            (false, _) if label.is_empty() || label.ends_with('-') => {}
+            (false, _) => label.push('-'),
+        }
+    }
+    let label = label[..label.floor_char_boundary(40)].trim_end_matches('-').to_owned();
+    if label.is_empty() { "mode".to_owned() } else { label }
 }
 
 #[cfg(test)]
@@ -212,6 +233,13 @@ mod tests {
             family: family.map(str::to_owned),
             ..AgentManifest::new(name, name, "")
         })
+    }
+
+    #[test]
+    fn modes_of_other_agents_have_names_that_every_protocol_can_spell() {
+        let labels = ["acceptEdits", "https://x.example/modes#agent", "Ask First!", "plan", "…"].map(mode_label);
+        assert_eq!(labels, ["accept-edits", "agent", "ask-first", "plan", "mode"]);
+        assert!(labels.iter().all(|label| is_valid_roster_name(label)));
     }
 
     #[test]

@@ -29,13 +29,13 @@ use gander_services::paths::Paths;
 use gander_tools::{self, BuiltIn};
 use secrecy::SecretString;
 
-pub use agents::{AcpSettings, RemoteAgent, RemoteKind, check_agent, is_web_address};
+pub use agents::{AcpSettings, RemoteAgent, RemoteKind, ServerSettings, check_agent, is_web_address};
 pub use agents_file::{AgentsFile, AgentsFileError, agents_file_path};
 pub use default_file::default_settings_text;
 pub use known_agents::{KNOWN_AGENTS, KnownAgent, find_known_agent};
 pub use live::LiveConfig;
 pub use load::{ConfigError, settings_file};
-pub use provider_keys::store_provider;
+pub use provider_keys::{store_agent_key, store_provider};
 pub use proxy::{ProxyError, ProxyFlags, proxied_goose, with_proxy_flags};
 pub use sections::{
     DaemonSection, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection, SandboxSection,

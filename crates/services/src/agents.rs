@@ -1,13 +1,15 @@
 //! Agents by name: what each is, and the back-end that runs it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_agent::modes::{AgentCatalog, ModeSet};
-use gander_domain::{AgentManifest, Outcome, Principal, Report, Role, Roster, SessionView, Settings, SlashCommand};
+use gander_domain::{
+    AgentManifest, AgentModels, Outcome, Principal, Report, Role, Roster, SessionView, Settings, SlashCommand,
+};
 use gander_runtime::backend::{Backend, BackendFailure, BackendRun, RemoteFile, RemoteSession, RemoteTool};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -34,8 +36,19 @@ const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 /// Folders whose rosters are kept in mind.
 const MAX_FOLDERS: usize = 256;
 
-/// A roster, and the library that it was made from.
-type CachedRoster = (Option<Arc<ModeSet>>, Arc<Roster>);
+/// A roster, and what it was made from.
+struct CachedRoster {
+    library: Option<Arc<ModeSet>>,
+    /// The sum of the generations of what agents offer.
+    offers: u64,
+    roster: Arc<Roster>,
+}
+
+impl CachedRoster {
+    fn is_made_from(&self, library: Option<&Arc<ModeSet>>, offers: u64) -> bool {
+        self.offers == offers && self.library.as_ref().map(Arc::as_ptr) == library.map(Arc::as_ptr)
+    }
+}
 
 struct NativeAgents {
     agent_catalog: Arc<AgentCatalog>,
@@ -73,6 +86,16 @@ impl Agent {
     /// An agent that this back-end runs.
     pub fn new(manifest: AgentManifest, backend: Arc<dyn Backend>) -> Self {
         Self { manifest: Arc::new(manifest), backend, check: None }
+    }
+
+    /// What it is, with the modes that it said it has.
+    fn manifest_as_offered(&self) -> Arc<AgentManifest> {
+        match self.backend.offers().filter(|offers| !offers.modes.is_empty()) {
+            Some(offers) => {
+                Arc::new(AgentManifest { modes: offers.modes.clone(), ..AgentManifest::clone(&self.manifest) })
+            }
+            None => Arc::clone(&self.manifest),
+        }
     }
 
     /// With this to find out why it cannot run here. It may look at files.
@@ -137,15 +160,14 @@ impl Agents {
     /// All agents and the names of their modes.
     pub fn roster(&self) -> Arc<Roster> {
         let library = self.native.as_ref().map(|native| native.agent_catalog.modes());
+        let offers = self.offers_generation();
         let mut kept = self.roster.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((from, roster)) = &*kept
-            && from.as_ref().map(Arc::as_ptr) == library.as_ref().map(Arc::as_ptr)
-        {
-            return Arc::clone(roster);
+        if let Some(cached) = kept.as_ref().filter(|cached| cached.is_made_from(library.as_ref(), offers)) {
+            return Arc::clone(&cached.roster);
         }
         let roster = self.build_roster(library.as_deref());
-        let before = kept.replace((library, Arc::clone(&roster)));
-        if before.is_some_and(|(_, before)| before.agents() != roster.agents()) {
+        let before = kept.replace(CachedRoster { library, offers, roster: Arc::clone(&roster) });
+        if before.is_some_and(|before| before.offers != offers || before.roster.agents() != roster.agents()) {
             self.changed.send_replace(());
         }
         roster
@@ -156,19 +178,19 @@ impl Agents {
         let all = self.roster();
         let Some(native) = &self.native else { return all };
         let library = native.agent_catalog.modes_in(Path::new(folder));
+        let offers = self.offers_generation();
         let mut kept = self.rosters.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((Some(from), roster)) = kept.get(folder)
-            && Arc::ptr_eq(from, &library)
-        {
-            return Arc::clone(roster);
+        if let Some(cached) = kept.get(folder).filter(|cached| cached.is_made_from(Some(&library), offers)) {
+            return Arc::clone(&cached.roster);
         }
         let same = Arc::ptr_eq(&library, &native.agent_catalog.modes());
         let roster = if same { all } else { self.build_roster(Some(&library)) };
         if kept.len() >= MAX_FOLDERS && !kept.contains_key(folder) {
             kept.clear();
         }
-        let before = kept.insert(folder.to_owned(), (Some(library), Arc::clone(&roster)));
-        if before.is_some_and(|(_, before)| before.agents() != roster.agents()) {
+        let cached = CachedRoster { library: Some(library), offers, roster: Arc::clone(&roster) };
+        let before = kept.insert(folder.to_owned(), cached);
+        if before.is_some_and(|before| before.roster.agents() != roster.agents()) {
             self.changed.send_replace(());
         }
         roster
@@ -180,8 +202,23 @@ impl Agents {
         let others = || self.others.iter().chain(configured.iter());
         let free = |manifest: &AgentManifest| others().all(|agent| agent.manifest.name != manifest.name);
         let native = library.into_iter().flat_map(ModeSet::agent_manifests).filter(free).map(Arc::new);
-        let others = others().map(|agent| Arc::clone(&agent.manifest));
+        let others = others().map(Agent::manifest_as_offered);
         Arc::new(Roster::new(native.chain(others).collect()))
+    }
+
+    /// Another one whenever an agent of the settings offers something else than before.
+    fn offers_generation(&self) -> u64 {
+        self.configured().iter().filter_map(|agent| agent.backend.offers()).map(|offers| offers.generation).sum()
+    }
+
+    /// Models of agents that bring their own, by the agents' names.
+    pub fn agent_models(&self) -> BTreeMap<String, AgentModels> {
+        let configured = self.configured();
+        let own = configured.iter().filter_map(|agent| {
+            let offers = agent.backend.offers().filter(|offers| !offers.models.models.is_empty())?;
+            Some((agent.manifest.name.clone(), offers.models.clone()))
+        });
+        own.collect()
     }
 
     /// Looks at all files that somebody asked about.

@@ -2,12 +2,12 @@
 
 mod providers;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use gander_domain::{Effort, ModelChoice, Policy, Roster, SessionCatalog};
+use gander_domain::{AgentModels, Effort, ModelChoice, Policy, Roster, SessionCatalog};
 use gander_models::{
     Catalogue, ConnectError, DetectedModel, Keys, Model, Retry, Timeouts, connect_with, detect_model, probes_to_try,
 };
@@ -156,11 +156,16 @@ impl Models {
     }
 
     /// What sessions can be set to.
-    pub fn session_catalog(&self, roster: Arc<Roster>, policy: Policy) -> Arc<SessionCatalog> {
+    pub fn session_catalog(
+        &self,
+        roster: Arc<Roster>,
+        agent_models: BTreeMap<String, AgentModels>,
+        policy: Policy,
+    ) -> Arc<SessionCatalog> {
         let models = self.list_models();
         let efforts = vec![Effort::Off, Effort::Low, Effort::Medium, Effort::High];
         let default_model = self.known_default();
-        Arc::new(SessionCatalog { roster, models, default_model, efforts, policy: Some(policy) })
+        Arc::new(SessionCatalog { roster, models, default_model, efforts, agent_models, policy: Some(policy) })
     }
 
     /// A client that brings keys of its own may have a better default than the server.

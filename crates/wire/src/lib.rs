@@ -13,6 +13,7 @@ pub mod json_check;
 pub mod jsonrpc;
 mod key_case;
 mod preview;
+pub mod remote;
 pub mod saved_artifact;
 pub mod slash_command_list;
 pub mod sse;

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use gander::config::{AcpSettings, Config, RemoteKind};
+use gander::config::{AcpSettings, Config, RemoteKind, ServerSettings};
 use gander_client::schema::{Implementation, InitializeResponse};
 use gander_client::{Agent, CallError, Client, Link};
 use gander_runtime::backend::acp::AgentAddress;
+use gander_runtime::backend::remote::RemoteHttp;
 use serde_json::{Value, json};
 
 use crate::commands::{Context, Exit};
 use crate::output::clean_output_text;
+
+/// Where an A2A agent's card is, below its address.
+const A2A_CARD: &str = "/.well-known/agent-card.json";
 
 /// What an agent answers that wants a login first.
 const AUTH_REQUIRED: i64 = -32000;
@@ -27,6 +31,9 @@ pub(super) async fn try_agent(context: &Context, config: &Config, name: &str) ->
             context.output.line(&format!("{name} is a goosed at {}: its first prompt tries it", remote.url))?;
             return Ok(Exit::Done);
         }
+        RemoteKind::A2a(settings) => return try_server(context, name, settings, A2A_CARD).await,
+        RemoteKind::AcpRest(settings) => return try_server(context, name, settings, "/agents").await,
+        RemoteKind::Adk(settings) => return try_server(context, name, settings, "/list-apps").await,
     };
     if let Some(missing) = settings.program.as_ref().and_then(|program| program.find_program().err()) {
         let fix = settings.install.as_deref().map(|fix| format!("\nInstall it: {fix}")).unwrap_or_default();
@@ -42,6 +49,33 @@ pub(super) async fn try_agent(context: &Context, config: &Config, name: &str) ->
         process.stop().await;
     }
     exit
+}
+
+/// Asks a server for what every server of its kind tells: its card, its agents or its apps.
+async fn try_server(context: &Context, name: &str, settings: &ServerSettings, path: &str) -> anyhow::Result<Exit> {
+    let url = &settings.endpoint.url;
+    let asked = async { RemoteHttp::new(&settings.endpoint, &[])?.get_json(path).await };
+    let answer = match asked.await {
+        Ok(answer) => answer,
+        Err(error) => {
+            context.output.note(&clean_output_text(&format!("{name} at {url} {error}")));
+            return Ok(Exit::Failed);
+        }
+    };
+    let card_name = answer["name"].as_str().into_iter();
+    let agents = answer["agents"].as_array().into_iter().flatten().filter_map(|agent| agent["name"].as_str());
+    let apps = answer.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let offered: Vec<&str> = card_name.chain(agents).chain(apps).collect();
+    context.output.line(&clean_output_text(&format!("{name} answers at {url}: {}", offered.join(", "))))?;
+    if let Some(agent) = settings.agent.as_deref().filter(|agent| !offered.contains(agent)) {
+        context.output.note(&format!("it does not list {agent}"));
+        return Ok(Exit::Failed);
+    }
+    if settings.agent.is_none() && path != A2A_CARD && offered.len() != 1 {
+        context.output.note("say which of them it is: --remote-agent NAME");
+        return Ok(Exit::Failed);
+    }
+    Ok(Exit::Done)
 }
 
 async fn connect_tried_agent(settings: &AcpSettings) -> anyhow::Result<(Client, Option<Agent>)> {

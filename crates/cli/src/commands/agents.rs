@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use gander::config::{AgentsFile, Config, KNOWN_AGENTS, agents_file_path, check_agent, find_known_agent};
+use gander::config::{
+    AgentsFile, Config, KNOWN_AGENTS, agents_file_path, check_agent, find_known_agent, store_agent_key,
+};
 use toml::{Table, Value};
 
 use super::agent_registry::read_registry_entry;
@@ -27,6 +29,9 @@ Examples:
   gander agents add opencode                          one of: goose, opencode, codex, claude, gemini, qwen
   gander agents add mine -- my-agent --acp            a program that speaks ACP over stdin and stdout
   gander agents add far --url wss://agents.example/acp --key-env FAR_KEY
+  gander agents add planner --a2a https://agents.example/a2a/planner
+  gander agents add echo --acp-rest http://127.0.0.1:8000 --remote-agent echo
+  gander agents add app --adk http://127.0.0.1:8000
   gander agents add cline --registry registry.json    as a file of the ACP registry describes it")]
     Add(AddOptions),
     /// Use one no longer. Its sessions stay, and can go on with another agent
@@ -53,12 +58,27 @@ pub(super) struct AddOptions {
     /// The address of its server: ws://, wss://, http:// or https://
     #[arg(long, value_name = "URL", conflicts_with_all = ["command", "registry"])]
     url: Option<String>,
-    /// What a server at http:// or https:// speaks: acp or goosed
+    /// The address of a server that speaks A2A (1.0 or 0.3), below which its agent card is
+    #[arg(long, value_name = "URL", conflicts_with_all = ["url", "command", "registry"])]
+    a2a: Option<String>,
+    /// The address of a server that speaks ACP-REST
+    #[arg(long, value_name = "URL", conflicts_with_all = ["url", "a2a", "command", "registry"])]
+    acp_rest: Option<String>,
+    /// The address of a server that speaks the REST of Google's ADK
+    #[arg(long, value_name = "URL", conflicts_with_all = ["url", "a2a", "acp_rest", "command", "registry"])]
+    adk: Option<String>,
+    /// The agent's name at a server with several: its name in ACP-REST, the app in ADK
+    #[arg(long, value_name = "NAME")]
+    remote_agent: Option<String>,
+    /// What a server at http:// or https:// speaks: acp, a2a, acp_rest, adk or goosed
     #[arg(long, value_name = "KIND", requires = "url")]
     kind: Option<String>,
     /// The environment variable that holds the server's key
-    #[arg(long, value_name = "VARIABLE", requires = "url")]
+    #[arg(long, value_name = "VARIABLE", conflicts_with = "command")]
     key_env: Option<String>,
+    /// Read the server's key from standard input and store it for this server alone to read
+    #[arg(long, conflicts_with_all = ["key_env", "command"])]
+    key_stdin: bool,
     /// A registry.json of the ACP registry, a file or an address, that describes the agent
     #[arg(long, value_name = "FILE|URL", conflicts_with = "command")]
     registry: Option<String>,
@@ -121,7 +141,9 @@ async fn add_agent(context: &Context, options: AddOptions) -> anyhow::Result<Exi
 
 /// What the options say, as the file has it.
 async fn new_agent_entry(context: &Context, options: AddOptions) -> anyhow::Result<Table> {
-    let AddOptions { name, url, kind, key_env, registry, env, login, yes, command, .. } = options;
+    let key_name = stored_key_name(context, &options)?.or_else(|| options.key_env.clone());
+    let server = server_address(&options);
+    let AddOptions { name, remote_agent, registry, env, login, yes, command, .. } = options;
     let text = |value: String| Value::String(value);
     let mut entry = Table::new();
     if let Some(registry) = registry {
@@ -130,17 +152,20 @@ async fn new_agent_entry(context: &Context, options: AddOptions) -> anyhow::Resu
             confirm_agent_download(context, download, yes)?;
         }
         entry = found.entry;
-    } else if let Some(url) = url {
+    } else if let Some((url, kind)) = server {
         entry.insert("url".to_owned(), text(url));
         entry.extend(kind.map(|kind| ("kind".to_owned(), text(kind))));
-        entry.extend(key_env.map(|name| ("secret_key_variable".to_owned(), text(name))));
+        entry.extend(remote_agent.map(|agent| ("agent".to_owned(), text(agent))));
+        entry.extend(key_name.map(|name| ("secret_key_variable".to_owned(), text(name))));
     } else if !command.is_empty() {
         entry.insert("command".to_owned(), Value::Array(command.into_iter().map(text).collect()));
     } else if find_known_agent(&name).is_some() {
         entry.insert("preset".to_owned(), text(name));
     } else {
         let known = KNOWN_AGENTS.map(|known| known.name).join(", ");
-        bail!("say how {name} is started (-- PROGRAM …) or reached (--url); known by name are {known}");
+        bail!(
+            "say how {name} is started (-- PROGRAM …) or reached (--url, --a2a, --acp-rest, --adk); known by name are {known}"
+        );
     }
     let mut variables = Table::new();
     for pair in env {
@@ -152,6 +177,28 @@ async fn new_agent_entry(context: &Context, options: AddOptions) -> anyhow::Resu
     }
     entry.extend(login.map(|login| ("login".to_owned(), text(login))));
     Ok(entry)
+}
+
+/// The address of a server and what it speaks, if the options name one.
+fn server_address(options: &AddOptions) -> Option<(String, Option<String>)> {
+    let of_kind = |url: &Option<String>, kind: &str| url.clone().map(|url| (url, Some(kind.to_owned())));
+    let any = options.url.clone().map(|url| (url, options.kind.clone()));
+    any.or_else(|| of_kind(&options.a2a, "a2a"))
+        .or_else(|| of_kind(&options.acp_rest, "acp_rest"))
+        .or_else(|| of_kind(&options.adk, "adk"))
+}
+
+/// Stores the key that stands on standard input, and says under which name.
+fn stored_key_name(context: &Context, options: &AddOptions) -> anyhow::Result<Option<String>> {
+    if !options.key_stdin {
+        return Ok(None);
+    }
+    let mut key = String::new();
+    io::stdin().read_line(&mut key)?;
+    let key = key.trim();
+    anyhow::ensure!(!key.is_empty(), "there is no key on standard input");
+    let name = store_agent_key(&context.config.paths, &options.name, key).context("cannot store the key")?;
+    Ok(Some(name))
 }
 
 /// Nothing is downloaded without a yes.

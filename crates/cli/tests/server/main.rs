@@ -8,6 +8,8 @@ mod acp_pipe;
 mod acp_rest;
 mod acp_sessions;
 mod adk;
+mod agent_kills;
+mod agent_offers;
 mod agents;
 mod all_protocols;
 mod artifacts;

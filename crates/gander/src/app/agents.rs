@@ -1,17 +1,21 @@
-//! Agents that the settings name: programs and servers that speak ACP, and gooses elsewhere.
+//! Agents that the settings name: programs and servers that speak ACP, servers of other protocols, and gooses elsewhere.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use gander_domain::AgentManifest;
 use gander_runtime::backend::Backend;
+use gander_runtime::backend::a2a::A2aProtocol;
 use gander_runtime::backend::acp::{AcpAgent, AcpAgentParts};
+use gander_runtime::backend::acp_rest::AcpRestProtocol;
+use gander_runtime::backend::adk::AdkProtocol;
 use gander_runtime::backend::goosed::Goosed;
+use gander_runtime::backend::remote::{RemoteAgent as ServerAgent, RemoteError, RemoteProtocol, remote_manifest};
 use gander_services::agents::{Agent, AgentProblem};
 use gander_store::Store;
 use gander_tools::FileAccess;
 
-use crate::config::{AcpSettings, Config, RemoteAgent, RemoteKind};
+use crate::config::{AcpSettings, Config, RemoteAgent, RemoteKind, ServerSettings};
 
 /// The agents that the settings name, as they were built last.
 pub(super) struct ConfiguredAgents {
@@ -67,6 +71,18 @@ impl ConfiguredAgents {
                 let agent = AcpAgent::new(parts, Arc::clone(&self.store));
                 (acp_agent_manifest(name, settings), Arc::new(agent), Some(settings.clone()))
             }
+            RemoteKind::A2a(settings) => {
+                let protocol = A2aProtocol::new(settings.endpoint.clone(), settings.version);
+                (server_manifest(name, "A2A", settings), self.server_agent(name, settings, protocol)?, None)
+            }
+            RemoteKind::AcpRest(settings) => {
+                let protocol = AcpRestProtocol::new(&settings.endpoint, settings.agent.clone());
+                (server_manifest(name, "ACP-REST", settings), self.server_agent(name, settings, protocol)?, None)
+            }
+            RemoteKind::Adk(settings) => {
+                let protocol = AdkProtocol::new(&settings.endpoint, settings.agent.clone(), settings.user.clone());
+                (server_manifest(name, "ADK", settings), self.server_agent(name, settings, protocol)?, None)
+            }
         };
         manifest.title = title.clone().unwrap_or(manifest.title);
         manifest.description = description.clone().unwrap_or(manifest.description);
@@ -76,6 +92,20 @@ impl ConfiguredAgents {
             None => agent,
         })
     }
+
+    fn server_agent<P: RemoteProtocol>(
+        &self,
+        name: &str,
+        settings: &ServerSettings,
+        protocol: Result<P, RemoteError>,
+    ) -> anyhow::Result<Arc<dyn Backend>> {
+        let protocol = protocol.with_context(|| format!("the agent cannot be spoken to: {name}"))?;
+        Ok(Arc::new(ServerAgent::new(name, protocol, Arc::clone(&self.store), settings.tells_history)))
+    }
+}
+
+fn server_manifest(name: &str, protocol: &str, settings: &ServerSettings) -> AgentManifest {
+    remote_manifest(name, protocol, &settings.endpoint.url)
 }
 
 fn acp_agent_manifest(name: &str, settings: &AcpSettings) -> AgentManifest {

@@ -342,7 +342,7 @@ pub(super) fn build_services(
         catalog: Arc::new(move |folder| {
             // Looks at the settings: an agent that was just added is listed.
             let policy = policy();
-            known.session_catalog(roster.roster_in_folder(folder), policy)
+            known.session_catalog(roster.roster_in_folder(folder), roster.agent_models(), policy)
         }),
         status: Arc::new(status),
         control: Arc::new(move |control| forward_control(controls.clone(), control).boxed()),

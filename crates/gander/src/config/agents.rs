@@ -6,9 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gander_client::{AgentLaunch, CertificatePin, Endpoint, ProgramSearch};
+use gander_models::Keys;
 use gander_runtime::backend::acp::AgentAddress;
 use gander_runtime::backend::goosed::{Protocol, Remote};
+use gander_runtime::backend::remote::RemoteEndpoint;
 use gander_services::units::DurationSetting;
+use gander_wire::a2a::A2aDialect;
 use secrecy::SecretString;
 use serde::Deserialize;
 use toml::Value;
@@ -41,6 +44,27 @@ pub enum RemoteKind {
     Goosed(Remote),
     /// Anything that speaks the Agent Client Protocol.
     Acp(Box<AcpSettings>),
+    /// A server that speaks A2A, 1.0 or 0.3.
+    A2a(Box<ServerSettings>),
+    /// A server that speaks the Agent Communication Protocol.
+    AcpRest(Box<ServerSettings>),
+    /// A server that speaks the REST of Google's ADK.
+    Adk(Box<ServerSettings>),
+}
+
+/// How an agent is reached that a server of another protocol runs.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// Where the server is.
+    pub endpoint: RemoteEndpoint,
+    /// The agent's name there; absent: the only one.
+    pub agent: Option<String>,
+    /// The user whose sessions these are there, for ADK.
+    pub user: Option<String>,
+    /// The one version of A2A that is spoken; absent: the newest that its card names.
+    pub version: Option<A2aDialect>,
+    /// Whether it is told what was said before it came.
+    pub tells_history: bool,
 }
 
 /// How an agent is reached that speaks the Agent Client Protocol.
@@ -87,6 +111,10 @@ struct AgentFileEntry {
     description: Option<String>,
     secret_key: Option<String>,
     secret_key_variable: Option<String>,
+    key_header: Option<String>,
+    agent: Option<String>,
+    user: Option<String>,
+    version: Option<A2aVersion>,
     cert_fingerprint: Option<String>,
     working_dir: Option<String>,
     login: Option<String>,
@@ -102,6 +130,17 @@ struct AgentFileEntry {
 enum AgentEntryKind {
     Goosed,
     Acp,
+    A2a,
+    AcpRest,
+    Adk,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+enum A2aVersion {
+    #[serde(rename = "1.0")]
+    V1,
+    #[serde(rename = "0.3")]
+    V03,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -157,6 +196,9 @@ fn check_agent_address(entry: &AgentFileEntry) -> Result<AgentEntryKind, String>
             Some(AgentEntryKind::Goosed) => {
                 Err("a goosed has a url; for goose as a program leave out the kind".to_owned())
             }
+            Some(AgentEntryKind::A2a | AgentEntryKind::AcpRest | AgentEntryKind::Adk) => {
+                Err("an agent of this kind has a url".to_owned())
+            }
             Some(AgentEntryKind::Acp) | None => Ok(AgentEntryKind::Acp),
         },
         (Some(url), None, None) => {
@@ -166,11 +208,17 @@ fn check_agent_address(entry: &AgentFileEntry) -> Result<AgentEntryKind, String>
                 Some(AgentEntryKind::Acp) | None if is_socket => Ok(AgentEntryKind::Acp),
                 Some(kind) if is_web_address(url) => Ok(kind),
                 None if is_web_address(url) => {
-                    Err("say what the server speaks: kind = \"acp\" or kind = \"goosed\"".to_owned())
+                    let kinds = "kind = \"acp\", \"a2a\", \"acp_rest\", \"adk\" or \"goosed\"";
+                    Err(format!("say what the server speaks: {kinds}"))
                 }
-                Some(AgentEntryKind::Goosed | AgentEntryKind::Acp) | None => {
-                    Err(format!("the url of an agent begins with http:// or https://: {url}"))
-                }
+                Some(
+                    AgentEntryKind::Goosed
+                    | AgentEntryKind::Acp
+                    | AgentEntryKind::A2a
+                    | AgentEntryKind::AcpRest
+                    | AgentEntryKind::Adk,
+                )
+                | None => Err(format!("the url of an agent begins with http:// or https://: {url}")),
             }
         }
     }
@@ -191,18 +239,38 @@ impl FileAgent {
         self.entry.secret_key.is_some()
     }
 
-    /// As it is spoken to.
-    pub(super) fn into_remote_agent(self, environment: &Environment) -> RemoteAgent {
+    /// As it is spoken to. The key is in the file, in the environment, or was stored by `gander agents add`.
+    pub(super) fn into_remote_agent(self, environment: &Environment, stored: &Keys) -> RemoteAgent {
         let Self { name, mut entry, kind, pin, fingerprint } = self;
-        let variable = entry.secret_key_variable.as_deref().and_then(|variable| environment.get(variable));
-        let key = entry.secret_key.take().or_else(|| variable.map(str::to_owned)).map(SecretString::from);
+        let variable = entry.secret_key_variable.as_deref();
+        let named = variable.and_then(|variable| environment.get(variable).or_else(|| stored.get(variable)));
+        let key = entry.secret_key.take().or_else(|| named.map(str::to_owned));
+        let mut hasher = DefaultHasher::new();
+        (fingerprint, &key).hash(&mut hasher);
+        let (fingerprint, key) = (hasher.finish(), key.map(SecretString::from));
         let (title, description) = (entry.title.take(), entry.description.take());
+        let server = |entry: AgentFileEntry, key| Box::new(server_settings(entry, key, pin));
         let kind = match kind {
             AgentEntryKind::Goosed => RemoteKind::Goosed(goosed_agent_settings(entry, key, pin)),
             AgentEntryKind::Acp => RemoteKind::Acp(Box::new(acp_agent_settings(entry, key.as_ref(), pin, environment))),
+            AgentEntryKind::A2a => RemoteKind::A2a(server(entry, key)),
+            AgentEntryKind::AcpRest => RemoteKind::AcpRest(server(entry, key)),
+            AgentEntryKind::Adk => RemoteKind::Adk(server(entry, key)),
         };
         RemoteAgent { name, title, description, kind, fingerprint }
     }
+}
+
+fn server_settings(entry: AgentFileEntry, key: Option<SecretString>, pin: Option<CertificatePin>) -> ServerSettings {
+    let mut endpoint = RemoteEndpoint::new(entry.url.unwrap_or_default());
+    (endpoint.key, endpoint.key_header, endpoint.pin) = (key, entry.key_header, pin);
+    endpoint.timeout = entry.timeout.map_or(endpoint.timeout, |span| span.0);
+    let version = entry.version.map(|version| match version {
+        A2aVersion::V1 => A2aDialect::V1,
+        A2aVersion::V03 => A2aDialect::V03,
+    });
+    let tells_history = entry.transcript.unwrap_or(true);
+    ServerSettings { endpoint, agent: entry.agent, user: entry.user, version, tells_history }
 }
 
 fn goosed_agent_settings(entry: AgentFileEntry, key: Option<SecretString>, pin: Option<CertificatePin>) -> Remote {
@@ -301,10 +369,25 @@ mod tests {
         let text =
             "kind = \"goosed\"\nurl = \"http://127.0.0.1:3000\"\nsecret_key_variable = \"KEY\"\ntimeout = \"7s\"";
         let environment = Environment::from_pairs([("KEY".to_owned(), "hush".to_owned())]);
-        let agent = reading("goose", text).unwrap().into_remote_agent(&environment);
+        let agent = reading("goose", text).unwrap().into_remote_agent(&environment, &Keys::default());
         let RemoteKind::Goosed(remote) = agent.kind else { panic!("it is a goosed") };
         assert_eq!((remote.url.as_str(), remote.timeout.as_secs()), ("http://127.0.0.1:3000", 7));
         assert_eq!(remote.key.unwrap().expose_secret(), "hush");
+    }
+
+    #[test]
+    fn a_server_of_another_protocol_has_a_name_there_and_a_key_that_may_be_stored() {
+        let text = "kind = \"acp_rest\"\nurl = \"http://x\"\nagent = \"echo\"\nsecret_key_variable = \"K\"\nkey_header = \"X-Key\"";
+        let mut stored = Keys::default();
+        stored.set_key("K".to_owned(), "hush".to_owned());
+        let read = |stored: &Keys| reading("a", text).unwrap().into_remote_agent(&Environment::default(), stored);
+        let agent = read(&stored);
+        assert_ne!(agent.fingerprint, read(&Keys::default()).fingerprint, "another key is another agent");
+        let RemoteKind::AcpRest(settings) = agent.kind else { panic!("it speaks ACP-REST") };
+        assert_eq!((settings.agent.as_deref(), settings.tells_history), (Some("echo"), true));
+        assert_eq!(settings.endpoint.key.unwrap().expose_secret(), "hush");
+        assert_eq!(settings.endpoint.key_header.as_deref(), Some("X-Key"));
+        assert!(reading("a", "kind = \"a2a\"\ncommand = [\"x\"]").unwrap_err().contains("has a url"));
     }
 
     #[test]
@@ -312,7 +395,7 @@ mod tests {
         let text = "command = [\"sh\", \"-c\", \"true\"]\nenv = { MODE = \"x\" }";
         let pairs = [("PATH", "/usr/bin:/bin"), ("GANDER_TOKEN", "t"), ("GOOSE_SERVER__SECRET_KEY", "s"), ("A", "1")];
         let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let agent = reading("mine", text).unwrap().into_remote_agent(&Environment::from_pairs(pairs));
+        let agent = reading("mine", text).unwrap().into_remote_agent(&Environment::from_pairs(pairs), &Keys::default());
         let RemoteKind::Acp(settings) = agent.kind else { panic!("it speaks ACP") };
         assert_eq!(settings.place, "sh -c true");
         assert!(settings.program.unwrap().find_program().is_ok());
@@ -324,7 +407,9 @@ mod tests {
 
     #[test]
     fn a_preset_knows_how_an_agent_is_started_and_installed() {
-        let agent = reading("code", "preset = \"opencode\"").unwrap().into_remote_agent(&Environment::default());
+        let agent = reading("code", "preset = \"opencode\"")
+            .unwrap()
+            .into_remote_agent(&Environment::default(), &Keys::default());
         let RemoteKind::Acp(settings) = agent.kind else { panic!("it speaks ACP") };
         assert_eq!(settings.place, "opencode acp");
         assert_eq!(settings.login.as_deref(), Some("opencode auth login"));

@@ -105,7 +105,7 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
     Ok(Config {
         built_ins: from_file.extensions.iter().filter_map(|extension| extension.built_in_switch()).collect(),
         extensions: from_file.extensions.into_iter().filter_map(|extension| extension.spec(&keys)).collect(),
-        agents: from_file.agents.into_iter().map(|agent| agent.into_remote_agent(environment)).collect(),
+        agents: from_file.agents.into_iter().map(|agent| agent.into_remote_agent(environment, &stored.keys)).collect(),
         default_agent,
         native: true,
         grace: GRACE,

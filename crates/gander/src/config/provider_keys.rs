@@ -35,6 +35,16 @@ pub fn store_provider(paths: &Paths, model: &str, key: Option<(String, String)>)
     vault.put("model", &model)
 }
 
+/// Keeps the key of an agent's server, and says under which name its entry finds it.
+pub fn store_agent_key(paths: &Paths, agent: &str, key: &str) -> io::Result<String> {
+    let vault = Vault::open(paths.provider_keys())?;
+    let name = format!("AGENT_{}_KEY", agent.to_uppercase().replace('-', "_"));
+    let mut keys = stored_provider_keys(&vault);
+    keys.insert(name.clone(), key.to_owned());
+    vault.put("keys", &keys)?;
+    Ok(name)
+}
+
 fn stored_provider_keys(vault: &Vault) -> BTreeMap<String, String> {
     vault.get("keys").unwrap_or_default()
 }

@@ -134,7 +134,7 @@ pub fn with_proxy_flags(
 pub fn proxied_goose(config: &Config) -> &str {
     match config.agents.first().map(|agent| &agent.kind) {
         Some(RemoteKind::Goosed(remote)) => &remote.url,
-        Some(RemoteKind::Acp(_)) | None => "",
+        Some(RemoteKind::Acp(_) | RemoteKind::A2a(_) | RemoteKind::AcpRest(_) | RemoteKind::Adk(_)) | None => "",
     }
 }
 

@@ -3,16 +3,22 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Context, Order, Principal, Report, Role, RunId, SessionView, SlashCommand};
+use gander_domain::{AgentModels, Context, Mode, Order, Principal, Report, Role, RunId, SessionView, SlashCommand};
 use gander_tools::Host;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub mod a2a;
 pub mod acp;
+pub mod acp_rest;
+pub mod adk;
 pub mod goosed;
+mod hand_over;
 pub mod handler;
+pub mod remote;
 mod session_mapping;
+mod transcript;
 
 /// Runs agents. One call of [`Backend::drive`] is one back-end run: from its start, or from its last answer,
 /// until it parks or ends.
@@ -38,6 +44,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Slash commands that the agent carries out itself when it is sent them as a prompt.
     async fn list_slash_commands(&self) -> Vec<SlashCommand> {
         Vec::new()
+    }
+
+    /// What the agent said it offers, as far as it has said so.
+    fn offers(&self) -> Option<Arc<AgentOffers>> {
+        None
     }
 
     /// Names of what the agent itself keeps for a session, beside our artifacts.
@@ -81,6 +92,17 @@ pub struct RemoteTool {
     pub description: String,
     /// JSON Schema of its arguments, as far as the agent tells it.
     pub parameters: Value,
+}
+
+/// What an agent said it offers: known once it was started for the first time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentOffers {
+    /// Counts the changes.
+    pub generation: u64,
+    /// Its modes, the one of new sessions first.
+    pub modes: Vec<Mode>,
+    pub models: AgentModels,
+    pub commands: Vec<SlashCommand>,
 }
 
 /// Something that an agent elsewhere keeps for a session.

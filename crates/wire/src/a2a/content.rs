@@ -77,7 +77,7 @@ pub(super) fn a2a_visible_parts(parts: &[domain::Part]) -> Vec<A2aPart> {
     parts.iter().filter_map(a2a_part).collect()
 }
 
-fn a2a_prompt_part(part: &A2aPart, takes: &[String]) -> Result<domain::Part, A2aError> {
+pub(super) fn a2a_prompt_part(part: &A2aPart, takes: &[String]) -> Result<domain::Part, A2aError> {
     let mime = part.media_type.clone();
     if let Some(mime) = mime.as_deref().filter(|mime| !is_accepted_a2a_media(mime, takes)) {
         return Err(A2aError::new(

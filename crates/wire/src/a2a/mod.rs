@@ -5,6 +5,7 @@
 //! the task has what a subscriber saw.
 
 pub mod card;
+pub mod client;
 pub mod content;
 mod error;
 pub mod input;

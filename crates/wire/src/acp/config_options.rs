@@ -160,7 +160,7 @@ fn mode_option(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionC
 }
 
 fn model_option(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
-    let current = settings.model.clone().or_else(|| catalog.default_model.clone())?;
+    let current = current_model(catalog, settings)?.to_owned();
     let choices: Vec<_> = model_choices(catalog, settings).map(|(id, name)| limit_select_choice(id, name)).collect();
     Some(SessionConfigOption::select(MODEL, "Model", current, choices).category(SessionConfigOptionCategory::Model))
 }
@@ -192,10 +192,22 @@ fn resolve_model(catalog: &SessionCatalog, settings: &Settings, value: &str) -> 
 
 /// Every model that can be chosen; the current one is among them even if the server does not list it.
 fn model_choices<'a>(catalog: &'a SessionCatalog, settings: &'a Settings) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let listed = catalog.models.iter().map(|model| (model.id.as_str(), model.name.as_str()));
-    let current = settings.model.as_deref().or(catalog.default_model.as_deref());
-    let unlisted = current.filter(|current| catalog.models.iter().all(|model| model.id != *current));
+    let models = catalog.agent_models.get(&settings.agent).map_or(&catalog.models, |own| &own.models);
+    let listed = models.iter().map(|model| (model.id.as_str(), model.name.as_str()));
+    let unlisted = current_model(catalog, settings).filter(|current| models.iter().all(|model| model.id != *current));
     listed.chain(unlisted.map(|id| (id, id)))
+}
+
+/// The model that answers. An agent with models of its own does not know what was chosen for another agent.
+fn current_model<'a>(catalog: &'a SessionCatalog, settings: &'a Settings) -> Option<&'a str> {
+    let chosen = settings.model.as_deref();
+    match catalog.agent_models.get(&settings.agent) {
+        Some(own) => {
+            let chosen = chosen.filter(|chosen| own.models.iter().any(|model| model.id == *chosen));
+            chosen.or(own.default_model.as_deref())
+        }
+        None => chosen.or(catalog.default_model.as_deref()),
+    }
 }
 
 fn effort_option(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {

@@ -1,6 +1,7 @@
 //! The Agent Communication Protocol (REST), as the shipped SDKs speak it: pure functions from requests to commands and
 //! from a run's entries to its events.
 
+pub mod client;
 pub mod content;
 pub mod dialect;
 pub mod error;

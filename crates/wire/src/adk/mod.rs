@@ -3,6 +3,7 @@
 //! Checked against `adk api_server` 2.13 (python): camelCase goes out, snake_case is taken too.
 
 pub mod agent_info;
+pub mod client;
 pub mod content;
 mod error;
 pub mod eval_metrics;

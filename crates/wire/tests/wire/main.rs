@@ -17,6 +17,7 @@ mod laws;
 mod methods;
 mod questions;
 mod recital;
+mod remote;
 mod v2;
 mod v2_methods;
 mod vectors;

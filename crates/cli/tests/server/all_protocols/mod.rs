@@ -6,6 +6,7 @@ mod behind;
 mod deltas;
 pub mod events;
 mod floods;
+mod matrix;
 mod media;
 mod protocols;
 mod remote_agent;

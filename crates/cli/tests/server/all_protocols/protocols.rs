@@ -37,6 +37,7 @@ pub fn all() -> Vec<Box<dyn ProtocolClient>> {
 }
 
 /// The session, and how to get there.
+#[derive(Clone)]
 pub struct TestSession {
     pub session: String,
     pub run: String,
@@ -58,6 +59,14 @@ impl TestSession {
         let (url, socket) = (format!("http://{}", server.address), server.launch.socket());
         let agent = "gander".to_owned();
         Ok(Self { session, run: String::new(), agent, url, token, socket, folder, client })
+    }
+
+    /// The same with another session of its agent.
+    pub async fn in_new_session(&self, server: &Server) -> anyhow::Result<Self> {
+        let params = json!({ "cwd": self.folder, "mcpServers": [], "_meta": { "agent": self.agent } });
+        let made = server.client().await?.call("session/new", params).await?;
+        let session = made["sessionId"].as_str().context("no session")?.to_owned();
+        Ok(Self { session, run: String::new(), ..self.clone() })
     }
 
     /// Begins a run and gives its id.

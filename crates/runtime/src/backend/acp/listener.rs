@@ -9,13 +9,15 @@ use gander_client::schema::{
     CreateTerminalResponse, ElicitationAction, ElicitationCapabilities, ElicitationFormCapabilities,
     FileSystemCapabilities, KillTerminalRequest, KillTerminalResponse, ReadTextFileRequest, ReadTextFileResponse,
     ReleaseTerminalRequest, ReleaseTerminalResponse, RequestPermissionOutcome, RequestPermissionRequest,
-    RequestPermissionResponse, SessionNotification, TerminalOutputRequest, TerminalOutputResponse,
+    RequestPermissionResponse, SessionNotification, SessionUpdate, TerminalOutputRequest, TerminalOutputResponse,
     WaitForTerminalExitRequest, WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
 };
 use gander_client::{Code, Error, Handler};
 use gander_tools::{Environment, Host, HostError, LocalHost};
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
+use super::learned_offers::LearnedOffers;
 use super::prompt_run::AgentEvent;
 use super::terminals::Terminals;
 
@@ -28,6 +30,7 @@ pub(super) struct Listener {
     folder: PathBuf,
     environment: Environment,
     terminals: Terminals,
+    offers: Arc<LearnedOffers>,
 }
 
 /// Where what the agent says and asks goes.
@@ -39,8 +42,13 @@ pub(super) struct ListeningRun {
 }
 
 impl Listener {
-    pub(super) fn new(local: Arc<LocalHost>, folder: PathBuf, environment: Environment) -> Self {
-        Self { run: Mutex::default(), local, folder, environment, terminals: Terminals::default() }
+    pub(super) fn new(
+        local: Arc<LocalHost>,
+        folder: PathBuf,
+        environment: Environment,
+        offers: Arc<LearnedOffers>,
+    ) -> Self {
+        Self { run: Mutex::default(), local, folder, environment, terminals: Terminals::default(), offers }
     }
 
     /// From now on this run hears the agent, or nobody does.
@@ -79,6 +87,9 @@ impl Handler for Listener {
     }
 
     async fn updated(&self, update: SessionNotification) {
+        if let SessionUpdate::AvailableCommandsUpdate(commands) = &update.update {
+            self.offers.learn_commands(&json!(commands)["availableCommands"]);
+        }
         self.send_event(AgentEvent::Updated(Box::new(update.update))).await;
     }
 

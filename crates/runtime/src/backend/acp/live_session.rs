@@ -13,8 +13,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::error::{AcpAgentError, call_error, link_error, offers_value, start_error};
+use super::learned_offers::{DEFAULT_MODE, LearnedOffers};
 use super::listener::Listener;
 use super::{AcpAgentParts, AgentAddress};
+use crate::backend::hand_over::Opened;
 
 /// The largest file that an agent reads through us.
 const LARGEST_FILE: u64 = 10 * 1024 * 1024;
@@ -29,21 +31,12 @@ pub(super) struct LiveSession {
     pub(super) theirs: String,
     /// What the agent said of the session's modes and options when it was opened.
     offered: Value,
+    /// The mode that it is in, as far as it was told here.
+    mode: Mutex<Option<String>>,
     status: Option<watch::Receiver<AgentStatus>>,
     /// Held, not used: the process ends when this is dropped.
     _process: Option<Agent>,
     last_used: Mutex<Instant>,
-}
-
-/// How an agent got a session of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Opened {
-    /// It begins: nothing was said there.
-    New,
-    /// The agent still has what was said.
-    Resumed,
-    /// It once had it and has lost it.
-    Lost,
 }
 
 impl LiveSession {
@@ -52,9 +45,10 @@ impl LiveSession {
         parts: &AcpAgentParts,
         view: &SessionView,
         known: Option<String>,
+        offers: &Arc<LearnedOffers>,
     ) -> Result<(Self, Opened), AcpAgentError> {
         let folder = parts.folder.clone().unwrap_or_else(|| PathBuf::from(&view.workspace));
-        let listener = Arc::new(new_listener(parts, view, &folder).await?);
+        let listener = Arc::new(new_listener(parts, view, &folder, Arc::clone(offers)).await?);
         let (client, process) = connect(parts, &folder, Arc::clone(&listener)).await?;
         let status = process.as_ref().map(Agent::status_changes);
         let opened = open_session(parts, &client, &folder, known).await;
@@ -66,8 +60,10 @@ impl LiveSession {
             // It may have gone on with a turn whose end nobody waits for any more.
             client.cancel(theirs.clone()).await.ok();
         }
+        offers.learn_session(&offered);
         let last_used = Mutex::new(Instant::now());
-        Ok((Self { client, listener, theirs, offered, status, _process: process, last_used }, opened))
+        let mode = Mutex::new(offered["modes"]["currentModeId"].as_str().map(str::to_owned));
+        Ok((Self { client, listener, theirs, offered, mode, status, _process: process, last_used }, opened))
     }
 
     /// True while it can be asked something.
@@ -86,12 +82,16 @@ impl LiveSession {
 
     /// Sets mode and model as our session has them, as far as the agent knows them.
     pub(super) async fn apply_settings(&self, view: &SessionView) -> Result<(), CallError> {
-        let (mode, model) = (&view.settings.mode, view.settings.model.as_deref());
+        let (mode, model) = (view.settings.mode.as_str(), view.settings.model.as_deref());
         let modes = &self.offered["modes"];
-        let knows_mode = modes["availableModes"].as_array().into_iter().flatten().any(|known| known["id"] == **mode);
-        if knows_mode && modes["currentModeId"] != **mode {
-            let params = json!({ "sessionId": self.theirs, "modeId": mode });
+        let knows =
+            |mode: &str| modes["availableModes"].as_array().into_iter().flatten().any(|known| known["id"] == mode);
+        let first = modes["currentModeId"].as_str().filter(|_| mode == DEFAULT_MODE);
+        let wanted = Some(mode).filter(|mode| knows(mode)).or(first);
+        if let Some(wanted) = wanted.filter(|wanted| self.current_mode().as_deref() != Some(wanted)) {
+            let params = json!({ "sessionId": self.theirs, "modeId": wanted });
             self.client.request::<Value>("session/set_mode", &params).await?;
+            *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(wanted.to_owned());
         }
         let options = self.offered["configOptions"].as_array();
         let model_option = options.into_iter().flatten().find(|option| option["category"] == "model");
@@ -104,6 +104,10 @@ impl LiveSession {
         Ok(())
     }
 
+    fn current_mode(&self) -> Option<String> {
+        self.mode.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Why a call failed: if its process ended, how.
     pub(super) async fn explain(&self, parts: &AcpAgentParts, error: &CallError) -> AcpAgentError {
         let error = call_error(&parts.name, parts.login.as_deref(), error);
@@ -111,7 +115,12 @@ impl LiveSession {
     }
 }
 
-async fn new_listener(parts: &AcpAgentParts, view: &SessionView, folder: &Path) -> Result<Listener, AcpAgentError> {
+async fn new_listener(
+    parts: &AcpAgentParts,
+    view: &SessionView,
+    folder: &Path,
+    offers: Arc<LearnedOffers>,
+) -> Result<Listener, AcpAgentError> {
     let (files, root) = (parts.files.clone(), folder.to_owned());
     let extra: Vec<PathBuf> = view.folders.iter().map(PathBuf::from).collect();
     let opened = tokio::task::spawn_blocking(move || files.open(&root, &extra)).await;
@@ -119,7 +128,7 @@ async fn new_listener(parts: &AcpAgentParts, view: &SessionView, folder: &Path) 
     let workspace = opened.map_err(|error| broken(error.to_string()))?;
     let workspace = workspace.map_err(|error| broken(format!("{error}: {}", folder.display())))?;
     let local = Arc::new(LocalHost::new(Arc::new(workspace), LARGEST_FILE));
-    Ok(Listener::new(local, folder.to_owned(), parts.environment.clone()))
+    Ok(Listener::new(local, folder.to_owned(), parts.environment.clone(), offers))
 }
 
 async fn connect(

@@ -4,11 +4,11 @@
 //! again by the agent's own means; where it has none, the log says that its context is lost.
 
 mod error;
+mod learned_offers;
 mod listener;
 mod live_session;
 pub(super) mod prompt_run;
 mod terminals;
-mod transcript;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,19 +18,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gander_client::schema::ContentBlock;
 use gander_client::{AgentLaunch, Endpoint};
-use gander_domain::{Context, Message, Notice, Order, Outcome, Report, Role, SessionId, SessionView, Severity};
+use gander_domain::{Context, Order, Outcome, Report, Role, SessionId, SessionView, SlashCommand};
 use gander_store::Store;
 use gander_tools::{Environment, FileAccess, Host};
 use tokio::sync::mpsc;
 
 pub use self::error::AcpAgentError;
+use self::learned_offers::LearnedOffers;
 use self::listener::ListeningRun;
-use self::live_session::{LiveSession, Opened};
+use self::live_session::LiveSession;
 use self::prompt_run::{AgentEvent, EVENT_CAPACITY, PromptEnd, PromptRun, prompt_blocks};
-use self::transcript::transcript;
+use super::hand_over::{HandOver, HistoryForm, Opened};
 use super::handler::wait_for_cancel;
-use super::session_mapping::SessionMapping;
-use super::{Backend, BackendRun, RunStart};
+use super::session_mapping::{RemoteIds, SessionMapping};
+use super::{AgentOffers, Backend, BackendRun, RunStart};
 
 /// Under this kind the ids of the agents' sessions are kept.
 const ALIAS_KIND: &str = "acp-agent";
@@ -74,6 +75,7 @@ pub struct AcpAgent {
     parts: AcpAgentParts,
     store: Arc<dyn Store>,
     live: Arc<LiveSessions>,
+    offers: Arc<LearnedOffers>,
 }
 
 /// The agents that are up, by session of ours.
@@ -82,11 +84,12 @@ type LiveSessions = Mutex<HashMap<SessionId, Arc<LiveSession>>>;
 impl AcpAgent {
     /// The agent of these parts. Nothing is started yet.
     pub fn new(parts: AcpAgentParts, store: Arc<dyn Store>) -> Self {
-        Self { parts, store, live: Arc::default() }
+        Self { parts, store, live: Arc::default(), offers: Arc::default() }
     }
 
     fn session_mapping<'a>(&'a self, view: &'a SessionView) -> SessionMapping<'a> {
-        SessionMapping { store: &*self.store, kind: ALIAS_KIND, agent: &self.parts.name, view }
+        let ids = RemoteIds::OfProcess;
+        SessionMapping { store: &*self.store, kind: ALIAS_KIND, agent: &self.parts.name, view, ids }
     }
 
     /// The agent with this session open: the one that is up, or one that is started.
@@ -97,7 +100,7 @@ impl AcpAgent {
         }
         self.forget_live(view.session);
         let known = self.session_mapping(view).find_remote_id().await?;
-        let (session, opened) = LiveSession::open(&self.parts, view, known).await?;
+        let (session, opened) = LiveSession::open(&self.parts, view, known, &self.offers).await?;
         if opened != Opened::Resumed {
             self.session_mapping(view).set_remote_id(&session.theirs).await?;
         }
@@ -184,34 +187,25 @@ impl Turn<'_> {
 
     /// What the agent is told: the prompt, and what was said before if it was not there.
     async fn prompt_blocks(&self, opened: Opened, context: &Context) -> Vec<ContentBlock> {
-        let (before, own) = context.messages.split_at(context.run_start_index());
+        let own = &context.messages[context.run_start_index()..];
         let prompt = own.iter().find(|message| message.role == Role::User);
         let mut blocks: Vec<ContentBlock> = prompt.map(|message| prompt_blocks(message)).unwrap_or_default();
-        if opened == Opened::Resumed {
-            return blocks;
-        }
-        let before: Vec<&Message> = before.iter().map(|message| &**message).collect();
-        let told = transcript(before.iter().copied()).filter(|_| self.agent.parts.tells_transcript);
-        if let Some(title) = self.opened_title(opened, !before.is_empty(), told.is_some()) {
-            let notice = Notice { severity: Severity::Warning, title, detail: None };
+        // Without the name of its last prompt it is taken to know everything.
+        let last_prompt = self.agent.session_mapping(self.view).find_last_prompt().await.unwrap_or_default();
+        let form = match self.agent.parts.tells_transcript {
+            true => HistoryForm::Transcript,
+            false => HistoryForm::Withheld,
+        };
+        let hand_over = HandOver::new(context, opened, last_prompt, form);
+        if let Some(notice) = hand_over.notice(&self.agent.parts.name) {
             // Nobody hears it only if our session is gone.
             drop(self.reports.send(Report::Noticed(notice)).await);
         }
-        if let Some(told) = told {
+        if let Some(told) = hand_over.transcript() {
             blocks.insert(0, told.into());
         }
+        self.agent.session_mapping(self.view).note_last_prompt(context).await;
         blocks
-    }
-
-    /// What a person should know of how the session was opened.
-    fn opened_title(&self, opened: Opened, has_history: bool, is_told: bool) -> Option<String> {
-        let name = &self.agent.parts.name;
-        let rest = if is_told { "it was given the transcript" } else { "it starts without what was said before" };
-        match opened {
-            Opened::Resumed => None,
-            Opened::Lost => Some(format!("Context lost: {name} no longer has this session, {rest}")),
-            Opened::New => has_history.then(|| format!("Handed over to {name}: {rest}")),
-        }
     }
 }
 
@@ -226,6 +220,14 @@ impl Backend for AcpAgent {
             return;
         }
         self.drive_run(backend_run).await;
+    }
+
+    async fn list_slash_commands(&self) -> Vec<SlashCommand> {
+        self.offers.current().map(|offers| offers.commands.clone()).unwrap_or_default()
+    }
+
+    fn offers(&self) -> Option<Arc<AgentOffers>> {
+        self.offers.current()
     }
 
     async fn session_closing(&self, view: &SessionView) {

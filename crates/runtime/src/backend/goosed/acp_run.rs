@@ -9,7 +9,7 @@ use gander_client::schema::{
     SessionNotification,
 };
 use gander_client::{CallError, Client, Endpoint, Error, Handler, Link, LinkError};
-use gander_domain::{Outcome, Report, Role, SessionView};
+use gander_domain::{Context, Outcome, Report, Role, SessionView};
 use gander_wire::goose::client::GoosedError;
 use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Goosed, Remote, rest_run, store_trouble};
 use crate::backend::BackendRun;
 use crate::backend::acp::prompt_run::{AgentEvent, EVENT_CAPACITY, PromptEnd, PromptRun, prompt_blocks};
+use crate::backend::hand_over::HandOver;
 use crate::backend::handler::wait_for_cancel;
 
 /// The code of a session that goose does not know.
@@ -48,18 +49,25 @@ pub(super) async fn drive_run(goosed: &Goosed, backend_run: BackendRun) {
         biased;
         () = stop.cancelled() => return,
         () = wait_for_cancel(&mut orders) => Err(Outcome::Cancelled),
-        opened = open_session(goosed, &view, events) => {
+        opened = open_for_prompt(goosed, &view, &context, events) => {
             opened.map_err(|trouble| Outcome::failed(trouble.reason_code(), trouble.to_string()))
         }
     };
-    let (client, theirs) = match opened {
+    let (client, theirs, hand_over) = match opened {
         Ok(opened) => opened,
         // Nobody hears it only if the session is gone.
         Err(outcome) => return drop(reports.send(Report::Ended(outcome)).await),
     };
     let own = &context.messages[context.run_start_index()..];
     let prompt = own.iter().find(|message| message.role == Role::User);
-    let blocks: Vec<ContentBlock> = prompt.map(|message| prompt_blocks(message)).unwrap_or_default();
+    let mut blocks: Vec<ContentBlock> = prompt.map(|message| prompt_blocks(message)).unwrap_or_default();
+    if let Some(transcript) = hand_over.transcript() {
+        blocks.insert(0, transcript.into());
+    }
+    goosed.session_mapping(&view).note_last_prompt(&context).await;
+    if let Some(notice) = hand_over.notice(&goosed.name) {
+        drop(reports.send(Report::Noticed(notice)).await);
+    }
     let model = view.settings.model.clone().unwrap_or_else(|| goosed.name.clone());
     let mut run = PromptRun::new(model, reports, Duration::ZERO);
     let end = tokio::select! {
@@ -72,6 +80,18 @@ pub(super) async fn drive_run(goosed: &Goosed, backend_run: BackendRun) {
         run.report_failure(trouble.reason_code(), &trouble.to_string()).await;
     }
     client.close_connection();
+}
+
+/// The session behind ours with a connection to it, and what goose is to be told first.
+async fn open_for_prompt<'a>(
+    goosed: &Goosed,
+    view: &SessionView,
+    context: &'a Context,
+    events: mpsc::Sender<AgentEvent>,
+) -> Result<(Client, String, HandOver<'a>), GoosedError> {
+    let hand_over = goosed.hand_over(view, context).await?;
+    let (client, theirs) = open_session(goosed, view, events).await?;
+    Ok((client, theirs, hand_over))
 }
 
 /// The session over there begins with ours.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_client::CertificatePin;
-use gander_domain::{AgentManifest, Outcome, Principal, Report, Role, SessionId, SessionView, SlashCommand};
+use gander_domain::{AgentManifest, Context, Outcome, Principal, Report, Role, SessionId, SessionView, SlashCommand};
 use gander_store::{Store, StoreError};
 use gander_wire::goose::client::request::ProviderChoice;
 use gander_wire::goose::client::{GoosedError, request};
@@ -23,7 +23,8 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 use self::http_client::GoosedHttp;
-use super::session_mapping::SessionMapping;
+use super::hand_over::{HandOver, HistoryForm, Opened};
+use super::session_mapping::{RemoteIds, SessionMapping};
 use super::{Backend, BackendFailure, BackendRun, RemoteFile, RemoteSession, RemoteTool, RunStart};
 
 /// How long a goosed may take to hear of a session's begin or end: whoever makes or deletes it waits.
@@ -126,7 +127,17 @@ impl Goosed {
     }
 
     fn session_mapping<'a>(&'a self, view: &'a SessionView) -> SessionMapping<'a> {
-        SessionMapping { store: &*self.store, kind: ALIAS_KIND, agent: &self.name, view }
+        let ids = RemoteIds::OfServer;
+        SessionMapping { store: &*self.store, kind: ALIAS_KIND, agent: &self.name, view, ids }
+    }
+
+    /// What goose has to be told that it was not there for. A session that it lost fails the run, so that people know.
+    async fn hand_over<'a>(&self, view: &SessionView, context: &'a Context) -> Result<HandOver<'a>, GoosedError> {
+        let mapping = self.session_mapping(view);
+        let known = mapping.find_remote_id().await.map_err(store_trouble)?;
+        let last_prompt = mapping.find_last_prompt().await.map_err(store_trouble)?;
+        let opened = if known.is_some() { Opened::Resumed } else { Opened::New };
+        Ok(HandOver::new(context, opened, last_prompt, HistoryForm::Transcript))
     }
 
     /// What goose speaks. One that has no list of sessions has no REST.

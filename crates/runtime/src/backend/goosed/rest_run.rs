@@ -43,7 +43,7 @@ pub(super) async fn drive_run(goosed: &Goosed, backend_run: BackendRun) {
             opened.map_err(|trouble| Outcome::failed(trouble.reason_code(), trouble.to_string()))
         }
     };
-    let (theirs, response) = match opened {
+    let (theirs, notice, response) = match opened {
         Ok(opened) => opened,
         Err(outcome) => {
             // Nobody hears it only if the session is gone.
@@ -52,6 +52,10 @@ pub(super) async fn drive_run(goosed: &Goosed, backend_run: BackendRun) {
         }
     };
     let model = view.settings.model.clone().unwrap_or_else(|| goosed.name.clone());
+    goosed.session_mapping(&view).note_last_prompt(&context).await;
+    if let Some(notice) = notice {
+        drop(reports.send(Report::Noticed(notice)).await);
+    }
     let run = RestRun { goosed, view, theirs, turn: GoosedTurn::new(model), reports };
     tokio::select! {
         biased;
@@ -74,7 +78,8 @@ async fn send_prompt(
     goosed: &Goosed,
     view: &SessionView,
     context: &Context,
-) -> Result<(String, Response), GoosedError> {
+) -> Result<(String, Option<Notice>, Response), GoosedError> {
+    let hand_over = goosed.hand_over(view, context).await?;
     let theirs = goosed.ensure_awake(view).await?;
     let sent = async {
         goosed.update_provider(view, &theirs).await?;
@@ -83,11 +88,13 @@ async fn send_prompt(
         let given = run_meta::function_responses_in_meta(run_meta_of(view));
         let said: &[Part] = prompt.map_or(&[], |message| &message.parts);
         let parts = if given.is_empty() { said } else { &given };
-        let message = request::goosed_prompt_message(parts, &context.messages, current_time());
+        let transcript = hand_over.transcript().map(Part::text);
+        let parts: Vec<Part> = transcript.into_iter().chain(parts.iter().cloned()).collect();
+        let message = request::goosed_prompt_message(&parts, &context.messages, current_time());
         goosed.http.post_reply(&request::goosed_reply_body(&theirs, message)).await
     };
     match sent.await {
-        Ok(response) => Ok((theirs, response)),
+        Ok(response) => Ok((theirs, hand_over.notice(&goosed.name), response)),
         Err(trouble) => Err(goosed.forget_if_lost(view, trouble).await),
     }
 }

@@ -49,6 +49,7 @@ pub fn catalog() -> Arc<SessionCatalog> {
         models: vec![model("demo/scripted"), model("demo/other")],
         default_model: Some("demo/scripted".to_owned()),
         efforts: vec![Effort::Low, Effort::High],
+        agent_models: Default::default(),
         policy: None,
     })
 }
