@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn it_says_where_the_agent_is_and_what_it_may_do() {
-        let tool = |name: &str| ToolSpec { name: name.into(), description: "".into(), schema: serde_json::json!({}) };
+        let tool = |name: &str| ToolSpec { name: name.into(), description: "".into(), schema: Default::default() };
         let tools = [tool("read"), tool("skill")];
         let library = ModeSet::built_in();
         let modes = &library.agent_specs()[0].modes;

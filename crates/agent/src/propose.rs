@@ -49,7 +49,8 @@ impl Tool for ProposePlan {
                     "priority": {"type": "string", "enum": ["high", "medium", "low"]}
                 }),
                 &["text"],
-            ),
+            )
+            .into(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Tools as a model sees them, and their calls as people and policies see them.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,8 +14,8 @@ pub struct ToolSpec {
     pub name: String,
     /// What it does and when to use it.
     pub description: String,
-    /// JSON Schema of its arguments, an object.
-    pub schema: Value,
+    /// JSON Schema of its arguments, an object. Shared: a list of tools is made for every run.
+    pub schema: Arc<Value>,
 }
 
 /// One use of a tool, as people and policies see it.

@@ -91,7 +91,7 @@ fn offered_tool(server: &str, name: String, tool: Tool) -> OfferedTool {
     let title = tool.title.clone().or(annotated).unwrap_or_else(|| tool.name.clone().into_owned());
     let purpose = tool.description.clone().unwrap_or_default().into_owned();
     let description = clip_output(format!("{purpose}\n(A tool of the MCP server {server}.)"), MAX_DESCRIPTION_BYTES);
-    let spec = ToolSpec { name, description, schema: tool_schema(&tool) };
+    let spec = ToolSpec { name, description, schema: tool_schema(&tool).into() };
     let repeatable = tool.annotations.as_ref().is_some_and(is_repeatable_tool);
     OfferedTool { tool: tool.name.into_owned(), title, spec, definition, repeatable }
 }

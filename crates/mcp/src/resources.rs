@@ -28,8 +28,8 @@ pub(super) fn listed_resource_tools(servers: &[Arc<Server>]) -> Vec<ListedTool> 
     if !servers.iter().any(|server| has_resources(server)) {
         return Vec::new();
     }
-    let listed = |name: &str, description: &str, schema| ListedTool {
-        spec: ToolSpec { name: name.to_owned(), description: description.to_owned(), schema },
+    let listed = |name: &str, description: &str, schema: Value| ListedTool {
+        spec: ToolSpec { name: name.to_owned(), description: description.to_owned(), schema: schema.into() },
         group: Group::Resources,
     };
     let text = |description: &str| json!({"type": "string", "description": description});

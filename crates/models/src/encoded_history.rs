@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_domain::Message;
 
+use super::encoded_tools::EncodedToolsCache;
 use super::history::stable_history_prefix_len;
 
 /// A shorter conversation is written faster than looked up.
@@ -18,6 +19,8 @@ const MAX_BYTES: usize = 16 << 20;
 #[derive(Default)]
 pub struct EncodedHistoryCache {
     kept: Mutex<VecDeque<EncodedPrefix>>,
+    /// The tools that were offered with them.
+    pub(super) tools: EncodedToolsCache,
 }
 
 /// The beginning of a conversation: nothing that comes later changes how it is written.

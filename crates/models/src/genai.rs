@@ -202,7 +202,7 @@ fn encode_genai_request(request: &Request, info: &ModelInfo) -> ChatRequest {
         }
     }
     let tools = request.tools.iter().map(|tool| {
-        Tool::new(tool.name.clone()).with_description(tool.description.clone()).with_schema(tool.schema.clone())
+        Tool::new(tool.name.clone()).with_description(tool.description.clone()).with_schema((*tool.schema).clone())
     });
     let chat = ChatRequest::from_messages(messages).with_tools(tools);
     if request.system.is_empty() { chat } else { chat.with_system(request.system.clone()) }

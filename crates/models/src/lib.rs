@@ -15,6 +15,7 @@ mod connect;
 mod demo;
 mod detect;
 mod encoded_history;
+mod encoded_tools;
 mod error;
 mod failure;
 #[cfg(feature = "genai")]

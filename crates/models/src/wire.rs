@@ -69,10 +69,16 @@ impl Wire {
     /// The same, without writing again what was written for an earlier request of the conversation.
     pub fn encode_with_cache(self, request: &Request, profile: &Profile, encoded: &EncodedHistoryCache) -> Vec<u8> {
         let (messages, last) = (&request.messages, request.messages.last());
+        let tools = encoded.tools.encoded_list(&request.tools, |tools| match self {
+            Self::OpenaiChat => openai_chat::encode_openai_chat_tools(tools),
+            Self::OpenaiResponses => openai_responses::encode_openai_responses_tools(tools),
+            Self::Anthropic => anthropic::encode_anthropic_tools(tools),
+        });
+        let tools = tools.as_deref();
         let mut body = match self {
-            Self::OpenaiChat => openai_chat::encode_openai_chat_envelope(request, profile),
-            Self::OpenaiResponses => openai_responses::encode_openai_responses_envelope(request, profile),
-            Self::Anthropic => anthropic::encode_anthropic_envelope(request, profile),
+            Self::OpenaiChat => openai_chat::encode_openai_chat_envelope(request, profile, tools),
+            Self::OpenaiResponses => openai_responses::encode_openai_responses_envelope(request, profile, tools),
+            Self::Anthropic => anthropic::encode_anthropic_envelope(request, profile, tools),
         };
         body.truncate(body.len() - LIST_END.len());
         add_params(&mut body, &request.params);

@@ -10,7 +10,9 @@ pub fn tool_spec_with_arguments(name: &str, description: &str, properties: &Valu
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
-        schema: json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false}),
+        schema:
+            json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+                .into(),
     }
 }
 

@@ -113,11 +113,16 @@ impl Trust {
 
     /// True if the settings that this very folder brings along count. What lies below it needs its own trust.
     pub fn is_trusted(&self, folder: &Path) -> bool {
-        folder.canonicalize().is_ok_and(|folder| lock_trust(&self.known).contains_key(&folder))
+        // Asked several times per turn, and most people trust no folder: then its real name does not matter.
+        !lock_trust(&self.known).is_empty()
+            && folder.canonicalize().is_ok_and(|folder| lock_trust(&self.known).contains_key(&folder))
     }
 
     /// True if the programs that it names are also still those that were there when it was trusted.
     pub fn is_trusted_with_programs(&self, folder: &Path) -> bool {
+        if lock_trust(&self.known).is_empty() {
+            return false;
+        }
         let Ok(folder) = folder.canonicalize() else { return false };
         let since = lock_trust(&self.known).get(&folder).cloned();
         since.is_some_and(|since| since.programs == trusted_programs_fingerprint(&folder))

@@ -53,7 +53,8 @@ impl Tool for LoadSkill {
                 },
                 "required": ["name"],
                 "additionalProperties": false
-            }),
+            })
+            .into(),
         }
     }
 

@@ -174,6 +174,6 @@ pub fn delegate_spec() -> ToolSpec {
             },
             "required": ["tasks"],
             "additionalProperties": false
-        }),
+        }).into(),
     }
 }

@@ -61,7 +61,7 @@ impl Tool for FinalOutput {
         if let Some(fields) = schema.as_object_mut() {
             fields.insert("type".to_owned(), Value::from("object"));
         }
-        ToolSpec { name: OUTPUT.to_owned(), description: description.to_owned(), schema }
+        ToolSpec { name: OUTPUT.to_owned(), description: description.to_owned(), schema: schema.into() }
     }
 
     fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {

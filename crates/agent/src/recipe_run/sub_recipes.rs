@@ -102,7 +102,7 @@ impl Tool for SubRecipeTool {
         ToolSpec {
             name: self.name.clone(),
             description: format!("Has the recipe \"{}\" carried out: {description}", recipe.title),
-            schema: open_parameters_schema(&self.source),
+            schema: open_parameters_schema(&self.source).into(),
         }
     }
 

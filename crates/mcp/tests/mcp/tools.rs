@@ -18,7 +18,7 @@ async fn they_are_offered_under_the_servers_name() {
     assert_eq!((tools.len(), tools[0].as_str(), tools[20].as_str()), (42, "my_script__echo", "my_script_2__echo"));
     let echo = &server.servers.listed_tools()[0].spec;
     assert_eq!(echo.description, "Says it again\n(A tool of the MCP server my_script.)");
-    assert_eq!(echo.schema, json!({"type": "object", "properties": {}}));
+    assert_eq!(*echo.schema, json!({"type": "object", "properties": {}}));
     let told = server.servers.server_instructions();
     assert_eq!(told[0], ("my_script".to_owned(), "Call echo first.".to_owned()));
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use gander_domain::{self as domain, Effort, Part, ToolSpec};
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::WIRE;
 use crate::Request;
 use crate::encoded_history::write_encoded_items;
+use crate::encoded_tools::encode_tools;
 use crate::history::{
     AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, provider_call_id, stable_history_prefix_len,
 };
@@ -22,14 +24,10 @@ const MIN_ANSWER_TOKENS: u64 = 4_096;
 const MIN_THINKING_BUDGET: u64 = 1_024;
 
 /// The body of the HTTP request without its conversation, whose list is the end of it.
-pub fn encode_anthropic_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
+pub fn encode_anthropic_envelope(request: &Request, profile: &Profile, tools: Option<&RawValue>) -> Vec<u8> {
     let info = &profile.info;
     let end = &request.messages[stable_history_prefix_len(&request.messages)..];
     let turns = anthropic_history_reader(profile).group_into_turns(end);
-    let mut tools: Vec<Tool<'_>> = request.tools.iter().map(Tool::from).collect();
-    if let Some(last) = tools.last_mut() {
-        last.cache_control = Some(CACHE);
-    }
     let system = (!request.system.is_empty())
         .then(|| Block { body: Body::Text { text: &request.system }, cache_control: Some(CACHE) });
     let max_tokens = anthropic_max_tokens(request, profile);
@@ -48,6 +46,15 @@ pub fn encode_anthropic_envelope(request: &Request, profile: &Profile) -> Vec<u8
         messages: [],
     };
     serde_json::to_vec(&call).expect("strings and JSON values always serialise")
+}
+
+/// The list of tools. Its end is marked: every call begins with the same tools.
+pub fn encode_anthropic_tools(tools: &[ToolSpec]) -> Box<RawValue> {
+    let mut tools: Vec<Tool<'_>> = tools.iter().map(Tool::from).collect();
+    if let Some(last) = tools.last_mut() {
+        last.cache_control = Some(CACHE);
+    }
+    encode_tools(tools)
 }
 
 /// The items of a piece of the conversation. The last piece is marked: the next call begins with everything up to it.
@@ -77,8 +84,8 @@ struct Call<'a> {
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Block<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a RawValue>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<Thinking>,

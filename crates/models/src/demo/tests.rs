@@ -27,7 +27,8 @@ fn request(messages: Vec<Arc<Message>>) -> Request {
 }
 
 fn request_with_tools(messages: Vec<Arc<Message>>, names: &[&str]) -> Request {
-    let spec = |name: &&str| ToolSpec { name: (*name).to_owned(), description: String::new(), schema: json!({}) };
+    let spec =
+        |name: &&str| ToolSpec { name: (*name).to_owned(), description: String::new(), schema: json!({}).into() };
     let tools = names.iter().map(spec).collect();
     Request {
         system: String::new(),

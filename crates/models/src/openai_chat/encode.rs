@@ -5,24 +5,26 @@ use std::sync::Arc;
 
 use gander_domain::{self as domain, Effort, ToolCallId, ToolSpec};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::WIRE;
 use crate::Request;
 use crate::encoded_history::write_encoded_items;
+use crate::encoded_tools::encode_tools;
 use crate::history::{
     AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, history_tool_uses, join_history_text, provider_call_id,
 };
 use crate::profile::{EffortStyle, Profile, Quirks};
 
 /// The body of the HTTP request without its conversation, whose list is the end of it.
-pub fn encode_openai_chat_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
+pub fn encode_openai_chat_envelope(request: &Request, profile: &Profile, tools: Option<&RawValue>) -> Vec<u8> {
     let Profile { info, quirks } = profile;
     let limit = request.max_output;
     let system = Message::with_content("system", Content::Text(request.system.as_str().into()));
     let body = Body {
         model: &info.model,
-        tools: request.tools.iter().map(Tool::from).collect(),
+        tools,
         stream: true,
         stream_options: (!quirks.no_stream_options).then_some(StreamOptions { include_usage: true }),
         temperature: request.temperature,
@@ -33,6 +35,11 @@ pub fn encode_openai_chat_envelope(request: &Request, profile: &Profile) -> Vec<
         messages: (!request.system.is_empty()).then_some(system).into_iter().collect(),
     };
     serde_json::to_vec(&body).expect("strings and JSON values always serialise")
+}
+
+/// The list of tools.
+pub fn encode_openai_chat_tools(tools: &[ToolSpec]) -> Box<RawValue> {
+    encode_tools(tools.iter().map(Tool::from).collect())
 }
 
 /// The items of a piece of the conversation.
@@ -55,8 +62,8 @@ pub fn encode_openai_chat_conversation(messages: &[Arc<domain::Message>], profil
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a RawValue>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,

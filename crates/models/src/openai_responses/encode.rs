@@ -6,20 +6,22 @@ use std::sync::Arc;
 use gander_domain::{Effort, Message, Part, ToolSpec};
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::WIRE;
 use crate::Request;
 use crate::encoded_history::write_encoded_items;
+use crate::encoded_tools::encode_tools;
 use crate::history::{AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, join_history_text, provider_call_id};
 use crate::profile::{EffortStyle, Profile};
 
 /// The body of the HTTP request without its conversation, whose list is the end of it.
-pub fn encode_openai_responses_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
+pub fn encode_openai_responses_envelope(request: &Request, profile: &Profile, tools: Option<&RawValue>) -> Vec<u8> {
     let info = &profile.info;
     let body = Body {
         model: &info.model,
         instructions: &request.system,
-        tools: request.tools.iter().map(Tool::from).collect(),
+        tools,
         stream: true,
         store: false,
         include: if info.thinking { &["reasoning.encrypted_content"] } else { &[] },
@@ -29,6 +31,11 @@ pub fn encode_openai_responses_envelope(request: &Request, profile: &Profile) ->
         input: [],
     };
     serde_json::to_vec(&body).expect("strings and JSON values always serialise")
+}
+
+/// The list of tools.
+pub fn encode_openai_responses_tools(tools: &[ToolSpec]) -> Box<RawValue> {
+    encode_tools(tools.iter().map(Tool::from).collect())
 }
 
 /// The items of a piece of the conversation.
@@ -58,8 +65,8 @@ struct Body<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'a str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a RawValue>,
     stream: bool,
     store: bool,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]

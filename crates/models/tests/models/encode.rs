@@ -31,7 +31,7 @@ fn request(messages: Vec<Message>) -> Request {
     let tool = ToolSpec {
         name: "list".into(),
         description: "Lists files.".into(),
-        schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+        schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}).into(),
     };
     Request {
         system: "Be brief.".into(),

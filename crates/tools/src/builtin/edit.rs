@@ -74,7 +74,7 @@ impl Tool for Edit {
                 },
                 "required": ["path", "old", "new"],
                 "additionalProperties": false
-            }),
+            }).into(),
         }
     }
 

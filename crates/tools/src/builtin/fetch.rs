@@ -69,7 +69,8 @@ impl Tool for Fetch {
                 "properties": {"url": {"type": "string"}},
                 "required": ["url"],
                 "additionalProperties": false
-            }),
+            })
+            .into(),
         }
     }
 

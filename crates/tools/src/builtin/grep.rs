@@ -83,7 +83,7 @@ impl Tool for Grep {
                 },
                 "required": ["pattern"],
                 "additionalProperties": false
-            }),
+            }).into(),
         }
     }
 

@@ -61,7 +61,7 @@ impl Tool for List {
                     "hidden": {"type": "boolean", "description": "Name hidden files too; default false"}
                 },
                 "additionalProperties": false
-            }),
+            }).into(),
         }
     }
 

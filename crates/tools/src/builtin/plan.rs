@@ -55,7 +55,8 @@ impl Tool for SetPlan {
                     "priority": {"type": "string", "enum": ["high", "medium", "low"]}
                 }),
                 &["text", "status"],
-            ),
+            )
+            .into(),
         }
     }
 

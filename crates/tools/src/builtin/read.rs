@@ -73,7 +73,7 @@ impl Tool for Read {
                 },
                 "required": ["path"],
                 "additionalProperties": false
-            }),
+            }).into(),
         }
     }
 

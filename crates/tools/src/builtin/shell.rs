@@ -86,7 +86,7 @@ impl Tool for Shell {
                 },
                 "required": ["command"],
                 "additionalProperties": false
-            }),
+            }).into(),
         }
     }
 

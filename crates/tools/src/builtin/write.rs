@@ -53,7 +53,7 @@ impl Tool for Write {
                 },
                 "required": ["path", "content"],
                 "additionalProperties": false
-            }),
+            }).into(),
         }
     }
 

@@ -137,7 +137,7 @@ impl Tool for Gossip {
     }
 
     fn spec(&self) -> ToolSpec {
-        ToolSpec { name: "gossip".into(), description: "Talks".into(), schema: json!({"type": "object"}) }
+        ToolSpec { name: "gossip".into(), description: "Talks".into(), schema: json!({"type": "object"}).into() }
     }
 
     fn preview(&self, _: &Value, _: &Workspace) -> Result<ToolPreview, ToolError> {

@@ -116,7 +116,7 @@ pub fn info() -> ModelInfo {
 }
 
 pub fn setup() -> TurnSetup {
-    let tool = |name: &str| ToolSpec { name: name.to_owned(), description: String::new(), schema: json!({}) };
+    let tool = |name: &str| ToolSpec { name: name.to_owned(), description: String::new(), schema: json!({}).into() };
     TurnSetup {
         settings: AgentSettings { retries: 2, max_turns: 10, ..AgentSettings::default() },
         model: ModelInfo { window: None, ..info() },

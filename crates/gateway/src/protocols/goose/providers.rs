@@ -86,6 +86,6 @@ fn goose_tool_object(spec: &ToolSpec) -> Value {
     parameters.sort();
     json!({
         "name": spec.name, "description": spec.description, "parameters": parameters, "permission": null,
-        "inputSchema": spec.schema, "input_schema": spec.schema,
+        "inputSchema": *spec.schema, "input_schema": *spec.schema,
     })
 }

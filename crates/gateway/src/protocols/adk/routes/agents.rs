@@ -117,7 +117,7 @@ fn adk_agent_tools(state: &AdkState, agent: &AgentManifest) -> Vec<ToolInfo> {
     let tool_info = |tool: &gander_tools::ListedTool| ToolInfo {
         name: tool.spec.name.clone(),
         description: tool.spec.description.clone(),
-        parameters: tool.spec.schema.clone(),
+        parameters: (*tool.spec.schema).clone(),
     };
     let (mode, extensions) =
         (services.agent_catalog.modes().selected_mode(&settings), services.extensions.built_ins_everywhere());
