@@ -46,6 +46,12 @@ pub struct RefusedRequest<'a> {
     pub is_grpc: bool,
 }
 
+/// True if [`take_problem`] may find something.
+pub fn has_problem(response: &Response) -> bool {
+    let status = response.status();
+    status.is_client_error() || status.is_server_error() || response.extensions().get::<Problem>().is_some()
+}
+
 /// What is refused, if it is the outer layer that refuses: in our own words, or as the framework's plain text.
 pub fn take_problem(response: &mut Response) -> Option<Problem> {
     if let Some(problem_response) = response.extensions_mut().remove::<Problem>() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use gander_wire::jsonrpc::Outbox;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
@@ -88,6 +89,23 @@ impl OutgoingBytes {
         }
         let wrote = writer.write(self.remaining()).await?;
         self.mark_written(wrote)
+    }
+
+    /// Writes and flushes what the socket takes at once. Nearly always that is all there is: then what was just said costs
+    /// whoever waits for many things no further round through them.
+    pub fn advance_now<W: AsyncWrite + Unpin>(&mut self, writer: &mut W) -> io::Result<()> {
+        // One step writes, the other flushes.
+        for _ in 0..2 {
+            let in_file = self.bytes.is_empty() && !self.is_empty();
+            if self.is_done() || in_file {
+                return Ok(());
+            }
+            match self.advance(writer).now_or_never() {
+                Some(sent) => sent?,
+                None => return Ok(()),
+            }
+        }
+        Ok(())
     }
 
     fn remaining(&self) -> &[u8] {

@@ -12,7 +12,7 @@ use gander_http::health::GanderRoutes;
 use gander_http::route::{Route, RouteRule};
 use gander_http::state::HttpState;
 use gander_http::{HttpProtocol, ProtocolAbout, RefusedRequest, error, fallback, guard};
-use http::{Method, header};
+use http::{Method, StatusCode, header};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::Gateway;
@@ -127,9 +127,15 @@ async fn translate_router_refusals(request: Request, next: Next) -> Response {
     let (method, path, began) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
     let kind = request.headers().get(header::CONTENT_TYPE);
     let is_grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
-    let response = fallback::name_allowed_methods(next.run(request).await, &allowed_methods_of_path(&path));
-    let refused = RefusedRequest { method: &method, path: &path, is_grpc };
-    let response = word_refusal(protocol_of_path(&method, &path), refused, response);
+    let mut response = next.run(request).await;
+    // Looking through all routes costs more than many requests do: only a refusal needs to know whose address it was.
+    if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+        response = fallback::name_allowed_methods(response, &allowed_methods_of_path(&path));
+    }
+    if error::has_problem(&response) {
+        let refused = RefusedRequest { method: &method, path: &path, is_grpc };
+        response = word_refusal(protocol_of_path(&method, &path), refused, response);
+    }
     tracing::debug!(%method, path, status = response.status().as_u16(), took = ?began.elapsed(), "request");
     response
 }

@@ -72,8 +72,8 @@ impl AcpClient {
             if framing.is_closed() {
                 return sending.write_all(writer, FINAL_RESPONSES_TIMEOUT).await;
             }
-            let (free, listens) = self.capacity(sending.len());
-            let paused = resume > Instant::now();
+            sending.advance_now(writer)?;
+            let ((free, listens), paused) = (self.capacity(sending.len()), resume > Instant::now());
             if listens && !paused && std::mem::take(&mut held) {
                 resume = Instant::now() + self.handle_input(framing).await;
                 continue;
