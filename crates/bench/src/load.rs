@@ -91,7 +91,7 @@ impl Lines {
         }
     }
 
-    async fn send(&mut self, method: &str, params: &Value) -> anyhow::Result<u64> {
+    pub(crate) async fn send(&mut self, method: &str, params: &Value) -> anyhow::Result<u64> {
         self.next_id += 1;
         let id = self.next_id;
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});

@@ -8,8 +8,11 @@ mod acp_rest;
 mod adk;
 mod behind;
 mod disk;
+mod growth;
 mod load;
+mod mcp_server;
 mod mock;
+mod race;
 mod report;
 mod service;
 mod sessions;
@@ -21,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use gander_testkit::harness::{Launch, data};
 use gander_testkit::upstream::{Counts, serve};
 use tokio::net::TcpListener;
@@ -32,17 +35,19 @@ use report::Report;
 /// Prints what gander costs beside reading the model directly.
 #[derive(Debug, Parser)]
 struct Arguments {
+    #[command(subcommand)]
+    part: Option<Part>,
     /// Smaller numbers, for checking that everything still works.
-    #[arg(long)]
+    #[arg(long, global = true)]
     quick: bool,
     /// Only the parts whose name holds this text.
     #[arg(long)]
     only: Option<String>,
     /// Writes FILE.md and FILE.json too.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     out: Option<PathBuf>,
     /// The binary to measure; otherwise one is built first as it is installed.
-    #[arg(long)]
+    #[arg(long, global = true)]
     binary: Option<PathBuf>,
     /// A Python with acp-sdk 1.0.3, uvicorn 0.35.0 and fastapi 0.116.1: its server is measured beside ours.
     #[arg(long, value_name = "PYTHON")]
@@ -57,6 +62,18 @@ struct Arguments {
     /// Be the model instead: prints its address and answers until killed.
     #[arg(long, hide = true)]
     upstream: bool,
+    /// Be an MCP server instead, on the standard streams.
+    #[arg(long, hide = true)]
+    mcp_server: bool,
+}
+
+/// What is measured instead of the usual parts.
+#[derive(Debug, Subcommand)]
+enum Part {
+    /// Our server and its peers, round by round in one run.
+    Race(race::RaceArguments),
+    /// Whatever there is ten times as many of: what each costs then. Needs `ulimit -n 20000`.
+    Growth,
 }
 
 /// How much is measured.
@@ -112,6 +129,9 @@ const QUICK: Scale = Scale {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    if arguments.mcp_server {
+        return mcp_server::serve();
+    }
     // The model gets one thread, so that it is the same for everybody who reads it.
     let threads = if arguments.upstream { 1 } else { 2 };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
@@ -133,33 +153,13 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let scale = if arguments.quick { QUICK } else { WHOLE };
     let bench = Bench { binary, built, mock: Mock::start().await?, scale };
     let mut report = Report::new(&bench).await?;
-    let wanted = |name: &str| arguments.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-    if wanted("start") {
-        start::measure(&bench, &mut report).await.context("start")?;
-    }
-    if wanted("streams") {
-        streams::measure(&bench, &mut report).await.context("streams")?;
-    }
-    if wanted("acp") {
-        acp::measure(&bench, &mut report).await.context("acp")?;
-    }
-    if wanted("idle") {
-        sessions::idle(&bench, &mut report).await.context("idle")?;
-    }
-    if wanted("long") {
-        sessions::long(&bench, &mut report).await.context("long")?;
-    }
-    if wanted("runs") {
-        sessions::runs(&bench, &mut report).await.context("runs")?;
-    }
-    if wanted("a2a") {
-        a2a::measure(&bench, &mut report, &arguments.a2a_peer).await.context("a2a")?;
-    }
-    if wanted("acp-rest") {
-        acp_rest::measure(&bench, &mut report, arguments.acp_sdk.as_deref()).await.context("acp-rest")?;
-    }
-    if wanted("adk") {
-        adk::measure(&bench, &mut report, arguments.adk_peer.as_deref()).await.context("adk")?;
+    match &arguments.part {
+        Some(Part::Race(race)) => race::measure(&bench, &mut report, race).await.context("race")?,
+        Some(Part::Growth) => {
+            let scale = if arguments.quick { growth::QUICK } else { growth::WHOLE };
+            growth::measure(&bench, &mut report, scale).await.context("growth")?;
+        }
+        None => measure_parts(&bench, &mut report, arguments).await?,
     }
     if wanted("behind") {
         behind::measure(&bench, &mut report).await.context("behind")?;
@@ -169,6 +169,38 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         report.write(out)?;
     }
     ensure!(report.faults.is_empty(), "counts differ, so some figures are missing: {:?}", report.faults);
+    Ok(())
+}
+
+async fn measure_parts(bench: &Bench, report: &mut Report, arguments: &Arguments) -> anyhow::Result<()> {
+    let wanted = |name: &str| arguments.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    if wanted("start") {
+        start::measure(bench, report).await.context("start")?;
+    }
+    if wanted("streams") {
+        streams::measure(bench, report).await.context("streams")?;
+    }
+    if wanted("acp") {
+        acp::measure(bench, report).await.context("acp")?;
+    }
+    if wanted("idle") {
+        sessions::idle(bench, report).await.context("idle")?;
+    }
+    if wanted("long") {
+        sessions::long(bench, report).await.context("long")?;
+    }
+    if wanted("runs") {
+        sessions::runs(bench, report).await.context("runs")?;
+    }
+    if wanted("a2a") {
+        a2a::measure(bench, report, &arguments.a2a_peer).await.context("a2a")?;
+    }
+    if wanted("acp-rest") {
+        acp_rest::measure(bench, report, arguments.acp_sdk.as_deref()).await.context("acp-rest")?;
+    }
+    if wanted("adk") {
+        adk::measure(bench, report, arguments.adk_peer.as_deref()).await.context("adk")?;
+    }
     Ok(())
 }
 
