@@ -83,6 +83,7 @@ pub(crate) fn approval_question(id: QuestionId, call: &ToolCall, then: Option<St
         plan: Some(Box::new(PlanProposal { plan, then })),
         subagent: None,
         preview: Vec::new(),
+        outward: None,
     })
 }
 

@@ -193,6 +193,7 @@ fn tck_question(title: &str, ask: QuestionKind) -> Question {
         plan: None,
         subagent: None,
         preview: Vec::new(),
+        outward: None,
     }
 }
 

@@ -208,6 +208,7 @@ fn acp_rest_free_form_question(title: &str) -> Question {
         plan: None,
         subagent: None,
         preview: Vec::new(),
+        outward: None,
     }
 }
 

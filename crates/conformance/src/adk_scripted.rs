@@ -351,6 +351,7 @@ fn scripted_question(title: String) -> Question {
         plan: None,
         subagent: None,
         preview: Vec::new(),
+        outward: None,
     }
 }
 

@@ -67,6 +67,11 @@ impl Caller {
         self.may_change_server("changing what every session has")
     }
 
+    /// Reading what every agent of the server did.
+    pub fn may_read_audit(&self) -> Result<(), Denied> {
+        self.require_scope(Scope::Admin, "reading the audit trail")
+    }
+
     /// Seeing what belongs to the whole server, and so what others do.
     pub fn may_see_server(&self) -> bool {
         self.is_owner() || self.has_scope(Scope::Admin)
@@ -115,6 +120,7 @@ pub fn authorize_any_command(caller: &Caller, command: &Command) -> Result<(), D
         | Command::SetTitle { .. }
         | Command::SetState { .. }
         | Command::Archive { .. }
+        | Command::MarkText { .. }
         | Command::Reset { .. } => caller.may_prompt(),
     }
 }
@@ -143,6 +149,7 @@ pub fn authorize_command(
         | Command::SetTitle { .. }
         | Command::SetState { .. }
         | Command::Archive { .. }
+        | Command::MarkText { .. }
         | Command::Reset { .. } => Ok(()),
     }
 }
@@ -210,6 +217,7 @@ mod tests {
                 folders: vec![],
                 settings: Settings { policy: Policy::Auto, ..Settings::new("gander", "assistant") },
                 parent: None,
+                inherited: crate::TextMark::default(),
             },
             meta: None,
         })

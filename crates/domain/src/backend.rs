@@ -2,7 +2,7 @@
 
 use crate::{
     Answer, ArtifactContent, Delta, Message, MessageId, Notice, Outcome, Part, Plan, ProviderPayload, Question,
-    QuestionId, Route, RunId, Seq, Settings, State, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
+    QuestionId, Route, RunId, Seq, Settings, State, TextMark, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
 };
 
 /// What a back-end is told.
@@ -93,6 +93,8 @@ pub enum Report {
         /// The tool call that did it, if one did.
         call: Option<ToolCallId>,
     },
+    /// Text that comes into the context has this origin.
+    TextMarked(TextMark),
     /// The prompt goes to this agent, in this mode.
     Routed(Route),
     /// A model call was paid for.

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::{
     MAX_STATE_BYTES, Message, Part, QuestionId, Reply, ResetReason, RunId, RunOrigin, Seq, SettingsPatch, State,
+    TextMark,
 };
 
 /// The longest title in characters.
@@ -66,6 +67,11 @@ pub enum Command {
     Archive {
         /// Put away?
         archived: bool,
+    },
+    /// Say where the text of the next prompt, or of the history that was just set, comes from.
+    MarkText {
+        /// The origin.
+        mark: TextMark,
     },
     /// Begin the history anew. Only while no run is active.
     Reset {

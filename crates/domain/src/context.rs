@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    Answer, Entry, Event, Message, MessageId, Part, Question, QuestionId, Role, RunId, Seq, SessionCommand, Settings,
-    ToolCall, ToolCallId, ToolResult,
+    Answer, Entry, Event, Message, MessageId, Part, Provenance, Question, QuestionId, Role, RunId, Seq, SessionCommand,
+    Settings, ToolCall, ToolCallId, ToolResult,
 };
 
 /// What a model is shown, and what its agent still has to do.
@@ -40,6 +40,8 @@ pub struct Context {
     pub run_first_message: Option<MessageId>,
     /// Does the session have a title?
     pub has_title: bool,
+    /// Where the text in it comes from. One that is read from its middle gets it from the session's view.
+    pub provenance: Provenance,
     /// Where in the log each of `messages` stands.
     positions: Vec<Seq>,
     /// The size of `messages`, kept up so that nobody has to walk a long conversation for it.
@@ -99,6 +101,7 @@ impl Context {
             tokens: None,
             run_first_message: None,
             has_title: false,
+            provenance: Provenance::default(),
             positions: Vec::new(),
             bytes: 0,
         }
@@ -116,6 +119,7 @@ impl Context {
         let Event::SessionCreated { workspace, folders, settings, .. } = &first.event else { return None };
         let mut context = Self::empty(settings.clone(), workspace.clone(), folders.clone());
         context.head = first.seq;
+        context.provenance.apply(first);
         entries.for_each(|entry| context.apply(entry));
         Some(context)
     }
@@ -123,6 +127,7 @@ impl Context {
     /// Takes in the next entry.
     pub fn apply(&mut self, entry: &Entry) {
         self.head = entry.seq;
+        self.provenance.apply(entry);
         match &entry.event {
             Event::TitleSet { .. } => self.has_title = true,
             Event::SettingsChanged { patch } => self.settings.apply_patch(patch),
@@ -147,6 +152,7 @@ impl Context {
             | Event::PlanSet { .. }
             | Event::StateChanged { .. }
             | Event::ArtifactSaved { .. }
+            | Event::TextMarked { .. }
             | Event::RunQueued { .. }
             | Event::RunRecovered { .. }
             | Event::CancelRequested { .. }

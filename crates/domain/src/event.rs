@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::{
     Answer, ArtifactContent, DeltaKind, Message, MessageId, Part, Plan, Principal, Question, QuestionId, Role, Route,
-    RunId, SessionId, Settings, SettingsPatch, State, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult,
+    RunId, SessionId, Settings, SettingsPatch, State, TextMark, Timestamp, ToolCall, ToolCallId, ToolContent,
+    ToolResult,
 };
 
 /// A place in a session's log. The first entry is 1; 0 is before everything.
@@ -71,6 +72,9 @@ pub enum Event {
         /// The session it was forked from, or that started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<SessionId>,
+        /// What is known about the origin of the text that it begins with.
+        #[serde(default, skip_serializing_if = "TextMark::is_empty")]
+        inherited: TextMark,
     },
     /// It got a title.
     TitleSet {
@@ -125,6 +129,11 @@ pub enum Event {
         /// The tool call that did it, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<ToolCallId>,
+    },
+    /// Text that came into the context, or comes with the next message, has this origin.
+    TextMarked {
+        /// The origin.
+        mark: TextMark,
     },
     /// The prompt was given to this agent, in this mode.
     Routed {

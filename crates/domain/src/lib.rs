@@ -18,6 +18,7 @@ pub mod id;
 pub mod logged_message;
 pub mod message;
 pub mod plan;
+pub mod provenance;
 pub mod question;
 pub mod roster;
 pub mod routing;
@@ -45,6 +46,7 @@ pub use id::{IdGenerator, MessageId, Principal, QuestionId, RunId, SessionId, Ti
 pub use logged_message::LoggedMessage;
 pub use message::{Delta, Message, ProviderPayload, Role};
 pub use plan::{Plan, PlanItem, PlanStatus, Priority};
+pub use provenance::{OutwardCall, Provenance, TextMark};
 pub use question::{
     Answer, Choice, ChoiceKind, PlanProposal, Question, QuestionKind, QuestionOrigin, RejectReason, Reply, SubagentCall,
 };

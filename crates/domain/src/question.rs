@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Plan, Principal, QuestionId, ToolCall, ToolCallId, ToolContent};
+use crate::{OutwardCall, Plan, Principal, QuestionId, ToolCall, ToolCallId, ToolContent};
 
 /// Something a person is asked. It is answered exactly once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +31,9 @@ pub struct Question {
     /// What an approval would do, as far as its tool can tell before: the change of a file, a command and its folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preview: Vec<ToolContent>,
+    /// Asked because the call would carry something out while private data and untrusted text are in the context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outward: Option<Box<OutwardCall>>,
 }
 
 /// What a sub-agent asks about.
@@ -120,6 +123,9 @@ pub struct Answer {
     /// Who answered; absent if nobody did (cancelled, interrupted, superseded).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Principal>,
+    /// From which door, such as `acp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub door: Option<String>,
     /// What was answered.
     pub reply: Reply,
 }

@@ -28,6 +28,7 @@ impl Event {
             | Self::PlanSet { .. }
             | Self::StateChanged { .. }
             | Self::ArtifactSaved { .. }
+            | Self::TextMarked { .. }
             | Self::UsageAdded { .. }
             | Self::RunStarted { .. }
             | Self::RunRecovered { .. }

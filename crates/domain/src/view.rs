@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use crate::state::filter_state_by_scope;
 use crate::{
-    Answer, DeltaKind, Entry, Event, Message, MessageId, Outcome, Part, Plan, Principal, Question, QuestionId,
-    QuestionOrigin, ResetReason, Role, RunId, RunOrigin, Seq, SessionId, Settings, State, StateScope, Timestamp,
-    ToolCall, ToolCallId, Usage,
+    Answer, DeltaKind, Entry, Event, Message, MessageId, Outcome, Part, Plan, Principal, Provenance, Question,
+    QuestionId, QuestionOrigin, ResetReason, Role, RunId, RunOrigin, Seq, SessionId, Settings, State, StateScope,
+    Timestamp, ToolCall, ToolCallId, Usage,
 };
 
 /// How many ended runs a view remembers, so that a retried prompt is recognised.
@@ -58,6 +58,8 @@ pub struct SessionView {
     pub last_usage: Option<Usage>,
     /// Whole messages since the beginning of people's view.
     pub messages: u64,
+    /// Where the text in its context comes from.
+    pub provenance: Provenance,
 }
 
 /// A run that started and has not ended.
@@ -165,13 +167,15 @@ pub enum Activity {
 
 impl SessionView {
     /// The form of this type in stored snapshots: a changed form needs a new number.
-    pub const VERSION: u32 = 3;
+    pub const VERSION: u32 = 4;
 
     /// The view after a session's first entry, or `None` if that is no `SessionCreated`.
     pub fn from_created(entry: &Entry) -> Option<Self> {
-        let Event::SessionCreated { session, owner, workspace, folders, settings, parent } = &entry.event else {
+        let Event::SessionCreated { session, owner, workspace, folders, settings, parent, .. } = &entry.event else {
             return None;
         };
+        let mut provenance = Provenance::default();
+        provenance.apply(entry);
         Some(Self {
             session: *session,
             owner: owner.clone(),
@@ -194,6 +198,7 @@ impl SessionView {
             spent: UsageTotals::default(),
             last_usage: None,
             messages: 0,
+            provenance,
         })
     }
 
@@ -209,6 +214,7 @@ impl SessionView {
     pub fn apply(&mut self, entry: &Entry) {
         self.head = entry.seq;
         self.updated_at = entry.at;
+        self.provenance.apply(entry);
         if let Some(run) = self.run.as_mut().filter(|run| entry.run == Some(run.id)) {
             run.last_at = entry.at;
         }
@@ -217,6 +223,7 @@ impl SessionView {
             | Event::Noticed { .. }
             | Event::ToolUpdated { .. }
             | Event::ArtifactSaved { .. }
+            | Event::TextMarked { .. }
             | Event::Unknown(_) => {}
             Event::TitleSet { title } => self.title = Some(title.clone()),
             Event::SettingsChanged { patch } => self.settings.apply_patch(patch),
@@ -374,6 +381,7 @@ impl SessionView {
             | Event::PlanSet { .. }
             | Event::StateChanged { .. }
             | Event::ArtifactSaved { .. }
+            | Event::TextMarked { .. }
             | Event::Routed { .. }
             | Event::UsageAdded { .. }
             | Event::RunQueued { .. }

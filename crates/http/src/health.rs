@@ -17,7 +17,7 @@ use crate::error::{Problem, RefusedRequest};
 use crate::protocol::HttpProtocol;
 use crate::route::{Access, Payload, Route, Size, Verb};
 use crate::state::HttpState;
-use crate::{browser, docs, openapi, page};
+use crate::{audit_log, browser, docs, openapi, page};
 
 /// Routes that belong to no protocol.
 const ROUTES: &[Route<Arc<HttpState>>] = &[
@@ -43,6 +43,7 @@ const ROUTES: &[Route<Arc<HttpState>>] = &[
     Route::public("/ping", |verb| on(verb, ping_response)),
     Route::public("/status", |verb| on(verb, alive_text)),
     Route::public("/features", |verb| on(verb, build_features)),
+    Route::get("/gander/audit", Access::Token(Scope::Admin), |verb| on(verb, audit_log::get_audit)),
     Route::get("/gander/status", Access::Token(Scope::Read), |verb| on(verb, server_status)),
 ];
 

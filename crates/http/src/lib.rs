@@ -4,6 +4,7 @@
 
 pub mod accept_header;
 pub mod artifact_download;
+mod audit_log;
 pub mod body;
 pub mod browser;
 pub mod connection_addresses;

@@ -308,6 +308,12 @@ impl ServerEnv {
             .with_more_secrets(spec.secret_values().into_iter().chain(login::stored_login_tokens(spec, &self.keyring)))
     }
 
+    /// True unless the server is a program in a sandbox without the network.
+    pub(super) fn reaches_out(&self, spec: &Spec) -> bool {
+        let is_closed = network_access(spec, self) == Some(Network::Closed) && self.sandbox.is_in_force();
+        !(matches!(spec.transport, Transport::Stdio { .. }) && is_closed)
+    }
+
     /// What may help, if this was said by a program for want of the network.
     pub(super) fn network_advice(&self, spec: &Spec, said: &str) -> Option<&'static str> {
         let stdio = matches!(spec.transport, Transport::Stdio { .. });

@@ -16,6 +16,11 @@ use super::server::Server;
 const LIST_TOOL: &str = "list_resources";
 pub(super) const READ_TOOL: &str = "read_resource";
 
+/// True for the tools that list and read resources.
+pub(super) fn is_resource_tool(name: &str) -> bool {
+    matches!(name, LIST_TOOL | READ_TOOL)
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReadArguments {

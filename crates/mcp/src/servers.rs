@@ -377,6 +377,18 @@ impl Servers {
         }
     }
 
+    /// True if a call of one of their tools could reach out of the machine, by what is around the server and not by what
+    /// it says about itself; `None` if it is none of theirs.
+    pub fn reaches_out(&self, call: &ToolCall) -> Option<bool> {
+        match self.find_tool(&call.name) {
+            Some((server, _)) => Some(self.env.reaches_out(&server.spec)),
+            None if resources::is_resource_tool(&call.name) && self.has_resources() => {
+                Some(self.all_servers().iter().any(|server| self.env.reaches_out(&server.spec)))
+            }
+            None => None,
+        }
+    }
+
     /// Runs a call that was described before and may run now; `None` if it is none of theirs.
     pub async fn call_tool(
         &self,

@@ -35,6 +35,7 @@ impl Backend for Native {
         let is_first_run = start == RunStart::Fresh && view.ended.is_empty();
         let servers = self.extensions.servers_of(&view);
         let mut run = NativeRun { native: self, context, view, client_resources, servers, reports };
+        run.mark_other_agents().await;
         let subtasks = match start {
             RunStart::Fresh => run.route_prompt().await,
             RunStart::Resumed => None,

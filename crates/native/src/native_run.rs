@@ -11,7 +11,7 @@ use gander_agent::modes::ModeSet;
 use gander_agent::recipe_run::{SubRecipeEnv, SubRecipeSource, sub_recipe_tools};
 use gander_agent::route::ModelQuery;
 use gander_agent::turn::{TurnSetup, exceeded_budget};
-use gander_domain::{Context, Notice, Outcome, Report, Routing, SessionView, Severity};
+use gander_domain::{Context, Notice, Outcome, Report, Routing, SessionView, Severity, TextMark};
 use gander_mcp::Servers;
 use gander_runtime::backend::ClientResources;
 use gander_services::apps::app_tools;
@@ -72,6 +72,17 @@ impl NativeRun<'_> {
             drop(self.reports.send(Report::UsageAdded(usage)).await);
         }
         subtasks
+    }
+
+    /// What an agent of another system said in this session before is text from outside.
+    pub(super) async fn mark_other_agents(&mut self) {
+        let modes = self.available_modes();
+        let is_ours = |name: &str| modes.agent_manifests().any(|agent| agent.name == name);
+        let provenance = &mut self.context.provenance;
+        let Some(other) = provenance.agents().find(|name| !is_ours(name)) else { return };
+        let mark = TextMark { untrusted: Some(format!("the agent {other}")), private: None };
+        provenance.add_mark(&mark, self.context.head);
+        drop(self.reports.send(Report::TextMarked(mark)).await);
     }
 
     /// Reads and opens everything that the run works with. The error is how it ends instead.
@@ -156,6 +167,7 @@ impl NativeRun<'_> {
             tools: tools.collect(),
             plan,
             policy: Mutex::new(self.context.settings.session_policy()),
+            provenance: Mutex::new(self.context.provenance.clone()),
             setting: policy,
             approved: Mutex::default(),
             has_compared: AtomicBool::default(),

@@ -14,7 +14,7 @@ use gander_domain::sanitize;
 use gander_domain::{
     Budget, Choice, ChoiceKind, Command, Event, IfBusy, Outcome, Part, Question, QuestionId, QuestionKind,
     QuestionOrigin, Reply, Role, Roster, Routing, RunId, RunOrigin, Seq, SessionId, SessionView, Settings,
-    SubagentCall, ToolCall, ToolCallId, ToolEnd, ToolResult, Usage,
+    SubagentCall, TextMark, ToolCall, ToolCallId, ToolEnd, ToolResult, Usage,
 };
 use gander_mcp::{Reach, Spec};
 use gander_runtime::backend::ClientResources;
@@ -27,7 +27,7 @@ use gander_tools::{Guard, ToolEvent};
 use sha2::{Digest as _, Sha256};
 
 /// The origin of sub-agents' runs; it is in the log. They have no sub-agents themselves.
-pub const DOOR: &str = "delegate";
+pub const DOOR: &str = gander_domain::provenance::SUBAGENT_DOOR;
 
 /// How long a sub-agent that was cancelled has to say so.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(4);
@@ -221,7 +221,9 @@ impl HubSubagents {
         let (run, origin, parts) = (sub.run, sub.origin.clone(), vec![Part::text(task.prompt.clone())]);
         let command = Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta: None };
         let prompt = FirstPrompt { command, ack: Ack::Committed };
-        let child = ChildSession { id: sub.session, settings, prompt };
+        // As it is now: the run may have read something since it began.
+        let inherited = sub.hub.session_view(self.parent.session).await?.provenance.text_mark();
+        let child = ChildSession { id: sub.session, settings, prompt, inherited };
         let begun =
             start_child_session(sub.hub, &sub.subagent_caller(), &self.parent, child, self.client_resources.clone())
                 .await;
@@ -302,6 +304,7 @@ impl SubagentRun<'_> {
                 self.report_usage(usage).await;
             }
             if let Some(outcome) = &progress.outcome {
+                self.report_untrusted_text().await?;
                 return Ok(self.result_of_outcome(outcome, progress.result.unwrap_or(progress.text)));
             }
         }
@@ -322,6 +325,16 @@ impl SubagentRun<'_> {
     /// Whatever the parent's people answer was authorised there.
     fn subagent_caller(&self) -> Caller {
         Caller::internal(self.origin.by.clone())
+    }
+
+    /// What it says may be what a page told it: its parent has to know before it hears it.
+    async fn report_untrusted_text(&self) -> Result<(), HubError> {
+        let mark = self.hub.session_view(self.session).await?.provenance.text_mark();
+        let mark = TextMark { private: None, ..mark };
+        if !mark.is_empty() && self.parent.signals.send(ToolEvent::Marked(mark)).await.is_err() {
+            tracing::debug!(session = %self.session, "a sub-agent ended after its parent");
+        }
+        Ok(())
     }
 
     /// Its model calls count as usage of its parent.

@@ -7,6 +7,7 @@ pub mod agents;
 pub mod apply_recipe;
 pub mod apps;
 pub mod artifacts;
+pub mod audit;
 pub mod browser_access;
 pub mod clients;
 mod control;

@@ -119,7 +119,8 @@ async fn ask_recipe_maker(services: &Services, view: &SessionView, text: String)
         meta: None,
     };
     let id = recipe_maker_session_id();
-    let child = ChildSession { id, settings, prompt: FirstPrompt { command, ack: Ack::Committed } };
+    let (prompt, inherited) = (FirstPrompt { command, ack: Ack::Committed }, view.provenance.text_mark());
+    let child = ChildSession { id, settings, prompt, inherited };
     let mut begun = start_child_session(&services.hub, &caller, view, child, ClientResources::default()).await;
     begun.accepted.await.ok()?;
     let answer = tokio::time::timeout(WRITE_TIMEOUT, follow_recipe_maker(&mut begun.follower, run)).await;

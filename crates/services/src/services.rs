@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::agents::Agents;
 use crate::apps::Apps;
 use crate::artifacts::Artifacts;
+use crate::audit::Audit;
 use crate::clients::AttachedClients;
 use crate::control::Control;
 use crate::extensions::Extensions;
@@ -47,6 +48,8 @@ pub struct Services {
     pub max_line_bytes: usize,
     /// How long a question waits for a client before the client's stream speaks of it; `None`: for ever.
     pub reminder_delay: Option<Duration>,
+    /// What agents did, and with whose consent.
+    pub audit: Audit,
     /// What was put away under a name.
     pub artifacts: Artifacts,
     /// Values that outlive a session.

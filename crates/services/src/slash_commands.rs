@@ -4,10 +4,12 @@
 //! prompts of MCP servers are text that takes the place of what was typed.
 
 use gander_domain::caller::Caller;
-use gander_domain::{Part, ServiceError, SessionId, SessionView, SlashCommand, SlashCommandKind};
+use gander_domain::{Command, Part, ServiceError, SessionId, SessionView, SlashCommand, SlashCommandKind, TextMark};
 use gander_mcp::PromptSpec;
+use gander_runtime::hub::Ack;
 
 use crate::Services;
+use crate::errors::hub_refusal;
 use crate::recipes::{self, SlashRecipe};
 
 /// All commands of a session; without one, those that every new session has. A name that is there twice means the first.
@@ -90,7 +92,15 @@ pub async fn expand_slash_command(
     }
     let view = services.sessions.view(caller, session).await?;
     let parts = recipes::expand_slash_recipe(&services.recipes, &caller.principal, &view.workspace, parts).await?;
-    services.extensions.expand_prompt(&view, parts).await.map_err(ServiceError::BadParams)
+    let typed = parts.clone();
+    let parts = services.extensions.expand_prompt(&view, parts).await.map_err(ServiceError::BadParams)?;
+    if parts != typed {
+        // It will stand where a person's words stand, and is none of them.
+        let mark = TextMark { untrusted: Some("a prompt of an MCP server".to_owned()), private: None };
+        let marked = services.hub.execute_command(caller, session, Command::MarkText { mark }, Ack::Committed).await;
+        marked.map_err(|error| hub_refusal(&error))?;
+    }
+    Ok(parts)
 }
 
 /// Refuses the name of a command that the session does not have. What is merely typed need not be one.

@@ -137,6 +137,7 @@ impl SideTableChanges {
             | Event::PlanSet { .. }
             | Event::StateChanged { .. }
             | Event::ArtifactSaved { .. }
+            | Event::TextMarked { .. }
             | Event::RunRecovered { .. }
             | Event::CancelRequested { .. }
             | Event::MessageStarted { .. }

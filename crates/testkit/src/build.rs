@@ -47,6 +47,7 @@ pub fn birth(session: SessionId) -> SessionInit {
         settings: settings(),
         parent: None,
         meta: None,
+        inherited: Default::default(),
     }
 }
 
@@ -90,6 +91,7 @@ pub fn permission(id: QuestionId, call: ToolCallId) -> Question {
         plan: None,
         subagent: None,
         preview: Vec::new(),
+        outward: None,
     }
 }
 

@@ -86,6 +86,11 @@ pub trait Tool: Send + Sync {
     /// What its calls do: the permission rules judge by that.
     fn effect(&self) -> ToolEffect;
 
+    /// True if later sessions are told what its calls are given.
+    fn outlives_session(&self) -> bool {
+        false
+    }
+
     /// True if the run's task cannot do without it: then every mode offers it.
     fn is_required(&self) -> bool {
         false

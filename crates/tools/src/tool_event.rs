@@ -1,6 +1,6 @@
 //! What a running tool tells while it runs.
 
-use gander_domain::{ArtifactContent, Plan, ToolContent, Usage};
+use gander_domain::{ArtifactContent, Plan, TextMark, ToolContent, Usage};
 
 /// What a running tool tells meanwhile.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,8 @@ pub enum ToolEvent {
         /// What it is, unless it is large.
         content: Option<ArtifactContent>,
     },
+    /// Where text in its result comes from.
+    Marked(TextMark),
     /// A sub-agent paid for a model call.
     Spent(Usage),
 }

@@ -21,6 +21,7 @@ pub struct Toolbox {
     limits: Limits,
     redactor: Redactor,
     sandbox: Sandbox,
+    network: Network,
     protected: ProtectedFiles,
 }
 
@@ -84,7 +85,7 @@ impl Toolbox {
             Box::new(builtin::plan::SetPlan),
         ];
         let listed = tools.iter().map(|tool| tool.list_entry()).collect();
-        Self { tools, listed, limits, redactor, sandbox, protected }
+        Self { tools, listed, limits, redactor, sandbox, network, protected }
     }
 
     /// Adds one tool more.
@@ -98,6 +99,11 @@ impl Toolbox {
     /// True if its commands run in a sandbox.
     pub fn is_sandboxed(&self) -> bool {
         self.sandbox.is_in_force()
+    }
+
+    /// True if a command that did not ask for the network has none.
+    pub fn is_isolated(&self) -> bool {
+        self.is_sandboxed() && self.network == Network::Closed
     }
 
     /// Keeps files that make something run as they are.

@@ -23,7 +23,18 @@ impl PendingQuestions {
     pub(super) fn add_question(&mut self, question: NewQuestion, reply: oneshot::Sender<Reply>) -> Question {
         let NewQuestion { id, title, ask, origin, subagent } = question;
         self.0.push((id, reply));
-        Question { id, call: None, title, ask, origin, fingerprint: None, plan: None, subagent, preview: Vec::new() }
+        Question {
+            id,
+            call: None,
+            title,
+            ask,
+            origin,
+            fingerprint: None,
+            plan: None,
+            subagent,
+            preview: Vec::new(),
+            outward: None,
+        }
     }
 
     /// Hands an answer to whoever asked; an answer to any other question is none of ours.

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use gander_domain::{
-    Answer, IdGenerator, Plan, Policy, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, SessionPolicy,
-    SubagentCall, ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec,
+    Answer, IdGenerator, Plan, Policy, Provenance, Question, QuestionId, QuestionKind, QuestionOrigin, Reply,
+    SessionPolicy, SubagentCall, ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec,
 };
 use gander_mcp::Servers;
-use gander_tools::permission::{self, CallContext, Grant, LivePolicy, LiveRules, Verdict};
+use gander_tools::permission::{self, CallContext, Grant, LivePolicy, LiveRules, Outlet, Verdict};
 use gander_tools::{Group, Host, ProtectedChanges, Tool, ToolContext, ToolEffect, ToolEvent, Toolbox, Workspace};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -55,6 +55,8 @@ pub struct SessionTools {
     pub plan: Arc<Mutex<Plan>>,
     /// What the session lets run unasked, as it was when a call was last judged.
     pub policy: Mutex<SessionPolicy>,
+    /// Where the text in the agent's context came from then.
+    pub provenance: Mutex<Provenance>,
     /// What the server's settings let run unasked.
     pub setting: LivePolicy,
     /// Calls that a person said yes to, and that have not run yet.
@@ -167,12 +169,14 @@ impl PermissionEvaluator for SessionTools {
     fn evaluate(
         &self,
         policy: SessionPolicy,
+        provenance: &Provenance,
         id: ToolCallId,
         name: &str,
         arguments: &Value,
         ids: &mut dyn IdGenerator,
     ) -> ToolDecision {
         *self.policy.lock().unwrap_or_else(PoisonError::into_inner) = policy;
+        provenance.clone_into(&mut self.provenance.lock().unwrap_or_else(PoisonError::into_inner));
         let offered = self.tools();
         if !offered.iter().any(|tool| tool.name == name) {
             return ToolDecision::Bad(ToolResult::text(ToolEnd::Failed, unknown_tool_text(name, &offered)));
@@ -192,6 +196,7 @@ impl PermissionEvaluator for SessionTools {
             Verdict::Ask(asked) => {
                 let question = permission::permission_question(QuestionId::make(ids), &call, &asked);
                 let preview = self.toolbox.proposal(&call, &self.workspace);
+                let preview = question.preview.iter().cloned().chain(preview).collect();
                 ToolDecision::Ask(call, Question { preview, ..question })
             }
             Verdict::Deny { reason } => {
@@ -213,7 +218,10 @@ impl PermissionEvaluator for SessionTools {
         if answer.reply.is_allowed() {
             self.approved.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id);
         }
-        let Verdict::Ask(asked) = self.permission_verdict(Policy::Ask, call) else { return };
+        // What is kept for good is decided apart from what this session has read.
+        let objection = self.toolbox.find_objection(call, &self.workspace);
+        let context = CallContext { provenance: Provenance::default(), ..self.call_context(call, objection) };
+        let Verdict::Ask(asked) = self.verdict_in(Policy::Ask, call, &context) else { return };
         // What was offered under this id may have changed since: only what was read counts.
         let shown = question.find_choice(choice).map(|shown| &shown.name);
         let offered = asked.choices.iter().find(|offered| offered.id == *choice).map(|offered| &offered.name);
@@ -296,20 +304,42 @@ impl SessionTools {
     }
 
     fn verdict_against(&self, policy: Policy, call: &ToolCall, objection: Option<String>) -> Verdict {
+        self.verdict_in(policy, call, &self.call_context(call, objection))
+    }
+
+    fn call_context(&self, call: &ToolCall, objection: Option<String>) -> CallContext {
         // A terminal that somebody lends is outside of the sandbox, and its environment is theirs.
         let lent = !self.host.is_here() && self.host.offers().terminal;
-        let context = CallContext {
+        CallContext {
             effect: self.tool_effect(&call.name),
             folders: self.workspace.rule_folders(),
             sandboxed: !lent && self.toolbox.is_sandboxed(),
+            isolated: !lent && self.toolbox.is_isolated(),
             objection,
-        };
+            outlet: self.tool_outlet(call),
+            provenance: self.provenance.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    /// A tool that a service lends stays here; a program of a server is kept here by its sandbox, if by anything.
+    fn tool_outlet(&self, call: &ToolCall) -> Outlet {
+        match self.servers.reaches_out(call) {
+            Some(true) => Outlet::Network,
+            Some(false) => Outlet::None,
+            None => match self.find_lent_tool(&call.name) {
+                Some(tool) if tool.outlives_session() => Outlet::Memory,
+                Some(_) | None => Outlet::None,
+            },
+        }
+    }
+
+    fn verdict_in(&self, policy: Policy, call: &ToolCall, context: &CallContext) -> Verdict {
         permission::decide_permission(
             self.current_mode().limit_policy(policy),
             &self.rules.current_rules(),
             &self.grants.grants(),
             call,
-            &context,
+            context,
         )
     }
 

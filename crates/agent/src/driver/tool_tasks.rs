@@ -112,6 +112,7 @@ fn to_input(call: ToolCallId, signal: ToolEvent) -> Input {
     match signal {
         ToolEvent::Shown(content) => Input::ToolShows(call, content),
         ToolEvent::Plan(plan) => Input::ToolPlans(call, plan),
+        ToolEvent::Marked(mark) => Input::ToolMarked(call, mark),
         ToolEvent::Saved { name, version, mime, content } => Input::ToolSaved { call, name, version, mime, content },
         ToolEvent::Spent(usage) => Input::Spent(usage),
     }
@@ -123,7 +124,7 @@ mod tests {
     use std::sync::Mutex;
 
     use async_trait::async_trait;
-    use gander_domain::{Answer, IdGenerator, Question, SessionPolicy, ToolKind};
+    use gander_domain::{Answer, IdGenerator, Provenance, Question, SessionPolicy, ToolKind};
     use serde_json::{Value, json};
     use uuid::Uuid;
 
@@ -141,6 +142,7 @@ mod tests {
         fn evaluate(
             &self,
             _: SessionPolicy,
+            _: &Provenance,
             _: ToolCallId,
             _: &str,
             _: &Value,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gander_domain::context::{CallStage, PendingCall};
 use gander_domain::{
     Answer, Event, IdGenerator, Message, MessageId, Part, Plan, ProviderPayload, Question, QuestionId, RejectReason,
-    Reply, Report, Role, ToolCall, ToolCallId, ToolEnd, ToolGate, ToolKind, ToolResult,
+    Reply, Report, Role, TextMark, ToolCall, ToolCallId, ToolEnd, ToolGate, ToolKind, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -89,10 +89,14 @@ impl Turn {
         self.context.pending.iter().any(|pending| pending.stage == CallStage::Started)
     }
 
+    fn evaluate_pending(&self, pending: &PendingCall, ids: &mut dyn IdGenerator) -> ToolDecision {
+        let (policy, provenance) = (self.context.settings.session_policy(), &self.context.provenance);
+        self.setup.evaluator.evaluate(policy, provenance, pending.id, &pending.name, &pending.arguments, ids)
+    }
+
     /// May it run? The call may have been decided before, if the run was cut off right then.
     fn evaluate_call(&mut self, pending: &PendingCall, ids: &mut dyn IdGenerator) {
-        let policy = self.context.settings.session_policy();
-        match self.setup.evaluator.evaluate(policy, pending.id, &pending.name, &pending.arguments, ids) {
+        match self.evaluate_pending(pending, ids) {
             ToolDecision::Run(call) => self.start_when_ready(pending, call, ids),
             ToolDecision::Ask(call, question) => self.ask_about_call(pending, call, question),
             ToolDecision::Refuse(call, result) => self.deny_call(pending, call, result),
@@ -161,20 +165,14 @@ impl Turn {
         if let Some(plan) = question.approved_plan(&answer.reply) {
             return self.approve_plan(pending, plan, ids);
         }
-        let policy = self.context.settings.session_policy();
-        let (call, fresh) =
-            match self.setup.evaluator.evaluate(policy, pending.id, &pending.name, &pending.arguments, ids) {
-                ToolDecision::Run(call) => (call, None),
-                ToolDecision::Ask(call, fresh) => (call, Some(fresh)),
-                ToolDecision::Refuse(call, result) => return self.deny_call(pending, call, result),
-                ToolDecision::Bad(result) => {
-                    return self.deny_call(
-                        pending,
-                        minimal_call(pending),
-                        ToolResult { raw: bad_call_mark(), ..result },
-                    );
-                }
-            };
+        let (call, fresh) = match self.evaluate_pending(pending, ids) {
+            ToolDecision::Run(call) => (call, None),
+            ToolDecision::Ask(call, fresh) => (call, Some(fresh)),
+            ToolDecision::Refuse(call, result) => return self.deny_call(pending, call, result),
+            ToolDecision::Bad(result) => {
+                return self.deny_call(pending, minimal_call(pending), ToolResult { raw: bad_call_mark(), ..result });
+            }
+        };
         let bound = question.fingerprint.as_ref() == Some(&self.setup.evaluator.fingerprint(&call));
         match fresh {
             Some(fresh) if !bound => self.ask_about_call(pending, call, fresh),
@@ -226,6 +224,14 @@ impl Turn {
     pub(super) fn handle_tool_report(&mut self, call: ToolCallId, report: Report) {
         if self.is_running(call) {
             self.push_report(report);
+        }
+    }
+
+    /// Comes before the result does, so that nothing is decided in between.
+    pub(super) fn handle_tool_marked(&mut self, call: ToolCallId, mark: TextMark) {
+        if self.is_running(call) {
+            self.push_report(Report::TextMarked(mark.clone()));
+            self.apply_event(Event::TextMarked { mark });
         }
     }
 

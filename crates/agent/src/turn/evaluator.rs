@@ -1,6 +1,6 @@
 //! What a turn asks about a call that the model made.
 
-use gander_domain::{Answer, IdGenerator, Question, SessionPolicy, ToolCall, ToolCallId, ToolResult};
+use gander_domain::{Answer, IdGenerator, Provenance, Question, SessionPolicy, ToolCall, ToolCallId, ToolResult};
 use serde_json::Value;
 
 /// Describes calls and knows what may run. Answers at once and without side effects, but for what it learns.
@@ -9,6 +9,7 @@ pub trait PermissionEvaluator: Send + Sync {
     fn evaluate(
         &self,
         policy: SessionPolicy,
+        provenance: &Provenance,
         id: ToolCallId,
         name: &str,
         arguments: &Value,

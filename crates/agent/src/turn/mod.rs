@@ -15,8 +15,8 @@ use std::time::Duration;
 use gander_domain::view::UsageTotals;
 use gander_domain::{
     Answer, ArtifactContent, Context, Entry, Event, IdGenerator, Message, Notice, Outcome, Plan, Question, QuestionId,
-    Report, Role, Settings, Severity, StopReason, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult, ToolSpec,
-    Usage,
+    Report, Role, Settings, Severity, StopReason, TextMark, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult,
+    ToolSpec, Usage,
 };
 use gander_models::{ModelError, ModelEvent, ModelInfo, Request};
 use serde_json::Value;
@@ -101,6 +101,8 @@ pub enum Input {
     ToolShows(ToolCallId, Vec<ToolContent>),
     /// A running tool made this the plan.
     ToolPlans(ToolCallId, Plan),
+    /// A running tool says where text in its result comes from.
+    ToolMarked(ToolCallId, TextMark),
     /// A running tool put something away under a name.
     ToolSaved {
         call: ToolCallId,
@@ -216,6 +218,7 @@ impl Turn {
             Input::RunTool(call) => self.handle_run_tool(call, ids),
             Input::ToolShows(call, content) => self.handle_tool_report(call, Report::ToolUpdated { call, content }),
             Input::ToolPlans(call, plan) => self.handle_tool_report(call, Report::PlanSet(plan)),
+            Input::ToolMarked(call, mark) => self.handle_tool_marked(call, mark),
             Input::ToolSaved { call, name, version, mime, content } => {
                 self.handle_tool_report(call, Report::ArtifactSaved { name, version, mime, content, call: Some(call) });
             }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use gander_agent::driver::{MemoryGrantStore, SessionTools, ToolExecutor as _};
 use gander_agent::modes::ModeSet;
 use gander_agent::turn::{PermissionEvaluator as _, ToolDecision};
-use gander_domain::{IdGenerator, Policy, SessionPolicy, ToolCall, ToolCallId, ToolContent, ToolResult};
+use gander_domain::{IdGenerator, Policy, Provenance, SessionPolicy, ToolCall, ToolCallId, ToolContent, ToolResult};
 use gander_tools::sandbox::{Bubblewrap, Sandbox, SandboxPaths};
 use gander_tools::{Environment, FileAccess, Limits, LocalHost, ToolEnv, Toolbox};
 use serde_json::json;
@@ -57,6 +57,7 @@ impl Bench {
             grants: Arc::new(MemoryGrantStore::default()),
             tools: Vec::new(),
             policy: Mutex::new(SessionPolicy::chosen(Policy::Ask)),
+            provenance: Mutex::default(),
             setting: Policy::Auto.into(),
             approved: Mutex::default(),
             has_compared: AtomicBool::default(),
@@ -70,7 +71,8 @@ impl Bench {
     pub fn unasked(&self, line: &str) -> Option<ToolCall> {
         let arguments = json!({"command": line, "timeout_seconds": 20});
         let id = ToolCallId::new(Uuid::from_u128(1));
-        match self.workbench.evaluate(SessionPolicy::chosen(Policy::Ask), id, "shell", &arguments, &mut Count(1)) {
+        let policy = SessionPolicy::chosen(Policy::Ask);
+        match self.workbench.evaluate(policy, &Provenance::default(), id, "shell", &arguments, &mut Count(1)) {
             ToolDecision::Run(call) => Some(call),
             ToolDecision::Ask(..) | ToolDecision::Refuse(..) | ToolDecision::Bad(_) => None,
         }

@@ -11,6 +11,7 @@ use gander_tools::sandbox::HELPER;
 
 use super::agents::AgentsCommand;
 use super::apps::AppsCommand;
+use super::audit::AuditOptions;
 use super::cancel::CancelOptions;
 use super::chat::flags::ChatOptions;
 use super::extensions::ExtensionsCommand;
@@ -253,6 +254,8 @@ Schedules run in the server, which stays in the background as long as there is o
         #[command(subcommand)]
         command: AppsCommand,
     },
+    /// Who asked for what, who allowed it, what ran and how it ended
+    Audit(AuditOptions),
     /// List or revoke what was allowed with "always"
     Grants {
         #[command(subcommand)]

@@ -5,6 +5,7 @@ mod agent_registry;
 mod agent_trial;
 mod agents;
 mod apps;
+mod audit;
 mod backup;
 mod cancel;
 mod catalog;
@@ -175,6 +176,7 @@ fn dispatch_command(command: Command, context: Context, allocator: Allocator) ->
         Command::Recipes { command } => block_on_command(recipes::run(context, command)),
         Command::Schedule { command } => block_on_command(schedule::run(context, command)),
         Command::Token { command } => token::run(&context, command),
+        Command::Audit(options) => block_on_command(audit::run(context, options)),
         Command::Grants { command } => block_on_command(grants::run(context, command)),
         Command::Proxy { .. } => serve_command_on(allocator, proxy::run(context)),
         Command::Trust(options) => block_on_command(trust::run(context, options)),
@@ -224,6 +226,7 @@ fn command_flag_values(command: &mut Command) -> Vec<FlagValue> {
         | Command::Recipes { .. }
         | Command::Schedule { .. }
         | Command::Token { .. }
+        | Command::Audit(_)
         | Command::Grants { .. }
         | Command::Trust(_)
         | Command::Extensions { .. }

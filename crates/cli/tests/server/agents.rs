@@ -51,6 +51,7 @@ impl Handler for Asking {
                 plan: None,
                 subagent: None,
                 preview: Vec::new(),
+                outward: None,
             })
             .await?;
         let Reply::Filled { content } = reply else { return Err(Stop::Failed("reply".into(), "no content".into())) };

@@ -55,6 +55,7 @@ mod server_command;
 mod session_history;
 mod tls;
 mod unanswered;
+mod untrusted_text;
 mod upgrade;
 mod workspaces;
 

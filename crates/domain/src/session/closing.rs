@@ -52,7 +52,7 @@ impl Session {
         let run_id = run.id;
         let open: Vec<QuestionId> = run.questions.iter().map(|question| question.id).collect();
         for question in open {
-            let answer = Answer { by: None, reply: reply.clone() };
+            let answer = Answer { by: None, door: None, reply: reply.clone() };
             self.append(context.at, Some(run_id), Event::QuestionAnswered { question, answer });
         }
     }

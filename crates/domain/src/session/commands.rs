@@ -6,7 +6,7 @@ use super::{MachineContext, OrderTiming, Session, user_message};
 use crate::{
     Accepted, Answer, Command, CommandError, Event, IfBusy, MAX_STATE_BYTES, Message, MessageId, Order, Outcome, Part,
     Plan, ProviderPayload, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, ResetReason, Role, RunId,
-    RunOrigin, Seq, SessionCommand, SettingsPatch, State, state,
+    RunOrigin, Seq, SessionCommand, SettingsPatch, State, TextMark, state,
 };
 
 /// How many prompts may wait in one session.
@@ -32,8 +32,17 @@ impl Session {
             Command::SetTitle { title } => Ok(self.handle_set_title(context, title)),
             Command::SetState { delta, meta } => self.handle_set_state(context, delta, meta),
             Command::Archive { archived } => Ok(self.handle_archive(context, archived)),
+            Command::MarkText { mark } => Ok(self.handle_mark_text(context, mark)),
             Command::Reset { keep_to, replacement, reason } => self.handle_reset(context, keep_to, replacement, reason),
         }
+    }
+
+    /// The next prompt is that text, so it is written down also where nothing new is said.
+    fn handle_mark_text(&mut self, context: &mut MachineContext<'_>, mark: TextMark) -> Accepted {
+        if !mark.is_empty() {
+            self.append(context.at, None, Event::TextMarked { mark });
+        }
+        Accepted::Done
     }
 
     fn handle_prompt(
@@ -213,7 +222,7 @@ impl Session {
         // Whoever holds a child does not park before it is answered: only others can miss what crosses their last report.
         let may_cross = question.origin == QuestionOrigin::Parked;
         let run = run.id;
-        let answer = Answer { by: Some(origin.by), reply };
+        let answer = Answer { by: Some(origin.by), door: Some(origin.door), reply };
         self.close_message(context, false);
         let event = Event::QuestionAnswered { question: id, answer: answer.clone() };
         self.append_with_meta(context.at, Some(run), event, meta.map(|meta| *meta));

@@ -13,7 +13,7 @@ pub use recovery::Recovery;
 
 use crate::{
     Entry, Event, IdGenerator, Message, MessageId, Order, Outcome, Part, Principal, Role, RunId, RunOrigin, Seq,
-    SessionCommand, SessionId, SessionView, Settings, StopReason, Timestamp,
+    SessionCommand, SessionId, SessionView, Settings, StopReason, TextMark, Timestamp,
 };
 
 /// Room for effects that a session keeps while there are none.
@@ -98,12 +98,14 @@ pub struct SessionInit {
     pub parent: Option<SessionId>,
     /// What the door left for itself.
     pub meta: Option<Value>,
+    /// What is known about the origin of the text that it begins with.
+    pub inherited: TextMark,
 }
 
 impl Session {
     /// A new session, with its first entry among the effects.
     pub fn create(at: Timestamp, init: SessionInit) -> Self {
-        let SessionInit { session, owner, workspace, folders, settings, parent, meta } = init;
+        let SessionInit { session, owner, workspace, folders, settings, parent, meta, inherited } = init;
         let event = Event::SessionCreated {
             session,
             owner: owner.clone(),
@@ -111,6 +113,7 @@ impl Session {
             folders: folders.clone(),
             settings: settings.clone(),
             parent,
+            inherited,
         };
         let entry = Entry { seq: Seq::ZERO.next(), at, run: None, event, meta: meta.map(Box::new) };
         let view = SessionView::from_created(&entry).expect("the entry is a SessionCreated");

@@ -65,7 +65,7 @@ impl Session {
             .map(|question| question.id)
             .collect();
         for question in held {
-            let answer = Answer { by: None, reply: Reply::Interrupted };
+            let answer = Answer { by: None, door: None, reply: Reply::Interrupted };
             self.append(context.at, Some(run), Event::QuestionAnswered { question, answer });
         }
     }

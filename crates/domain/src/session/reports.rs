@@ -4,8 +4,8 @@ use super::{MachineContext, OrderTiming, Session};
 use crate::view::ToolStage;
 use crate::{
     Answer, Delta, DeltaKind, Event, MAX_STATE_BYTES, Message, MessageId, Notice, Order, Part, Question, QuestionId,
-    Reply, Report, ResetReason, Role, RunId, Severity, State, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolGate,
-    ToolResult, state,
+    Reply, Report, ResetReason, Role, RunId, Severity, State, TextMark, ToolCall, ToolCallId, ToolContent, ToolEnd,
+    ToolGate, ToolResult, state,
 };
 
 impl Session {
@@ -36,6 +36,7 @@ impl Session {
             Report::ArtifactSaved { name, version, mime, content, call } => {
                 self.append_durable(context, run, Event::ArtifactSaved { name, version, mime, content, call });
             }
+            Report::TextMarked(mark) => self.handle_text_marked(context, run, mark),
             Report::Routed(route) if self.view.settings.routing.is_off() => drop(route),
             Report::Routed(route) => self.append_durable(context, run, Event::Routed { route }),
             Report::UsageAdded(usage) => self.append_durable(context, run, Event::UsageAdded { usage }),
@@ -51,6 +52,13 @@ impl Session {
             }
             Report::Parked => self.handle_parked(context, run),
             Report::Ended(outcome) => self.end_run(context, outcome),
+        }
+    }
+
+    /// What is known already is not said again.
+    fn handle_text_marked(&mut self, context: &mut MachineContext<'_>, run: RunId, mark: TextMark) {
+        if !self.view.provenance.includes_mark(&mark) {
+            self.append_durable(context, run, Event::TextMarked { mark });
         }
     }
 
@@ -190,7 +198,7 @@ impl Session {
 
     fn withdraw_question(&mut self, context: &mut MachineContext<'_>, run: RunId, question: QuestionId) {
         if self.view.run.as_ref().is_some_and(|active| active.find_question(question).is_some()) {
-            let answer = Answer { by: None, reply: Reply::Interrupted };
+            let answer = Answer { by: None, door: None, reply: Reply::Interrupted };
             self.append_durable(context, run, Event::QuestionAnswered { question, answer });
         }
     }
@@ -230,6 +238,7 @@ fn closes_something(report: &Report) -> bool {
         | Report::Asked(_)
         | Report::Withdrawn(_)
         | Report::PlanSet(_)
+        | Report::TextMarked(_)
         | Report::StateChanged { .. }
         | Report::ArtifactSaved { .. }
         | Report::Titled(_)

@@ -4,4 +4,5 @@ mod common;
 mod context;
 mod laws;
 mod plans;
+mod provenance;
 mod scripts;

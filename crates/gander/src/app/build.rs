@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use futures::FutureExt as _;
 use gander_agent::modes::AgentCatalog;
 use gander_agent::{delegate, native_toolbox};
-use gander_domain::{Policy, Recovery, Settings};
+use gander_domain::{Policy, Principal, Recovery, Settings};
 use gander_gateway::protocols;
 use gander_mcp::Keyring;
 use gander_native::{Native, RunSettings};
@@ -15,6 +15,7 @@ use gander_runtime::hub::{Hub, OnDeleted};
 use gander_services::agents::Agents;
 use gander_services::apps::{Apps, listed_app_tools};
 use gander_services::artifacts::{Artifacts, listed_artifact_tools};
+use gander_services::audit::Audit;
 use gander_services::clients::AttachedClients;
 use gander_services::extensions::{self, Extensions, ExtensionsConfig, NetworkStore, PinStore};
 use gander_services::grants::Grants;
@@ -300,6 +301,7 @@ pub(super) fn build_services(
     tools: Arc<[ListedTool]>,
     controls: mpsc::Sender<ControlRequest>,
 ) -> Services {
+    let audit_settings = Arc::clone(live);
     let (config, policy, live) = (live.started(), live_policy(live), Arc::clone(live));
     let known_agents = Arc::clone(&agents);
     let default_settings: Arc<dyn Fn() -> Settings + Send + Sync> = Arc::new(move || {
@@ -309,13 +311,15 @@ pub(super) fn build_services(
         let (policy, effort) = (config.sections.permissions.policy, config.sections.model.effort);
         Settings { policy, effort, ..Settings::new(&manifest.name, manifest.default_mode()) }
     });
+    let audit = build_audit(&audit_settings, &hub);
     let clients = Arc::new(AttachedClients::default());
     let status = status_reporter(hub.clone(), Arc::clone(&clients), Arc::clone(models));
     let models = Arc::clone(models);
     let (roster, known) = (Arc::clone(&agents), Arc::clone(&models));
     let workspaces = build_workspaces(config, &stored.files);
     Services {
-        sessions: Sessions::new(hub.clone(), workspaces.clone(), Arc::clone(&default_settings)),
+        sessions: Sessions::new(hub.clone(), workspaces.clone(), Arc::clone(&default_settings), audit.clone()),
+        audit,
         artifacts: stored.artifacts,
         shared_state: SharedState::new(Arc::clone(hub.store())),
         hub,
@@ -347,6 +351,18 @@ pub(super) fn build_services(
         status: Arc::new(status),
         control: Arc::new(move |control| forward_control(controls.clone(), control).boxed()),
     }
+}
+
+/// Principals are those who have a token; whoever had one and is asked about by name is found as well.
+fn build_audit(live: &Arc<LiveConfig>, hub: &Hub) -> Audit {
+    let (settings, paths) = (Arc::clone(live), live.started().paths.clone());
+    let keep = move || settings.current().sections.audit.keep.0;
+    let principals = move || {
+        let tokens = gander_services::token::list_tokens(&paths).unwrap_or_default();
+        let named = tokens.into_iter().map(|token| Principal::named(token.name));
+        std::iter::once(Principal::owner()).chain(named).collect()
+    };
+    Audit::new(Arc::clone(hub.store()), Arc::new(keep), Arc::new(principals))
 }
 
 async fn forward_control(controls: mpsc::Sender<ControlRequest>, control: Control) -> Result<Value, String> {

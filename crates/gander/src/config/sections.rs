@@ -23,6 +23,8 @@ pub struct Sections {
     pub model: ModelSection,
     /// What may run.
     pub permissions: PermissionsSection,
+    /// What is known of sessions that are gone.
+    pub audit: AuditSection,
     /// The native agent.
     pub agent: AgentSettings,
     /// Its tools.
@@ -78,6 +80,13 @@ pub struct PermissionsSection {
     pub rules: Vec<Rule>,
     /// How long a question waits before the stream of a client that may not show it speaks of it.
     pub remind_after: DurationSetting,
+}
+
+/// What is known of sessions that are gone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AuditSection {
+    /// How long the actions of a deleted session are kept, without their content.
+    pub keep: DurationSetting,
 }
 
 impl PermissionsSection {

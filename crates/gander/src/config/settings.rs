@@ -70,6 +70,11 @@ pub const SETTINGS: &[Setting] = &[
         r#""20s""#,
         "How long a permission request waits for an ACP client that has not shown that it can answer one, before its stream says what waits and how to answer it elsewhere. \"0s\": never.",
     ),
+    value(
+        "audit.keep",
+        r#""90d""#,
+        "How long the audit trail keeps the actions of a deleted session: who, when, which tool, exit code and a hash, never their content.",
+    ),
     value("agent.max_turns", "100", "Maximum model calls in one run."),
     value("agent.retries", "3", "How often a failed model call is retried."),
     value("agent.retry_after_ms", "1000", "Delay before the first retry, in milliseconds; it doubles with each retry."),

@@ -28,7 +28,9 @@ pub(super) async fn rebuild_view(store: &dyn Store, session: SessionId, upto: Se
 
 /// The conversation of a session in which nothing was said.
 pub(super) fn empty_context(view: &SessionView) -> Context {
-    Context::empty(view.settings.clone(), view.workspace.clone(), view.folders.clone())
+    let mut context = Context::empty(view.settings.clone(), view.workspace.clone(), view.folders.clone());
+    context.provenance = view.provenance.clone();
+    context
 }
 
 /// The conversation up to the view's head, folded from the last reset that kept nothing.
@@ -50,5 +52,7 @@ pub(super) async fn rebuild_context(
             break;
         }
     }
+    // What was read before the last reset may have left its mark, on a summary or on files.
+    context.provenance = view.provenance.clone();
     Ok(context)
 }

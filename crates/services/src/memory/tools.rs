@@ -146,6 +146,10 @@ impl Tool for MemoryTool {
         ToolEffect::Unknown
     }
 
+    fn outlives_session(&self) -> bool {
+        matches!(self.kind, MemoryToolKind::Remember)
+    }
+
     fn spec(&self) -> ToolSpec {
         memory_tool_spec(self.kind)
     }

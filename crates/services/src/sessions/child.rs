@@ -1,7 +1,7 @@
 //! Sessions of sub-agents: they belong to whoever owns the parent, and work where it works.
 
 use gander_domain::caller::Caller;
-use gander_domain::{SessionId, SessionInit, SessionView, Settings};
+use gander_domain::{SessionId, SessionInit, SessionView, Settings, TextMark};
 use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::{Hub, StartedSession};
 
@@ -16,6 +16,8 @@ pub struct ChildSession {
     pub settings: Settings,
     /// What it is to do.
     pub prompt: FirstPrompt,
+    /// What is known about the origin of the text that it is told.
+    pub inherited: TextMark,
 }
 
 /// Starts a session below another. The client of the parent's run lends its resources to the child as well.
@@ -28,9 +30,10 @@ pub async fn start_child_session(
     child: ChildSession,
     client_resources: ClientResources,
 ) -> StartedSession {
-    let ChildSession { id: session, settings, prompt: FirstPrompt { command, ack } } = child;
+    let ChildSession { id: session, settings, prompt: FirstPrompt { command, ack }, inherited } = child;
     let SessionView { session: parent, owner, workspace, folders, .. } = parent.clone();
-    let init = SessionInit { session, owner, workspace, folders, settings, parent: Some(parent), meta: None };
+    let init =
+        SessionInit { session, owner, workspace, folders, settings, parent: Some(parent), meta: None, inherited };
     hub.create_with_prompt(caller, init, Vec::new(), command, ack, client_resources).await
 }
 

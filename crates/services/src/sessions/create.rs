@@ -1,7 +1,7 @@
 //! New sessions: what they are made of, and where they work.
 
 use gander_domain::caller::Caller;
-use gander_domain::{Command, SessionId, SessionInit, SessionView, Settings};
+use gander_domain::{Command, SessionId, SessionInit, SessionView, Settings, TextMark};
 use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::{Ack, StartedSession};
 use gander_store::Alias;
@@ -110,8 +110,8 @@ impl Sessions {
         for folder in named {
             folders.extend(self.resolve_folder(caller, &settings.agent, folder).await?);
         }
-        let owner = caller.principal.clone();
-        Ok((SessionInit { session, owner, workspace, folders, settings, parent, meta }, aliases))
+        let (owner, inherited) = (caller.principal.clone(), TextMark::default());
+        Ok((SessionInit { session, owner, workspace, folders, settings, parent, meta, inherited }, aliases))
     }
 
     async fn resolve_folder(

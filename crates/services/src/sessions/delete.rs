@@ -34,6 +34,7 @@ impl Sessions {
         let summary = self.find(caller, session).await?;
         // Before, so that none is left if the server dies in between; afterwards, for those that it began meanwhile.
         self.delete_subagents(caller, session).await?;
+        self.audit.keep_deleted(session, summary.owner.clone(), &caller.principal).await?;
         self.hub.delete_session(caller, session).await?;
         self.delete_subagents(caller, session).await?;
         self.remove_private_folders(&summary).await

@@ -101,7 +101,8 @@ fn adopt_document_log(entries: &mut [Entry], target: &ImportTarget) -> Result<Ve
     }
     let claimed = SessionView::replay(&*entries).map(|view| view.settings.policy).unwrap_or(target.policy);
     let first = entries.first_mut().ok_or_else(|| refused_document("the log is empty".to_owned()))?;
-    let Event::SessionCreated { session, owner, parent, workspace, folders, settings } = &mut first.event else {
+    let Event::SessionCreated { session, owner, parent, workspace, folders, settings, inherited: _ } = &mut first.event
+    else {
         return Err(refused_document("the log does not begin with session_created".to_owned()));
     };
     let mut ignored = Vec::new();
@@ -121,6 +122,10 @@ fn adopt_document_log(entries: &mut [Entry], target: &ImportTarget) -> Result<Ve
     for entry in entries.iter_mut() {
         if let Event::SettingsChanged { patch } = &mut entry.event {
             patch.policy = None;
+        }
+        // Whoever allowed outward calls there did not do so here.
+        if let Event::QuestionAsked { question } = &mut entry.event {
+            question.outward = None;
         }
     }
     Ok(ignored)

@@ -44,7 +44,9 @@ impl Sessions {
         let session = new.id;
         self.create(caller, new).await?;
         let history = Command::Reset { keep_to: Seq::ZERO, replacement: messages, reason: ResetReason::Replaced };
-        for command in std::iter::once(history).chain(title.map(|title| Command::SetTitle { title })) {
+        // The messages alone do not tell: what they quote may have been summarised.
+        let mark = Command::MarkText { mark: source.provenance.text_mark() };
+        for command in [history, mark].into_iter().chain(title.map(|title| Command::SetTitle { title })) {
             self.hub.execute_command(caller, session, command, Ack::Synced).await?;
         }
         self.view(caller, session).await

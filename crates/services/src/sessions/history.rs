@@ -181,6 +181,7 @@ fn is_history_boundary(entry: &Entry) -> bool {
         | Event::SettingsChanged { .. }
         | Event::StateChanged { .. }
         | Event::ArtifactSaved { .. }
+        | Event::TextMarked { .. }
         | Event::Noticed { .. }
         | Event::RunQueued { .. }
         | Event::RunRecovered { .. }

@@ -30,6 +30,7 @@ pub use fork::Fork;
 pub use history::{HistoryEnd, HistoryPage};
 pub use import::ImportedSession;
 
+use crate::audit::Audit;
 use crate::workspaces::Workspaces;
 
 /// The sessions of this server, as callers see them.
@@ -39,12 +40,19 @@ pub struct Sessions {
     workspaces: Workspaces,
     /// What new sessions are set to: nobody gets a looser policy from an old session or a file.
     defaults: Arc<dyn Fn() -> Settings + Send + Sync>,
+    /// Keeps what is to be known of sessions that are gone.
+    audit: Audit,
 }
 
 impl Sessions {
     /// Sessions of this hub. Without further ado they work in these folders and are set to what this gives.
-    pub fn new(hub: Hub, workspaces: Workspaces, defaults: Arc<dyn Fn() -> Settings + Send + Sync>) -> Self {
-        Self { hub, workspaces, defaults }
+    pub fn new(
+        hub: Hub,
+        workspaces: Workspaces,
+        defaults: Arc<dyn Fn() -> Settings + Send + Sync>,
+        audit: Audit,
+    ) -> Self {
+        Self { hub, workspaces, defaults, audit }
     }
 }
 

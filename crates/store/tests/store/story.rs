@@ -35,7 +35,15 @@ impl Story {
             Self { session, entries: vec![], epoch: Epoch::FIRST, run: None, message: None, sent: 0, ids, now };
         let settings = Settings::new("native", "code");
         let workspace = workspace.to_owned();
-        story.push(Event::SessionCreated { session, owner, workspace, folders: vec![], settings, parent: None });
+        story.push(Event::SessionCreated {
+            session,
+            owner,
+            workspace,
+            folders: vec![],
+            settings,
+            parent: None,
+            inherited: Default::default(),
+        });
         story
     }
 
@@ -126,13 +134,14 @@ impl Story {
             plan: None,
             subagent: None,
             preview: Vec::new(),
+            outward: None,
         };
         self.push(Event::QuestionAsked { question });
         id
     }
 
     pub fn answers(&mut self, question: QuestionId) -> &mut Self {
-        self.push(Event::QuestionAnswered { question, answer: Answer { by: None, reply: Reply::Declined } })
+        self.push(Event::QuestionAnswered { question, answer: Answer { by: None, door: None, reply: Reply::Declined } })
     }
 
     /// A run that streams a thought and a text with everything that could go wrong in them.

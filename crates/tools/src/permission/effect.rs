@@ -177,6 +177,13 @@ impl CallEffect {
         scopes.map(|scope| Grant { workspace: context.folders.root.clone(), scope, stand: Stand::Allow }).collect()
     }
 
+    /// True for a line of which every command only reads, sandbox or not.
+    pub(super) fn only_looks(&self, context: &CallContext) -> bool {
+        let Self::Exec { cwd, script, touched, .. } = self else { return false };
+        let context = CallContext { sandboxed: true, ..context.clone() };
+        decide_exec(script, cwd, touched, &ExecRules { rules: &[], grants: &[], context: &context }).is_ok()
+    }
+
     /// Why it runs unasked, or why it does not. The rules given all allow something of it.
     pub(super) fn allow_unasked(
         &self,

@@ -7,6 +7,7 @@ mod glob;
 mod grant;
 mod live_policy;
 mod live_rules;
+mod outward;
 mod programs;
 mod reads;
 mod rule;
@@ -15,7 +16,8 @@ mod sensitive_paths;
 mod workspace_folders;
 
 use gander_domain::{
-    Answer, Choice, ChoiceKind, Policy, Question, QuestionId, QuestionKind, QuestionOrigin, ToolCall, sanitize,
+    Answer, Choice, ChoiceKind, OutwardCall, Part, Policy, Provenance, Question, QuestionId, QuestionKind,
+    QuestionOrigin, ToolCall, ToolContent, provenance, sanitize,
 };
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -26,6 +28,7 @@ use effect::CallEffect;
 pub use grant::{Grant, Scope, Stand};
 pub use live_policy::LivePolicy;
 pub use live_rules::LiveRules;
+pub use outward::Outlet;
 pub use programs::read_only_programs;
 pub use reads::{LineReads, NamedPath, RepositoryUse, find_reads};
 pub use rule::{Action, Rule};
@@ -43,10 +46,16 @@ pub struct CallContext {
     pub folders: WorkspaceFolders,
     /// True if commands run in a sandbox. Without one none of them runs unasked, not even one that only reads.
     pub sandboxed: bool,
+    /// True if a command that did not ask for the network has none.
+    pub isolated: bool,
     /// What the files themselves hold against this very call: against a shell line that only reads, a link that leads out
     /// or a repository that names programs; against a change of a file, that what others run would be another. Whoever
     /// may look at files says so.
     pub objection: Option<String>,
+    /// Where a tool that is none of ours could carry something.
+    pub outlet: Outlet,
+    /// Where the text in the agent's context comes from.
+    pub provenance: Provenance,
 }
 
 /// Whether a call may run.
@@ -77,6 +86,8 @@ pub struct PermissionPrompt {
     pub choices: Vec<Choice>,
     /// What each choice of "always" stores, by its id: exactly what its name says.
     pub grants: Vec<(String, Grant)>,
+    /// It would carry something out, and nothing that was decided beforehand covers that.
+    pub outward: Option<OutwardCall>,
 }
 
 /// Decides about one call.
@@ -108,6 +119,9 @@ pub fn decide_permission(
     if rules.iter().any(|rule| rule.action == Action::Ask) {
         return ask_verdict(call, context, "a rule asks for it", Vec::new());
     }
+    if let Some(outward) = outward::find_outward_call(&effect, &allowing, call, context) {
+        return ask_outward(call, context, outward);
+    }
     match unasked {
         Ok(why) => allow_verdict(why),
         Err(_) if covered(Stand::Allow) => allow_verdict("it was allowed for good in this workspace"),
@@ -126,7 +140,8 @@ pub fn permission_question(id: QuestionId, call: &ToolCall, prompt: &PermissionP
         fingerprint: Some(call_fingerprint(call)),
         plan: None,
         subagent: None,
-        preview: Vec::new(),
+        preview: prompt.outward.iter().map(|outward| text_content(&outward.reason)).collect(),
+        outward: prompt.outward.clone().map(Box::new),
     }
 }
 
@@ -186,7 +201,23 @@ fn ask_verdict(call: &ToolCall, context: &CallContext, why: impl Into<String>, g
         stored.push(("reject_always".to_owned(), exact.as_refusal()));
     }
     let title = prompt_title(call, context.effect);
-    Verdict::Ask(PermissionPrompt { title, why: why.into(), choices, grants: stored })
+    Verdict::Ask(PermissionPrompt { title, why: why.into(), choices, grants: stored, outward: None })
+}
+
+/// Nothing is stored beyond the session: what else is in its context then, nobody knows today.
+fn ask_outward(call: &ToolCall, context: &CallContext, outward: OutwardCall) -> Verdict {
+    let session = format!("Allow {} for the rest of this session", outward::destination_name(call, context));
+    let choices = vec![
+        permission_choice("allow_once", "Allow", ChoiceKind::AllowOnce),
+        permission_choice(provenance::ALLOW_SESSION, &session, ChoiceKind::AllowAlways),
+        permission_choice("reject_once", "Reject", ChoiceKind::RejectOnce),
+    ];
+    let (title, why) = (prompt_title(call, context.effect), outward.reason.clone());
+    Verdict::Ask(PermissionPrompt { title, why, choices, grants: Vec::new(), outward: Some(outward) })
+}
+
+fn text_content(text: &str) -> ToolContent {
+    ToolContent::Part { part: Part::text(text) }
 }
 
 /// The titles of our own tools say it all. Those of others are theirs: what runs is shown with them.

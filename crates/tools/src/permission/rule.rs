@@ -21,6 +21,10 @@ pub struct Rule {
     pub pattern: Option<String>,
     /// What happens to them.
     pub action: Action,
+    /// With `allow`: also while private data and text from outside are both in the agent's context. No other rule or
+    /// grant lets a call that reaches out run unasked then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub even_untrusted: bool,
 }
 
 /// What happens to a call.

@@ -140,6 +140,7 @@ impl A2aProjection {
                 let saved = SavedArtifact { name, version: *version, mime: mime.as_deref(), content: content.as_ref() };
                 self.artifact_saved(entry, saved)
             }
+            Event::TextMarked { .. } => vec![], // a question says it where it matters
             Event::Routed { route } => self.detail_update(entry, || json!({ "kind": "routed", "route": route })),
             Event::Noticed { notice } => self.detail_update(entry, || json!({ "kind": "notice", "notice": notice })),
             Event::QuestionAsked { question } if question.is_non_blocking() => {

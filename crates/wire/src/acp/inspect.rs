@@ -35,6 +35,7 @@ fn told_question_message(view: &SessionView, entry: &Entry) -> Option<Value> {
         | Event::SettingsChanged { .. }
         | Event::StateChanged { .. }
         | Event::ArtifactSaved { .. }
+        | Event::TextMarked { .. }
         | Event::Noticed { .. }
         | Event::HistoryReset { .. }
         | Event::RunQueued { .. }

@@ -95,6 +95,7 @@ pub fn project_acp_entry<'a>(view: &SessionView, entry: &'a Entry) -> Vec<Sessio
         // the tool's own result says so to people
         | Event::StateChanged { .. }
         | Event::ArtifactSaved { .. }
+        | Event::TextMarked { .. }
         | Event::Unknown(_) => vec![],
     }
 }

@@ -218,7 +218,11 @@ impl AcpRestProjection {
             Fact::ToolUpdated { call, content } => {
                 emit_generic_event("tool", json!({ "call": call, "content": content }), emit)
             }
-            Fact::SessionCreated { .. } | Fact::ArchiveSet { .. } | Fact::ToolStarted { .. } | Fact::Unknown(_) => {}
+            Fact::SessionCreated { .. }
+            | Fact::ArchiveSet { .. }
+            | Fact::TextMarked { .. }
+            | Fact::ToolStarted { .. }
+            | Fact::Unknown(_) => {}
         }
     }
 

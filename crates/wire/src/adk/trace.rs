@@ -98,6 +98,7 @@ impl SpanBuilder<'_> {
             | Fact::PlanSet { .. }
             | Fact::StateChanged { .. }
             | Fact::ArtifactSaved { .. }
+            | Fact::TextMarked { .. }
             | Fact::Routed { .. }
             | Fact::Unknown(_) => {}
         }

@@ -53,6 +53,7 @@ pub fn project_goose_entry(view: &SessionView, entry: &Entry) -> Vec<Value> {
         | Event::PlanSet { .. }
         | Event::StateChanged { .. } // no client of goose knows values or artifacts of a session
         | Event::ArtifactSaved { .. }
+        | Event::TextMarked { .. }
         | Event::Routed { .. }
         | Event::RunQueued { .. }
         | Event::RunStarted { .. }
@@ -86,6 +87,7 @@ pub fn project_legacy_goose_events(view: &SessionView, entry: &Entry) -> Vec<Val
         | Event::MessageDone { .. }
         | Event::StateChanged { .. }
         | Event::ArtifactSaved { .. }
+        | Event::TextMarked { .. }
         | Event::ToolDone { .. }
         | Event::QuestionAsked { .. }
         | Event::Noticed { .. }

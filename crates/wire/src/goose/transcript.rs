@@ -69,6 +69,7 @@ impl Transcript {
             | Event::PlanSet { .. }
             | Event::StateChanged { .. }
             | Event::ArtifactSaved { .. }
+            | Event::TextMarked { .. }
             | Event::Routed { .. }
             | Event::UsageAdded { .. }
             | Event::RunQueued { .. }

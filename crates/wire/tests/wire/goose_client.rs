@@ -144,10 +144,15 @@ fn a_tool_that_asks_runs_after_a_yes() {
     let QuestionKind::Choose { choices } = &question.ask else { panic!() };
     assert_eq!(choices.len(), 4);
     let reply = Reply::Chosen { choice: "always_allow".into(), kind: ChoiceKind::AllowAlways };
-    let (tell, report) = heard.turn.answer_question(question.id, &Answer { by: None, reply: reply.clone() }).unwrap();
+    let (tell, report) =
+        heard.turn.answer_question(question.id, &Answer { by: None, door: None, reply: reply.clone() }).unwrap();
     assert_eq!(tell, GoosedRequest::Confirm { id: "call_1".into(), action: "always_allow" });
     assert_eq!(report, Some(Report::ToolReady { call: call.id }));
-    assert_eq!(heard.turn.answer_question(question.id, &Answer { by: None, reply }), None, "an answer counts once");
+    assert_eq!(
+        heard.turn.answer_question(question.id, &Answer { by: None, door: None, reply }),
+        None,
+        "an answer counts once"
+    );
     heard.event(tool_response("call_1"));
     let Some(Report::ToolDone { call: done, result }) = heard.reports.last() else { panic!() };
     assert_eq!((*done, result.end), (call.id, ToolEnd::Completed));
@@ -172,10 +177,10 @@ fn a_no_does_not_let_the_tool_run_and_a_form_is_filled_in() {
         })
         .collect();
     let no = Reply::Chosen { choice: "deny_once".into(), kind: ChoiceKind::RejectOnce };
-    let told = heard.turn.answer_question(questions[0].id, &Answer { by: None, reply: no }).unwrap();
+    let told = heard.turn.answer_question(questions[0].id, &Answer { by: None, door: None, reply: no }).unwrap();
     assert_eq!(told, (GoosedRequest::Confirm { id: "c".into(), action: "deny_once" }, None));
     let filled = Reply::Filled { content: json!({"x": 1}) };
-    let told = heard.turn.answer_question(questions[1].id, &Answer { by: None, reply: filled }).unwrap();
+    let told = heard.turn.answer_question(questions[1].id, &Answer { by: None, door: None, reply: filled }).unwrap();
     assert_eq!(told, (GoosedRequest::Elicited { id: "e1".into(), data: json!({"x": 1}) }, None));
 }
 

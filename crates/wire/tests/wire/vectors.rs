@@ -26,7 +26,7 @@ fn live(log: &[Entry]) -> Vec<String> {
             Event::RunStarted { origin } if origin.door == "acp" => {
                 test_connection.prompt(test_connection.session(), entry.run.unwrap());
             }
-            Event::QuestionAnswered { question, answer: Answer { by: Some(by), reply } }
+            Event::QuestionAnswered { question, answer: Answer { by: Some(by), door: None, reply } }
                 if *by == Principal::owner() =>
             {
                 answers(&mut test_connection, &question.to_string(), reply);

@@ -102,6 +102,7 @@ impl PermissionEvaluator for TestHands {
     fn evaluate(
         &self,
         _: SessionPolicy,
+        _: &gander_domain::Provenance,
         id: ToolCallId,
         name: &str,
         arguments: &Value,
@@ -129,6 +130,7 @@ impl PermissionEvaluator for TestHands {
             plan: None,
             subagent: None,
             preview: Vec::new(),
+            outward: None,
         };
         ToolDecision::Ask(call, question)
     }
@@ -323,7 +325,7 @@ pub fn wants(names: &[&str]) -> Vec<ModelEvent> {
 }
 
 pub fn answer(reply: Reply) -> Answer {
-    Answer { by: Some(Principal::owner()), reply }
+    Answer { by: Some(Principal::owner()), door: None, reply }
 }
 
 pub fn run() -> RunId {

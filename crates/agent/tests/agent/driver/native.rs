@@ -9,8 +9,8 @@ use gander_agent::modes::ModeSet;
 use gander_agent::native_toolbox;
 use gander_agent::turn::{PermissionEvaluator, ToolDecision};
 use gander_domain::{
-    ChoiceKind, IdGenerator, Policy, Question, Reply, SessionPolicy, ToolCall, ToolCallId, ToolEnd, ToolKind,
-    ToolResult, ToolSpec,
+    ChoiceKind, IdGenerator, Policy, Provenance, Question, Reply, SessionPolicy, ToolCall, ToolCallId, ToolEnd,
+    ToolKind, ToolResult, ToolSpec,
 };
 use gander_tools::{
     FileAccess, Group, Limits, LocalHost, Tool, ToolContext, ToolEffect, ToolEnv, ToolError, ToolPreview, Workspace,
@@ -46,6 +46,7 @@ fn bench(folder: &tempfile::TempDir, mode: &str) -> SessionTools {
         grants: Arc::new(MemoryGrantStore::default()),
         tools: Vec::new(),
         policy: Mutex::new(SessionPolicy::chosen(Policy::Ask)),
+        provenance: Mutex::default(),
         setting: Policy::Auto.into(),
         approved: Mutex::default(),
         has_compared: AtomicBool::default(),
@@ -54,7 +55,14 @@ fn bench(folder: &tempfile::TempDir, mode: &str) -> SessionTools {
 }
 
 fn evaluate(bench: &SessionTools, policy: Policy, name: &str, arguments: &Value) -> ToolDecision {
-    bench.evaluate(SessionPolicy::chosen(policy), ToolCallId::new(Uuid::from_u128(1)), name, arguments, &mut Count(1))
+    bench.evaluate(
+        SessionPolicy::chosen(policy),
+        &Provenance::default(),
+        ToolCallId::new(Uuid::from_u128(1)),
+        name,
+        arguments,
+        &mut Count(1),
+    )
 }
 
 fn asked(judgement: ToolDecision) -> (ToolCall, Question) {
@@ -169,6 +177,7 @@ const PACKAGE: &str =
 fn call_with(bench: &SessionTools, number: u128, name: &str, arguments: &Value) -> ToolDecision {
     bench.evaluate(
         SessionPolicy::chosen(Policy::AutoEdit),
+        &Provenance::default(),
         ToolCallId::new(Uuid::from_u128(number)),
         name,
         arguments,

@@ -38,6 +38,7 @@ impl PermissionEvaluator for Names {
     fn evaluate(
         &self,
         policy: SessionPolicy,
+        _: &gander_domain::Provenance,
         id: ToolCallId,
         name: &str,
         arguments: &Value,
@@ -98,6 +99,7 @@ pub fn question(id: QuestionId, call: &ToolCall, fingerprint: String) -> Questio
         plan: None,
         subagent: None,
         preview: Vec::new(),
+        outward: None,
     }
 }
 
@@ -193,7 +195,7 @@ pub fn wants(names: &[&str]) -> Vec<ModelEvent> {
 }
 
 pub fn reply(choice: &str, kind: ChoiceKind) -> Answer {
-    Answer { by: Some(Principal::owner()), reply: Reply::Chosen { choice: choice.to_owned(), kind } }
+    Answer { by: Some(Principal::owner()), door: None, reply: Reply::Chosen { choice: choice.to_owned(), kind } }
 }
 
 pub fn yes() -> Answer {
@@ -302,6 +304,7 @@ fn input_line(input: &Input) -> String {
         Input::RunTool(call) => format!("order to run {}", short(call.uuid())),
         Input::ToolShows(call, _) => format!("{} shows", short(call.uuid())),
         Input::ToolPlans(call, _) => format!("{} plans", short(call.uuid())),
+        Input::ToolMarked(call, _) => format!("{} marks its text", short(call.uuid())),
         Input::ToolSaved { call, name, .. } => format!("{} puts {name} away", short(call.uuid())),
         Input::ToolDone(call, result) => format!("{} done: {}", short(call.uuid()), result_line(result)),
         Input::Answered(question, answer) => format!("answered {}: {:?}", short(question.uuid()), answer.reply),
@@ -397,6 +400,7 @@ pub fn report_line(report: &Report) -> String {
         Report::ToolDone { call, result } => format!("- done {}: {}", short(call.uuid()), result_line(result)),
         Report::Asked(question) => format!("- asked {}", short(question.id.uuid())),
         Report::Withdrawn(question) => format!("- withdrawn {}", short(question.uuid())),
+        Report::TextMarked(mark) => format!("- text of {mark:?}"),
         Report::PlanSet(plan) => format!("- plan of {}", plan.items.len()),
         Report::StateChanged { delta, .. } => format!("- keeps {} values", delta.len()),
         Report::ArtifactSaved { name, version, .. } => format!("- saved {name} {version}"),

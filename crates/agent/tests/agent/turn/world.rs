@@ -58,6 +58,7 @@ impl World {
             folders: Vec::new(),
             settings: prompted("").settings,
             parent: None,
+            inherited: Default::default(),
             meta: None,
         };
         let mut world = Self {

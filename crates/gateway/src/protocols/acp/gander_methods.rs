@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use gander_domain::caller::Transport;
-use gander_domain::{Command, ServiceError, SessionId, Timestamp};
+use gander_domain::{Command, Principal, ServiceError, SessionId, Timestamp};
 use gander_runtime::hub::Ack;
+use gander_services::audit::AuditQuery;
 use gander_services::errors::{service_error_from_hub, service_error_from_store};
 use gander_services::extensions::{self, Confinement, ExtensionEntry, TrialNetwork};
 use gander_services::permission_changes::{self, change_control_server};
@@ -50,6 +51,7 @@ pub(super) async fn handle_gander_method(
         "_gander/extensions/remove" => handle_gander_remove_extension(services, peer, params).await,
         "_gander/extensions/switch" => handle_gander_switch_extension(services, peer, params).await,
         "_gander/extensions/logout" => handle_gander_log_out(services, peer, params).await,
+        "_gander/audit" => handle_gander_audit(services, peer, params).await,
         "_gander/grants/list" => handle_gander_list_grants(services, peer).await,
         "_gander/grants/revoke" => handle_gander_revoke_grant(services, peer, params).await,
         "_gander/trust/list" => Ok(handle_gander_list_trusted_folders(services)),
@@ -105,6 +107,15 @@ struct Import {
     log: Value,
     #[serde(default)]
     cwd: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct AuditParams {
+    session: Option<SessionId>,
+    /// Microseconds since 1970.
+    since: Option<i64>,
+    principal: Option<String>,
+    limit: usize,
 }
 
 #[derive(Deserialize)]

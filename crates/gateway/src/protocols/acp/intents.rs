@@ -148,6 +148,7 @@ impl AcpClient {
             | Command::SetTitle { .. }
             | Command::SetState { .. }
             | Command::Archive { .. }
+            | Command::MarkText { .. }
             | Command::Reset { .. } => Ack::Synced,
         };
         let is_answer = matches!(command, Command::Answer { .. });
@@ -296,6 +297,7 @@ async fn authorize_intent_command(
         | Command::SetTitle { .. }
         | Command::SetState { .. }
         | Command::Archive { .. }
+        | Command::MarkText { .. }
         | Command::Reset { .. }) => Ok(other),
     }
 }

@@ -154,6 +154,7 @@ impl AcpRest {
                 | Event::PlanSet { .. }
                 | Event::StateChanged { .. }
                 | Event::ArtifactSaved { .. }
+                | Event::TextMarked { .. }
                 | Event::Routed { .. }
                 | Event::UsageAdded { .. }
                 | Event::RunQueued { .. }

@@ -124,7 +124,11 @@ fn every_choice_is_offered_with_what_it_means() {
 fn an_approval_fits_one_question_one_call_and_its_arguments() {
     let shown = shell("cargo test");
     let question = permission_question(QuestionId::new(Uuid::from_u128(1)), &shown, &asked(Policy::Ask, &shown));
-    let answer = |kind| Answer { by: Some(Principal::named("me")), reply: Reply::Chosen { choice: "x".into(), kind } };
+    let answer = |kind| Answer {
+        by: Some(Principal::named("me")),
+        door: None,
+        reply: Reply::Chosen { choice: "x".into(), kind },
+    };
     let mut other_id = shown.clone();
     other_id.id = ToolCallId::new(Uuid::from_u128(8));
     let mut other_tool = shown.clone();
@@ -132,7 +136,7 @@ fn an_approval_fits_one_question_one_call_and_its_arguments() {
     let yes = answer(ChoiceKind::AllowOnce);
     assert!(answer_approves(&question, &yes, &shown));
     assert!(!answer_approves(&question, &answer(ChoiceKind::RejectOnce), &shown));
-    assert!(!answer_approves(&question, &Answer { by: None, reply: Reply::Cancelled }, &shown));
+    assert!(!answer_approves(&question, &Answer { by: None, door: None, reply: Reply::Cancelled }, &shown));
     for other in [other_id, other_tool, shell("cargo test ")] {
         assert!(!answer_approves(&question, &yes, &other), "{other:?}");
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod grants;
+mod outward;
 mod paths;
 mod policies;
 mod property;
@@ -10,9 +11,9 @@ mod shell;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use gander_domain::{Location, Policy, ToolCall, ToolCallId, ToolKind};
+use gander_domain::{Location, Policy, Provenance, ToolCall, ToolCallId, ToolKind};
 use gander_tools::permission::{
-    CallContext, Grant, PermissionPrompt, Rule, Verdict, WorkspaceFolders, decide_permission,
+    CallContext, Grant, Outlet, PermissionPrompt, Rule, Verdict, WorkspaceFolders, decide_permission,
 };
 use gander_tools::{Limits, ToolEffect, Toolbox};
 use serde_json::{Value, json};
@@ -25,7 +26,15 @@ fn context(call: &ToolCall) -> CallContext {
     static TOOLBOX: LazyLock<Toolbox> = LazyLock::new(|| Toolbox::builtin(Limits::default()));
     let effect = TOOLBOX.find_tool(&call.name).map_or(ToolEffect::Unknown, |tool| tool.effect());
     let folders = WorkspaceFolders { root: PathBuf::from(ROOT), extra: vec![PathBuf::from("/lib")] };
-    CallContext { effect, folders, sandboxed: true, objection: None }
+    CallContext {
+        effect,
+        folders,
+        sandboxed: true,
+        isolated: true,
+        objection: None,
+        outlet: Outlet::None,
+        provenance: Provenance::default(),
+    }
 }
 
 fn call(name: &str, arguments: Value, paths: &[&str]) -> ToolCall {

@@ -113,7 +113,15 @@ fn rules_for_files_and_hosts() {
 #[test]
 fn rules_read_from_config_and_refuse_what_they_do_not_know() {
     let read = rule(r#"{ tool = "shell", pattern = "cargo test*", action = "allow" }"#);
-    assert_eq!(read, Rule { tool: "shell".into(), pattern: Some("cargo test*".into()), action: Action::Allow });
+    assert_eq!(
+        read,
+        Rule {
+            tool: "shell".into(),
+            pattern: Some("cargo test*".into()),
+            action: Action::Allow,
+            even_untrusted: false
+        }
+    );
     assert!(serde_json::from_value::<Rule>(json!({"tool": "shell", "patern": "x", "action": "allow"})).is_err());
     assert!(serde_json::from_value::<Rule>(json!({"tool": "shell", "action": "permit"})).is_err());
 }

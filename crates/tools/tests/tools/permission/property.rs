@@ -67,7 +67,12 @@ fn rules() -> impl Strategy<Value = Vec<Rule>> {
     let action = prop_oneof![Just(Action::Allow), Just(Action::Ask), Just(Action::Deny)];
     let tool = prop_oneof![Just("*".to_owned()), Just("shell".to_owned()), Just("write".to_owned()), ".{0,4}"];
     let pattern = proptest::option::of(prop_oneof![Just("*".to_owned()), Just("git *".to_owned()), ".{0,6}"]);
-    let rule = (tool, pattern, action).prop_map(|(tool, pattern, action)| Rule { tool, pattern, action });
+    let rule = (tool, pattern, action).prop_map(|(tool, pattern, action)| Rule {
+        tool,
+        pattern,
+        action,
+        even_untrusted: false,
+    });
     proptest::collection::vec(rule, 0..5)
 }
 
@@ -96,10 +101,10 @@ proptest! {
     #[test]
     fn a_total_rule_decides_at_least_as_strictly(call in any_call(), policy in policy(), mut rules in rules(), grants in grants()) {
         let before = rank(&decide_permission(policy, &rules, &grants, &call, &context(&call)));
-        rules.push(Rule { tool: "*".into(), pattern: None, action: Action::Ask });
+        rules.push(Rule { tool: "*".into(), pattern: None, action: Action::Ask, even_untrusted: false });
         let asked = rank(&decide_permission(policy, &rules, &grants, &call, &context(&call)));
         prop_assert_eq!(asked, before.max(1));
-        rules.push(Rule { tool: "*".into(), pattern: None, action: Action::Deny });
+        rules.push(Rule { tool: "*".into(), pattern: None, action: Action::Deny, even_untrusted: false });
         prop_assert_eq!(rank(&decide_permission(policy, &rules, &grants, &call, &context(&call))), 2);
     }
 

@@ -109,6 +109,7 @@ impl AgentTurn {
             plan: None,
             subagent: None,
             preview: Vec::new(),
+            outward: None,
         };
         reports.push(match known.stage {
             CallStage::Fresh => Report::ToolWanted { call: known.call.clone(), gate: ToolGate::Ask(question) },
@@ -133,6 +134,7 @@ impl AgentTurn {
                 plan: None,
                 subagent: None,
                 preview: Vec::new(),
+                outward: None,
             }),
         )
     }

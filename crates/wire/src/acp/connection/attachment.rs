@@ -374,6 +374,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
             | Event::PlanSet { .. }
             | Event::StateChanged { .. }
             | Event::ArtifactSaved { .. }
+            | Event::TextMarked { .. }
             | Event::Routed { .. }
             | Event::RunQueued { .. }
             | Event::RunRecovered { .. }

@@ -74,6 +74,7 @@ impl HistoryProjection {
             | Fact::Noticed { .. }
             | Fact::PlanSet { .. }
             | Fact::ArtifactSaved { .. }
+            | Fact::TextMarked { .. }
             | Fact::UsageAdded { .. }
             | Fact::RunQueued { .. }
             | Fact::RunRecovered { .. }

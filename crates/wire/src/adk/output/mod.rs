@@ -179,6 +179,7 @@ impl AdkProjection {
             | Fact::ArchiveSet { .. }
             | Fact::HistoryReset { .. }
             | Fact::Noticed { .. }
+            | Fact::TextMarked { .. }
             | Fact::RunQueued { .. }
             | Fact::RunRecovered { .. }
             | Fact::CancelRequested { .. }

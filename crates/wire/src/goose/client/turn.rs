@@ -321,6 +321,7 @@ impl GoosedTurn {
             plan: None,
             subagent: None,
             preview: Vec::new(),
+            outward: None,
         };
         let place = self.fresh.iter().position(|(fresh, _)| *fresh == theirs && !form);
         match place.map(|place| self.fresh.remove(place)) {
