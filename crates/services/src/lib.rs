@@ -35,6 +35,8 @@ pub mod slash_commands;
 pub mod state;
 mod times;
 pub mod token;
+#[cfg(test)]
+mod token_timing;
 mod tool_arguments;
 pub mod trust;
 pub mod units;

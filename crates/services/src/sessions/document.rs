@@ -22,11 +22,19 @@ const FORMAT: &str = "gander-session";
 /// The version of the document's form.
 const VERSION: u32 = 1;
 
+/// What a document holds, so that nobody shares it unawares.
+const CONTAINS: &str = "the whole session: every prompt and answer, every tool call with its arguments and results, questions with who \
+     answered them, names of principals and paths of folders; known secrets and what looks like one are masked in results \
+     of tools, not in what people wrote";
+
 #[derive(Serialize, Deserialize)]
 struct Document {
     format: String,
     version: u32,
     exported_at: Timestamp,
+    /// For whoever is handed it.
+    #[serde(default)]
+    contains: String,
     entries: Vec<Entry>,
 }
 
@@ -55,8 +63,8 @@ impl Sessions {
     pub async fn export_document(&self, caller: &Caller, session: SessionId) -> Result<Value, SessionError> {
         self.find(caller, session).await?;
         let entries = read_all(&**self.hub.store(), session, DeltaForm::Exact).await?;
-        let document =
-            Document { format: FORMAT.to_owned(), version: VERSION, exported_at: clock::current_time(), entries };
+        let (format, contains) = (FORMAT.to_owned(), CONTAINS.to_owned());
+        let document = Document { format, version: VERSION, exported_at: clock::current_time(), contains, entries };
         Ok(serde_json::to_value(document).map_err(|error| StoreError::Corrupt(error.to_string()))?)
     }
 
