@@ -28,6 +28,7 @@ pub mod session;
 pub mod session_command;
 mod size;
 pub mod state;
+pub mod text_mark;
 pub mod tool;
 pub mod view;
 
@@ -46,7 +47,7 @@ pub use id::{IdGenerator, MessageId, Principal, QuestionId, RunId, SessionId, Ti
 pub use logged_message::LoggedMessage;
 pub use message::{Delta, Message, ProviderPayload, Role};
 pub use plan::{Plan, PlanItem, PlanStatus, Priority};
-pub use provenance::{OutwardCall, Provenance, TextMark};
+pub use provenance::Provenance;
 pub use question::{
     Answer, Choice, ChoiceKind, PlanProposal, Question, QuestionKind, QuestionOrigin, RejectReason, Reply, SubagentCall,
 };
@@ -56,5 +57,6 @@ pub use service_error::ServiceError;
 pub use session::{Effect, MachineContext, OrderTiming, Recovery, Session, SessionInit};
 pub use session_command::SessionCommand;
 pub use state::{MAX_STATE_BYTES, State, StateScope};
+pub use text_mark::{OutwardCall, TextMark};
 pub use tool::{Location, ToolCall, ToolKind, ToolSpec};
 pub use view::{Activity, SessionView};

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Entry, Event, Message, Part, Question, QuestionId, Reply, ResetReason, Role, Seq, ToolCall, ToolCallId, ToolEnd,
+    Entry, Event, Message, Part, Question, QuestionId, Reply, ResetReason, Role, Seq, TextMark, ToolCall, ToolCallId,
+    ToolEnd,
 };
 
 /// The choice that lets outward calls to one destination run for the rest of a session.
@@ -26,33 +27,6 @@ const MAX_NAMED_URLS: usize = 256;
 
 /// A longer address is not remembered.
 const MAX_URL_BYTES: usize = 2_048;
-
-/// What is known about the origin of some text.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TextMark {
-    /// Where untrusted text in it comes from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub untrusted: Option<String>,
-    /// Where private data in it comes from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub private: Option<String>,
-}
-
-impl TextMark {
-    /// True if nothing is known, or nothing has to be.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// A call that would carry something out, as a question about it says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OutwardCall {
-    /// Where to: what "for the rest of this session" covers.
-    pub destination: String,
-    /// Why it is asked about although it might run unasked otherwise.
-    pub reason: String,
-}
 
 /// Where the text in a session's context comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -22,6 +22,7 @@ mod login_prompt;
 mod names;
 mod network_prompt;
 mod network_store;
+mod outlets;
 mod pending_login;
 mod pins;
 mod pool;

@@ -377,18 +377,6 @@ impl Servers {
         }
     }
 
-    /// True if a call of one of their tools could reach out of the machine, by what is around the server and not by what
-    /// it says about itself; `None` if it is none of theirs.
-    pub fn reaches_out(&self, call: &ToolCall) -> Option<bool> {
-        match self.find_tool(&call.name) {
-            Some((server, _)) => Some(self.env.reaches_out(&server.spec)),
-            None if resources::is_resource_tool(&call.name) && self.has_resources() => {
-                Some(self.all_servers().iter().any(|server| self.env.reaches_out(&server.spec)))
-            }
-            None => None,
-        }
-    }
-
     /// Runs a call that was described before and may run now; `None` if it is none of theirs.
     pub async fn call_tool(
         &self,
@@ -450,7 +438,7 @@ impl Servers {
         Some(result)
     }
 
-    fn has_resources(&self) -> bool {
+    pub(super) fn has_resources(&self) -> bool {
         !resources::listed_resource_tools(&self.all_servers()).is_empty()
     }
 
@@ -471,7 +459,7 @@ impl Servers {
         self.offered_tools().into_iter().filter(|(server, offered)| self.is_pinned(server, offered)).collect()
     }
 
-    fn find_tool(&self, name: &str) -> Option<(Arc<Server>, OfferedTool)> {
+    pub(super) fn find_tool(&self, name: &str) -> Option<(Arc<Server>, OfferedTool)> {
         self.usable_tools().into_iter().find(|(_, offered)| offered.spec.name == name)
     }
 

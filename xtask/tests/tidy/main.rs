@@ -5,6 +5,7 @@ mod import_graph;
 mod modules;
 mod places;
 mod scan;
+mod security;
 mod sessions;
 mod source;
 

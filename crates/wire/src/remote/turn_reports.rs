@@ -224,6 +224,7 @@ fn new_question(id: QuestionId, title: &str, ask: QuestionKind) -> Question {
         plan: None,
         subagent: None,
         preview: Vec::new(),
+        outward: None,
     }
 }
 

@@ -319,6 +319,14 @@ async fn handle_gander_log_out(services: &Services, peer: &ClientPeer, params: V
     changes::log_out_of_extension(services, &peer.caller, session_id, &name).await.map(|()| json!({}))
 }
 
+async fn handle_gander_audit(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let AuditParams { session, since, principal, limit } = read_gander_params(params)?;
+    let since = since.map(Timestamp::from_micros);
+    let query = AuditQuery { session, since, principal: principal.map(Principal::named), limit };
+    let records = services.audit.list(&peer.caller, &query).await?;
+    Ok(json!({ "records": records }))
+}
+
 async fn handle_gander_list_grants(services: &Services, peer: &ClientPeer) -> Result<Value, ServiceError> {
     let grants =
         services.grants.list(&peer.caller.principal).await.map_err(|error| service_error_from_store(&error))?;
