@@ -174,6 +174,7 @@ fn own_openapi_operation(verb: Verb, path: &str) -> Option<Value> {
         (Verb::Get, "/health") => health_operation(),
         (Verb::Get, "/status") => status_text_operation(),
         (Verb::Get, "/features") => features_operation(),
+        (Verb::Get, "/gander/audit") => audit_operation(),
         (Verb::Get, "/gander/status") => server_status_operation(),
         (Verb::Post, "/gander/tickets") => ticket_operation(),
         (Verb::Post, "/gander/login") => login_operation(),
@@ -221,6 +222,21 @@ fn features_operation() -> Value {
     let features = json!({ "type": "object", "additionalProperties": { "type": "boolean" } });
     let schema = json!({ "type": "object", "required": ["features"], "properties": { "features": features } });
     openapi_json_answer("What this build can do, by name", schema)
+}
+
+fn audit_operation() -> Value {
+    let parameter = |name: &str, kind: &str, about: &str| json!({ "name": name, "in": "query", "required": false, "description": about, "schema": { "type": kind } });
+    let records = json!({ "type": "array", "items": { "type": "object" } });
+    let schema = json!({ "type": "object", "required": ["records"], "properties": { "records": records } });
+    let summary = "What agents did: who asked, who answered from where, what ran and how it ended";
+    let mut operation = openapi_json_answer(summary, schema);
+    operation["parameters"] = json!([
+        parameter("session", "string", "Only this session"),
+        parameter("since", "integer", "Only what was called since, in microseconds since 1970"),
+        parameter("principal", "string", "Only what this principal asked for, answered or owns"),
+        parameter("limit", "integer", "At most so many, the newest"),
+    ]);
+    operation
 }
 
 fn server_status_operation() -> Value {

@@ -310,7 +310,7 @@ impl ServerEnv {
 
     /// True unless the server is a program in a sandbox without the network.
     pub(super) fn reaches_out(&self, spec: &Spec) -> bool {
-        let is_closed = network_access(spec, self) == Some(Network::Closed) && self.sandbox.is_in_force();
+        let is_closed = connection_network_access(spec, self) == Some(Network::Closed) && self.sandbox.is_in_force();
         !(matches!(spec.transport, Transport::Stdio { .. }) && is_closed)
     }
 

@@ -9,7 +9,7 @@ use gander_mcp::PromptSpec;
 use gander_runtime::hub::Ack;
 
 use crate::Services;
-use crate::errors::hub_refusal;
+use crate::errors::service_refusal_from_hub;
 use crate::recipes::{self, SlashRecipe};
 
 /// All commands of a session; without one, those that every new session has. A name that is there twice means the first.
@@ -98,7 +98,7 @@ pub async fn expand_slash_command(
         // It will stand where a person's words stand, and is none of them.
         let mark = TextMark { untrusted: Some("a prompt of an MCP server".to_owned()), private: None };
         let marked = services.hub.execute_command(caller, session, Command::MarkText { mark }, Ack::Committed).await;
-        marked.map_err(|error| hub_refusal(&error))?;
+        marked.map_err(|error| service_refusal_from_hub(&error))?;
     }
     Ok(parts)
 }

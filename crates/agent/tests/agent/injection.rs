@@ -1,6 +1,8 @@
 //! Injections against a model that obeys every text it reads: no outward call runs without a question, whatever was
 //! allowed beforehand. And ordinary days' work, which is asked about at most once more.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -11,10 +11,10 @@ use gander_services::units::DurationSetting;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::session_id::resolve_session;
+use super::session_id::resolve_session_id;
 use super::{client, shell_completion};
 use crate::commands::{Context, Exit};
-use crate::terminal::table::{local_time, print_table};
+use crate::terminal::list_table::{print_list_table, table_local_time};
 
 /// Where the system's log listens.
 const SYSLOG: &str = "/dev/log";
@@ -26,7 +26,7 @@ const SYSLOG_PRIORITY: u8 = 10 * 8 + 6;
 #[derive(Debug, Args)]
 pub(super) struct AuditOptions {
     /// Only this session (ID, or its beginning)
-    #[arg(long, value_name = "ID", add = shell_completion::sessions())]
+    #[arg(long, value_name = "ID", add = shell_completion::complete_sessions())]
     session: Option<String>,
     /// Only what was called since: a time such as 2026-01-31T09:00:00Z, or a span such as 2d
     #[arg(long, value_name = "TIME", value_parser = read_since)]
@@ -58,10 +58,10 @@ fn read_since(text: &str) -> Result<Timestamp, String> {
 }
 
 pub(super) async fn run(context: Context, options: AuditOptions) -> anyhow::Result<Exit> {
-    let mut connection = client::connect(&context.config, &std::env::current_dir()?).await?;
+    let mut connection = client::connect_client(&context.config, &std::env::current_dir()?).await?;
     let session = match &options.session {
         // A deleted session is found by its whole id only.
-        Some(id) if id.len() < 36 => Some(resolve_session(&mut connection, id).await?),
+        Some(id) if id.len() < 36 => Some(resolve_session_id(&mut connection, id).await?),
         Some(id) => Some(id.clone()),
         None => None,
     };
@@ -77,7 +77,7 @@ pub(super) async fn run(context: Context, options: AuditOptions) -> anyhow::Resu
         None => {
             let rows: Vec<Vec<String>> = records.iter().map(row).collect();
             let header = ["TIME", "SESSION", "ASKED BY", "DECISION", "ANSWERED BY", "END", "WHAT"];
-            print_table(context.output, &header, &rows)?;
+            print_list_table(context.output, &header, &rows)?;
         }
     }
     Ok(Exit::Done)
@@ -116,7 +116,7 @@ fn row(record: &Value) -> Vec<String> {
     };
     let what = if record["title"].is_string() { text("title") } else { format!("{} (deleted)", text("tool")) };
     vec![
-        local_time(record["at"].as_i64().unwrap_or_default()),
+        table_local_time(record["at"].as_i64().unwrap_or_default()),
         text("session").chars().take(8).collect(),
         beside("asked_by", "protocol"),
         decided.to_owned(),
