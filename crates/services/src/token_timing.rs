@@ -49,6 +49,7 @@ fn wrong_tokens(token: &str) -> [String; 2] {
 fn a_wrong_token_is_refused_in_the_same_time_wherever_it_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let paths = Paths::new(folder.path().join("data"), None);
+    paths.create_folders().unwrap();
     let tokens = Tokens::open(&paths).unwrap();
     let token = owner_token(&paths).unwrap();
     let wrong = wrong_tokens(token.expose_secret());
