@@ -161,6 +161,7 @@ fn info() -> ModelInfo {
         window: None,
         max_output: None,
         images: false,
+        audio: false,
         thinking: false,
         price: None,
         scripted: false,
