@@ -11,6 +11,7 @@ mod error;
 mod find;
 mod fork;
 mod history;
+mod ids;
 mod import;
 mod start_over;
 
@@ -28,6 +29,7 @@ pub use error::SessionError;
 pub use find::SessionFilter;
 pub use fork::Fork;
 pub use history::{HistoryEnd, HistoryPage};
+pub use ids::SessionIds;
 pub use import::ImportedSession;
 
 use crate::workspaces::Workspaces;
@@ -39,12 +41,13 @@ pub struct Sessions {
     workspaces: Workspaces,
     /// What new sessions are set to: nobody gets a looser policy from an old session or a file.
     defaults: Arc<dyn Fn() -> Settings + Send + Sync>,
+    ids: SessionIds,
 }
 
 impl Sessions {
     /// Sessions of this hub. Without further ado they work in these folders and are set to what this gives.
     pub fn new(hub: Hub, workspaces: Workspaces, defaults: Arc<dyn Fn() -> Settings + Send + Sync>) -> Self {
-        Self { hub, workspaces, defaults }
+        Self { hub, workspaces, defaults, ids: SessionIds::Random }
     }
 }
 
