@@ -1,4 +1,4 @@
-//! `cargo xtask run | web | install | dist`: builds the web page first where that is possible, then does what cargo does, or
+//! `cargo xtask run | web | install | dist | publish-check`: builds the web page first where that is possible, then does what cargo does, or
 //! makes packages.
 //!
 //! `cargo build` never needs Node: it embeds `web/dist` if it is there and a small page of our own if not. So nothing
@@ -20,6 +20,8 @@ usage: cargo xtask run [ARGUMENT…]      build the page if Node and npm are her
        cargo xtask web                  build the page into web/dist
        cargo xtask install [OPTION…]    build the page if Node and npm are here, then install gander; options go to cargo install
        cargo xtask dist [OPTION…]       build the page, then packages for every platform: --help lists the options
+       cargo xtask publish-check [--verify]
+                                        pack every crate as a registry would get it, upload nothing; --verify also builds each package
 ";
 
 fn main() -> ExitCode {

@@ -9,6 +9,7 @@ pub(crate) enum Task {
     Web,
     Install,
     Dist,
+    PublishCheck,
 }
 
 impl Task {
@@ -18,6 +19,7 @@ impl Task {
             "web" => Some(Self::Web),
             "install" => Some(Self::Install),
             "dist" => Some(Self::Dist),
+            "publish-check" => Some(Self::PublishCheck),
             _ => None,
         }
     }
@@ -46,6 +48,7 @@ pub(crate) fn plan(task: Task, web: &Web, rest: Vec<String>) -> Vec<Step> {
     let install = ["install", "--path", "crates/cli", "--profile", "dist", "--locked"];
     let (mut steps, last) = match task {
         Task::Web => return page(web, Step::Fail),
+        Task::PublishCheck => return vec![publish_check(&rest)],
         Task::Run => (page(web, Step::Say), cargo(&run, rest)),
         Task::Install => (page(web, Step::Say), cargo(&install, rest)),
         // What is published has the full page.
@@ -75,6 +78,16 @@ fn page(web: &Web, without_node: fn(String) -> Step) -> Vec<Step> {
     }
     steps.push(npm(&["run", "build"]));
     steps
+}
+
+/// Cargo finds the order itself, and takes crates that are on no registry from the packages that it has just made.
+fn publish_check(rest: &[String]) -> Step {
+    let publish = ["publish", "--workspace", "--dry-run", "--locked", "--allow-dirty"];
+    match rest {
+        [] => cargo(&publish, owned(&["--no-verify"])),
+        [verify] if verify == "--verify" => cargo(&publish, Vec::new()),
+        [unknown, ..] => Step::Fail(format!("publish-check takes --verify or nothing: {unknown}")),
+    }
 }
 
 fn cargo(arguments: &[&str], rest: Vec<String>) -> Step {
@@ -144,9 +157,19 @@ mod tests {
     }
 
     #[test]
+    fn a_check_of_what_is_published_uploads_nothing() {
+        let quick = lines(Task::PublishCheck, &READY, &[]);
+        assert_eq!(quick, [": cargo publish --workspace --dry-run --locked --allow-dirty --no-verify"]);
+        let whole = lines(Task::PublishCheck, &READY, &["--verify"]);
+        assert_eq!(whole, [": cargo publish --workspace --dry-run --locked --allow-dirty"]);
+        assert_eq!(lines(Task::PublishCheck, &READY, &["--force"]), ["fail publish-check"]);
+    }
+
+    #[test]
     fn tasks_have_names() {
         let named = ["run", "web", "install", "dist"].map(Task::named);
         assert_eq!(named, [Some(Task::Run), Some(Task::Web), Some(Task::Install), Some(Task::Dist)]);
+        assert_eq!(Task::named("publish-check"), Some(Task::PublishCheck));
         assert_eq!(Task::named("help"), None);
     }
 }

@@ -35,6 +35,23 @@ pub struct AgentManifest {
     /// Tools whose first result is not their last: somebody brings that later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub long_running: Vec<String>,
+    /// The agent's own version; absent: it has that of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Whether the conversation of an earlier session can be read back and continued by another client.
+    #[serde(default)]
+    pub load_session: LoadSession,
+}
+
+/// Whether sessions of an agent can be loaded: the capability `loadSession` of ACP, which counts at every protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadSession {
+    /// Their conversation can be read back, and they can be continued.
+    #[default]
+    Supported,
+    /// A session is there for whoever began it alone: nobody gets its history.
+    Unsupported,
 }
 
 /// Something an agent can do.
@@ -93,6 +110,8 @@ impl AgentManifest {
             aliases: Vec::new(),
             family: None,
             long_running: Vec::new(),
+            version: None,
+            load_session: LoadSession::Supported,
         }
     }
 
@@ -114,6 +133,14 @@ pub struct Mode {
     /// What kind of work it is made for.
     #[serde(default)]
     pub category: ModeCategory,
+}
+
+impl Mode {
+    /// A mode for work with tools, over many turns.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, description: impl Into<String>) -> Self {
+        let (id, name, description) = (id.into(), name.into(), description.into());
+        Self { id, name, description, category: ModeCategory::Session }
+    }
 }
 
 /// What kind of work a mode is made for.

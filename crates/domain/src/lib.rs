@@ -33,8 +33,8 @@ pub mod tool;
 pub mod view;
 
 pub use agent::{
-    AgentLink, AgentManifest, Budget, Capability, Effort, LinkKind, Mode, ModeCategory, ModelParams, Policy,
-    SessionPolicy, Settings, SettingsPatch,
+    AgentLink, AgentManifest, Budget, Capability, Effort, LinkKind, LoadSession, Mode, ModeCategory, ModelParams,
+    Policy, SessionPolicy, Settings, SettingsPatch,
 };
 pub use artifact::ArtifactContent;
 pub use backend::{Order, Report, ToolGate};

@@ -10,9 +10,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::Router;
+use axum::routing::MethodRouter;
 use gander_gateway::protocols::a2a::{A2aSettings, CardSigner, PushNotifications};
 use gander_gateway::protocols::acp_rest::AcpRestSettings;
-use gander_gateway::server::{Gateway, GatewayParts, ProtocolSettings};
+use gander_gateway::server::{
+    BadRoute, Gateway, GatewayParts, OwnRoute, ProtocolSettings, RouteAccess, router_with_routes,
+};
 use gander_gateway::{ClientPeer, protocols};
 use gander_http::LargeResponses;
 use gander_mcp::Keyring;
@@ -27,12 +31,14 @@ use gander_services::memory::Memories;
 use gander_services::models::Models;
 use gander_services::recipes::Recipes;
 use gander_services::scheduler;
+use gander_services::sessions::SessionIds;
 use gander_services::token::Tokens;
 use gander_services::trust::Trust;
 use gander_services::vault::Vault;
 use gander_services::{Control, Services};
 use gander_store::{Health, Store};
 use gander_tools::protected::ProtectedFiles;
+use gander_tools::sandbox::Sandbox;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
@@ -69,22 +75,106 @@ pub struct App {
     /// Cancelled when nothing new begins by the clock.
     clock: CancellationToken,
     controls: Mutex<Option<mpsc::Receiver<ControlRequest>>>,
+    /// Of the embedder.
+    routes: Mutex<Vec<OwnRoute>>,
 }
 
 /// Makes the agents that an embedder adds. They may keep what they need in the server's store.
 type AgentsFactory = Box<dyn FnOnce(&Arc<dyn Store>) -> Vec<Agent> + Send>;
 
 /// An application before it starts: settings, and what an embedder adds to the product's own parts.
+///
+/// Several agents in one server, with a route of its own beside those of the protocols, and a store that forgets:
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use gander::axum::routing::get;
+/// use gander::config::{Config, Environment, Flags};
+/// use gander::daemon::{Server, Signals, Start};
+/// use gander::{Agent, AgentInfo, App, PromptRequest, PromptResult, RouteAccess, StopReason, UpdateSink};
+///
+/// async fn answer(request: PromptRequest, sink: UpdateSink) -> PromptResult {
+///     sink.text(request.text()).await?;
+///     Ok(StopReason::EndTurn)
+/// }
+///
+/// let flags = Flags { data: Some("/var/lib/my-agents".into()), ..Flags::default() };
+/// let config = Config::load(&flags, &Environment::of_process())?;
+/// let app = App::builder(config)
+///     .without_native_agent()
+///     .with_agent(Agent::new(AgentInfo::new("echo", "1.0.0")).on_prompt(answer))
+///     .with_agent(Agent::new(AgentInfo::new("parrot", "1.0.0")).on_prompt(answer))
+///     .with_store(Arc::new(gander::store::MemoryStore::new()))
+///     .with_route("/version", RouteAccess::Public, get(|| async { "1.0.0" }));
+/// let server = Server::start(app, Start::Foreground(([127, 0, 0, 1], 4747).into())).await?;
+/// server.run(Signals::listen()?).await;
+/// # Ok(())
+/// # }
+/// ```
 pub struct AppBuilder {
     config: Config,
-    more_agents: Vec<AgentsFactory>,
+    parts: AddedParts,
+}
+
+/// What an embedder adds or leaves out.
+#[derive(Default)]
+pub(crate) struct AddedParts {
+    agents: Vec<AgentsFactory>,
+    native: NativeAgent,
+    store: Option<Arc<dyn Store>>,
+    routes: Vec<OwnRoute>,
+    ids: SessionIds,
+}
+
+/// Is the built-in agent there?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum NativeAgent {
+    #[default]
+    Included,
+    LeftOut,
 }
 
 impl AppBuilder {
+    /// Adds an agent that is a prompt handler, behind those of the settings.
+    #[must_use]
+    pub fn with_agent(self, agent: crate::Agent) -> Self {
+        self.with_agents(move |store| vec![agent.into_service_agent(store)])
+    }
+
+    /// Leaves the built-in agent out: the first one that was added serves whoever names none.
+    #[must_use]
+    pub fn without_native_agent(mut self) -> Self {
+        self.parts.native = NativeAgent::LeftOut;
+        self
+    }
+
+    /// Keeps sessions in this store instead of in a database of the data directory.
+    #[must_use]
+    pub fn with_store(mut self, store: Arc<dyn Store>) -> Self {
+        self.parts.store = Some(store);
+        self
+    }
+
+    /// Serves an address of your own beside those of the protocols, behind the same checks of names, origins, sizes and
+    /// tokens. An address that is taken is an error at the start.
+    #[must_use]
+    pub fn with_route(mut self, path: impl Into<String>, access: RouteAccess, handlers: MethodRouter) -> Self {
+        self.parts.routes.push(OwnRoute { path: path.into(), access, handlers });
+        self
+    }
+
+    /// How new sessions are called: by random ids, or `session-1`, `session-2` and so on.
+    #[must_use]
+    pub fn with_session_ids(mut self, ids: SessionIds) -> Self {
+        self.parts.ids = ids;
+        self
+    }
+
     /// Adds agents, behind those of the settings.
     #[must_use]
     pub fn with_agents(mut self, agents: impl FnOnce(&Arc<dyn Store>) -> Vec<Agent> + Send + 'static) -> Self {
-        self.more_agents.push(Box::new(agents));
+        self.parts.agents.push(Box::new(agents));
         self
     }
 
@@ -95,7 +185,7 @@ impl AppBuilder {
 
     /// Opens the store and picks up what was open.
     pub async fn start(self) -> anyhow::Result<Arc<App>> {
-        App::start_with_agents(self.config, self.more_agents).await
+        App::start_with_parts(self.config, self.parts).await
     }
 }
 
@@ -114,7 +204,7 @@ impl fmt::Debug for AppBuilder {
 impl App {
     /// An application with these settings, to which parts can be added before it starts.
     pub fn builder(config: Config) -> AppBuilder {
-        AppBuilder { config, more_agents: Vec::new() }
+        AppBuilder { config, parts: AddedParts::default() }
     }
 
     /// The product as its settings say.
@@ -122,23 +212,18 @@ impl App {
         Self::builder(config).start().await
     }
 
-    async fn start_with_agents(config: Config, more_agents: Vec<AgentsFactory>) -> anyhow::Result<Arc<Self>> {
-        let store = open_store(&config).await?;
+    async fn start_with_parts(config: Config, parts: AddedParts) -> anyhow::Result<Arc<Self>> {
+        let AddedParts { agents: more_agents, native: native_agent, store, routes, ids } = parts;
+        let store = match store {
+            Some(store) => store,
+            None => open_store(&config).await?,
+        };
         let models = Arc::new(build_models(&config)?);
         let grants = Grants::load(Arc::clone(&store)).await?;
         let sandbox = build_sandbox(&config);
-        let pins = PinStore::load(Arc::clone(&store)).await?;
-        let networks = NetworkStore::load(Arc::clone(&store)).await?;
         let trust = Trust::load(Arc::clone(&store)).await?;
         let vault = Vault::open(config.paths.secrets_file())?;
-        let added = extensions::ExtensionRegistry::load(Arc::clone(&store), vault.clone()).await?;
-        let keyring = Keyring::new(Arc::new(VaultTokenStore(vault.clone())));
-        let extensions_config = ExtensionsConfig {
-            keyring,
-            ..build_extensions_config(&config, (pins, networks), added, &trust, sandbox.clone())
-        };
-        let extensions =
-            Arc::new(Extensions::new(config.extensions.clone(), config.built_ins.clone(), extensions_config));
+        let extensions = load_extensions(&config, &store, &trust, &vault, sandbox.clone()).await?;
         let files = build_file_access(&config);
         let recipes = Arc::new(Recipes::load(Arc::clone(&store), files.clone()).await?);
         let artifacts = Artifacts::new(Arc::clone(&store));
@@ -163,20 +248,23 @@ impl App {
         let native = build_native(&config, &models, &stored, run_settings);
         let weak = Arc::clone(&native.hub);
         let configured = ConfiguredAgents::new(Arc::clone(&store), stored.files.clone());
-        let agents = Arc::new(build_agents(&config, native, &store, &configured, more_agents)?);
+        let agents = Arc::new(build_agents(&config, (native_agent, native), &store, &configured, more_agents)?);
         let cache = config.sections.limits.idle_sessions.len();
         let hub = Hub::with_cache(Arc::clone(&store), Arc::clone(&agents) as _, recovery_policy(&config), cache)
             .with_default_policy(live_policy(&live))
             .with_on_deleted(on_session_deleted(&stored));
         weak.get_or_init(|| hub.downgrade());
         let (sender, controls) = mpsc::channel(8);
-        let services = Arc::new(build_services(&live, hub, agents, stored, &models, tools, sender));
+        let mut services = build_services(&live, hub, (native_agent, agents), stored, &models, tools, sender);
+        services.sessions = services.sessions.with_ids(ids);
+        let services = Arc::new(services);
         let push = PushNotifications::load(services.hub.clone(), config.sections.a2a.push_allow.clone(), vault).await?;
         let signer = CardSigner::load(&config.sections.a2a, config.paths.data_directory())?.map(Arc::new);
         let (clock, controls) = (CancellationToken::new(), Mutex::new(Some(controls)));
         follow_settings(&live, &models, &services, configured);
         let large_responses = LargeResponses::new(config.paths.data_directory().to_owned());
-        let app = Self { live, store, services, models, large_responses, push, signer, clock, controls };
+        let routes = Mutex::new(routes);
+        let app = Self { live, store, services, models, large_responses, push, signer, clock, controls, routes };
         app.spawn_background_tasks();
         Ok(Arc::new(app))
     }
@@ -241,6 +329,11 @@ impl App {
         Gateway::new(GatewayParts { services, server, protocols, limits, large_responses, tokens, browsers })
     }
 
+    /// The router of this gateway, with the routes of the embedder.
+    pub fn router(&self, gateway: &Gateway) -> Result<Router, BadRoute> {
+        router_with_routes(gateway, self.routes.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
     /// Facts for an authorised caller.
     pub fn status(&self) -> Value {
         (self.services.status)()
@@ -299,6 +392,22 @@ impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("App").field("data", &self.live.started().paths.data_directory()).finish_non_exhaustive()
     }
+}
+
+async fn load_extensions(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    trust: &Trust,
+    vault: &Vault,
+    sandbox: Sandbox,
+) -> anyhow::Result<Arc<Extensions>> {
+    let pins = PinStore::load(Arc::clone(store)).await?;
+    let networks = NetworkStore::load(Arc::clone(store)).await?;
+    let added = extensions::ExtensionRegistry::load(Arc::clone(store), vault.clone()).await?;
+    let keyring = Keyring::new(Arc::new(VaultTokenStore(vault.clone())));
+    let extensions_config =
+        ExtensionsConfig { keyring, ..build_extensions_config(config, (pins, networks), added, trust, sandbox) };
+    Ok(Arc::new(Extensions::new(config.extensions.clone(), config.built_ins.clone(), extensions_config)))
 }
 
 /// Runs that were under way in a restored log are ended: from now on those that are cut off are resumed again.

@@ -34,7 +34,7 @@ pub use agents_file::{AgentsFile, AgentsFileError, agents_file_path};
 pub use default_file::default_settings_text;
 pub use known_agents::{KNOWN_AGENTS, KnownAgent, find_known_agent};
 pub use live::LiveConfig;
-pub use load::{ConfigError, settings_file};
+pub use load::{ConfigError, named_data_directory, settings_file};
 pub use provider_keys::{store_agent_key, store_provider};
 pub use proxy::{ProxyError, ProxyFlags, proxied_goose, with_proxy_flags};
 pub use sections::{

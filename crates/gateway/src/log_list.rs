@@ -45,6 +45,12 @@ impl<R: ListProjection> LogList<R> {
         Ok(Self { store: Arc::clone(store), session, projection, hidden, position: Seq::ZERO, end, over: false })
     }
 
+    /// A list of nothing, for a session whose history nobody gets.
+    pub fn withheld(store: &Arc<dyn Store>, session: SessionId, projection: R) -> Self {
+        let (hidden, position, end) = (HiddenEntries::default(), Seq::ZERO, Seq::ZERO);
+        Self { store: Arc::clone(store), session, projection, hidden, position, end, over: true }
+    }
+
     /// Some more of it; nothing once it is over.
     pub async fn next_items(&mut self) -> Result<Option<Vec<Value>>, StoreError> {
         if self.over {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use gander_agent::modes::AgentCatalog;
-use gander_domain::{SessionCatalog, Settings};
+use gander_domain::{LoadSession, ServiceError, SessionCatalog, SessionView, Settings};
 use gander_runtime::hub::Hub;
 use gander_tools::FileAccess;
 use gander_tools::ListedTool;
@@ -96,6 +96,22 @@ impl Services {
     /// What new sessions are set to, as the settings are now.
     pub fn default_session_settings(&self) -> Settings {
         (self.default_settings)()
+    }
+
+    /// Whether the history of this agent's sessions can be read back. An agent that is not here any more had no say in it.
+    pub fn load_session(&self, agent: &str) -> LoadSession {
+        self.agents.manifest(agent).map_or(LoadSession::Supported, |manifest| manifest.load_session)
+    }
+
+    /// Refuses to load a session of an agent that has none loaded, as if there were no such method.
+    pub fn require_load(&self, view: &SessionView) -> Result<(), ServiceError> {
+        let agent = &view.settings.agent;
+        match self.load_session(agent) {
+            LoadSession::Supported => Ok(()),
+            LoadSession::Unsupported => {
+                Err(ServiceError::UnknownMethod(format!("the agent {agent} does not load sessions")))
+            }
+        }
     }
 }
 

@@ -143,6 +143,7 @@ const OPENS_FILES: &[(&str, &str)] = &[
     ("crates/tools/src/files/workspace.rs", "the confined opener: opens the roots"),
     ("crates/tools/src/files/opener.rs", "the confined opener: files from the handles of their folders"),
     ("crates/tools/src/process/process_tree.rs", "reads /proc to find what a command left behind"),
+    ("crates/gander/src/serve/mod.rs", "stdout, taken for the protocol alone"),
     ("crates/agent/src/modes/catalog.rs", "agents in the owner's own settings folder"),
     ("crates/tools/src/builtin/shell_reads.rs", "decides about shell lines by what git's settings hold; shows nothing"),
     (

@@ -311,7 +311,7 @@ A project's agents, extensions and rules are ignored until its folder is trusted
     },
     /// Check the installed program
     #[command(name = "self")]
-    SelfCommand {
+    Installation {
         #[command(subcommand)]
         command: SelfCommand,
     },

@@ -185,7 +185,7 @@ fn dispatch_command(command: Command, context: Context, allocator: Allocator) ->
         Command::Restore { file, force } => block_on_command(backup::run_restore(context, file, force)),
         Command::Store(arguments) => block_on_command(store::run(context, arguments.command)),
         Command::Doctor { rebuild } => block_on_command(doctor::run(context, rebuild)),
-        Command::SelfCommand { command } => block_on_command(self_check::run(context, command)),
+        Command::Installation { command } => block_on_command(self_check::run(context, command)),
         Command::Config { .. } | Command::Completions { .. } | Command::Man { .. } | Command::Fence(_) => {
             Ok(Exit::Done)
         }
@@ -238,7 +238,7 @@ fn command_flag_values(command: &mut Command) -> Vec<FlagValue> {
         | Command::Config { .. }
         | Command::Completions { .. }
         | Command::Man { .. }
-        | Command::SelfCommand { .. }
+        | Command::Installation { .. }
         | Command::Fence(_) => (None, None),
     };
     [

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use futures::FutureExt as _;
 use gander_agent::modes::AgentCatalog;
 use gander_agent::{delegate, native_toolbox};
-use gander_domain::{Policy, Principal, Recovery, Settings};
+use gander_domain::{Policy, Principal, Recovery, SessionCatalog, Settings};
 use gander_gateway::protocols;
 use gander_mcp::Keyring;
 use gander_native::{Native, RunSettings};
@@ -40,7 +40,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::agents::ConfiguredAgents;
-use super::{AgentsFactory, ControlRequest};
+use super::{AgentsFactory, ControlRequest, NativeAgent};
 use crate::config::{Config, LiveConfig, OnRestart};
 use crate::sandbox;
 
@@ -57,19 +57,21 @@ fn model_preferences(config: &Config) -> ModelPreferences {
 /// The native agent, and whoever else there is.
 pub(super) fn build_agents(
     config: &Config,
-    native: Native,
+    (included, native): (NativeAgent, Native),
     store: &Arc<dyn Store>,
     configured: &ConfiguredAgents,
     more_agents: Vec<AgentsFactory>,
 ) -> anyhow::Result<Agents> {
-    let mut agents = match config.native {
-        true => Agents::with_native_agents(Arc::clone(&native.agent_catalog), Arc::new(native)),
-        false => {
-            let only = config.agents.first().context("there is no agent")?;
-            return Ok(Agents::answering_every_name(configured.build(config, only)?));
-        }
+    if !config.native {
+        let only = config.agents.first().context("there is no agent")?;
+        return Ok(Agents::answering_every_name(configured.build(config, only)?));
+    }
+    let mut added = more_agents.into_iter().flat_map(|make| make(store));
+    let mut agents = match included {
+        NativeAgent::Included => Agents::with_native_agents(Arc::clone(&native.agent_catalog), Arc::new(native)),
+        NativeAgent::LeftOut => Agents::new(added.next().context("there is no agent: add one with `with_agent`")?),
     };
-    more_agents.into_iter().flat_map(|make| make(store)).try_for_each(|agent| agents.add(agent))?;
+    added.try_for_each(|agent| agents.add(agent))?;
     agents.set_configured(configured.build_all(config));
     Ok(agents)
 }
@@ -295,7 +297,7 @@ pub(super) fn recovery_policy(config: &Config) -> Recovery {
 pub(super) fn build_services(
     live: &Arc<LiveConfig>,
     hub: Hub,
-    agents: Arc<Agents>,
+    (native_agent, agents): (NativeAgent, Arc<Agents>),
     stored: StoredServices,
     models: &Arc<Models>,
     tools: Arc<[ListedTool]>,
@@ -346,7 +348,7 @@ pub(super) fn build_services(
         catalog: Arc::new(move |folder| {
             // Looks at the settings: an agent that was just added is listed.
             let policy = policy();
-            known.session_catalog(roster.roster_in_folder(folder), roster.agent_models(), policy)
+            build_catalog(native_agent, &known, &roster, folder, policy)
         }),
         status: Arc::new(status),
         control: Arc::new(move |control| forward_control(controls.clone(), control).boxed()),
@@ -363,6 +365,21 @@ fn build_audit(live: &Arc<LiveConfig>, hub: &Hub) -> Audit {
         std::iter::once(Principal::owner()).chain(named).collect()
     };
     Audit::new(Arc::clone(hub.store()), Arc::new(keep), Arc::new(principals))
+}
+
+/// What sessions can be set to. Our models and efforts mean nothing where our own agent is left out.
+fn build_catalog(
+    native: NativeAgent,
+    models: &Models,
+    agents: &Agents,
+    folder: &str,
+    policy: Policy,
+) -> Arc<SessionCatalog> {
+    let roster = agents.roster_in_folder(folder);
+    match native {
+        NativeAgent::Included => models.session_catalog(roster, agents.agent_models(), policy),
+        NativeAgent::LeftOut => Arc::new(SessionCatalog { roster, policy: Some(policy), ..SessionCatalog::default() }),
+    }
 }
 
 async fn forward_control(controls: mpsc::Sender<ControlRequest>, control: Control) -> Result<Value, String> {

@@ -22,10 +22,20 @@ pub struct AgentsFile {
 pub enum AgentsFileError {
     /// The file system says no.
     #[error("cannot read {path}: {error}", path = .path.display())]
-    Io { path: PathBuf, error: io::Error },
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
     /// It says something that nobody understands.
     #[error("{path}: {reason}", path = .path.display())]
-    Invalid { path: PathBuf, reason: String },
+    Invalid {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 /// Where it is, for this settings file.

@@ -24,18 +24,31 @@ const GRACE: Duration = Duration::from_secs(10);
 pub enum ConfigError {
     /// It is there but cannot be read.
     #[error("cannot read the settings file, {reason}: {path}")]
-    Unreadable { path: PathBuf, reason: String },
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// `--config` names nothing.
     #[error("no such settings file: {0}")]
     Missing(PathBuf),
     /// It is no TOML.
     #[error("{path}:{line}: {reason}")]
-    BadFile { path: PathBuf, line: usize, reason: String },
+    BadFile {
+        /// Which file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
     /// Nobody would read this.
     #[error("{path}:{line}: unknown key{hint}: {key}")]
     UnknownKey {
         /// Which file.
         path: PathBuf,
+        /// Counted from 1.
         line: usize,
         /// The nearest known key, in words.
         hint: String,
@@ -224,6 +237,11 @@ fn load_data_directory(flags: &Flags, environment: &Environment) -> Result<(Path
     }
     let base = load_folder_below_home(environment, "XDG_DATA_HOME", ".local/share")?;
     Ok((base.join("gander"), Origin::Default))
+}
+
+/// Where a program of this name keeps its data, unless it is told otherwise.
+pub fn named_data_directory(environment: &Environment, name: &str) -> Result<PathBuf, ConfigError> {
+    Ok(load_folder_below_home(environment, "XDG_DATA_HOME", ".local/share")?.join(name))
 }
 
 /// A person's own notes and skills; none if nothing says where home is.

@@ -72,13 +72,19 @@ pub enum ProxyError {
     /// Everybody on the machine can read it.
     #[error("a key on the command line can be read by every user of this machine: set {variable}, or use {flag}-file")]
     KeyInArguments {
+        /// The flag that holds it.
         flag: &'static str,
         /// What to use instead.
         variable: &'static str,
     },
     /// There is no key in it.
     #[error("cannot read a key from the file, {reason}: {path}")]
-    BadKeyFile { path: PathBuf, reason: String },
+    BadKeyFile {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 /// Turns the settings of a server into those of a proxy.

@@ -56,7 +56,12 @@ pub enum AttachError {
     Hello(#[from] HelloError),
     /// A file.
     #[error("cannot use the file, {reason}: {path}")]
-    File { path: PathBuf, reason: io::Error },
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        reason: io::Error,
+    },
     /// The data directory.
     #[error(transparent)]
     Paths(#[from] PathsError),

@@ -56,6 +56,7 @@ pub enum Want {
     Listen(SocketAddr),
     /// The same, protected as the client's flags say.
     ListenWith {
+        /// Where; port 0 is any that is free.
         address: SocketAddr,
         /// How connections are protected.
         security: ListenSecurity,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use axum::Router;
-use gander_gateway::server::{Gateway, router};
+use gander_gateway::server::{BadRoute, Gateway};
 use gander_http::{SelfSigned, TlsError};
 use gander_services::ListenSecurity;
 use gander_services::paths::{Lock, Paths, PathsError};
@@ -26,6 +26,8 @@ use crate::config::Config;
 const DRAIN: Duration = Duration::from_secs(25);
 /// How long open connections get to send their last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(4);
+/// How often is looked whether anybody is left.
+const DESERTED_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Who starts the server, and what for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +66,12 @@ pub enum ServerError {
     Taken(PathBuf),
     /// The address.
     #[error("cannot listen, {}: {address}", listen_trouble(reason))]
-    Listen { address: SocketAddr, reason: io::Error },
+    Listen {
+        /// Where it should have listened.
+        address: SocketAddr,
+        /// What the system says.
+        reason: io::Error,
+    },
     /// Doors without a token are for this machine alone.
     #[error("interfaces without a token (server.open) are allowed on loopback addresses only: {0}")]
     Open(SocketAddr),
@@ -77,7 +84,12 @@ pub enum ServerError {
     Plain(SocketAddr),
     /// The socket or a lock.
     #[error("cannot use the file, {reason}: {path}")]
-    File { path: PathBuf, reason: io::Error },
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        reason: io::Error,
+    },
     /// The data directory.
     #[error(transparent)]
     Paths(#[from] PathsError),
@@ -87,6 +99,9 @@ pub enum ServerError {
     /// The certificate.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// A route of the embedder.
+    #[error(transparent)]
+    Route(#[from] BadRoute),
     /// The application.
     #[error("{0:#}")]
     App(anyhow::Error),
@@ -178,6 +193,7 @@ impl Server {
         let own_key = own_listener_key(&tokens, tcp.as_ref(), &config);
         let app = app.start().await.map_err(ServerError::App)?;
         let gateway = app.gateway(&config, tokens);
+        let router = app.router(&gateway)?;
         let (socket, unix) = bind_unix_socket(&paths)?;
         let server = Arc::new(Self {
             app,
@@ -187,7 +203,7 @@ impl Server {
             stop_requested: CancellationToken::new(),
             stop: CancellationToken::new(),
             listeners: TaskTracker::new(),
-            router: router(&gateway),
+            router,
             gateway,
             fingerprint,
             listens: Mutex::default(),
@@ -204,6 +220,11 @@ impl Server {
             server.serve(tcp, tls, server.stop.child_token())?;
         }
         Ok(server)
+    }
+
+    /// The application that it serves.
+    pub fn app(&self) -> &Arc<App> {
+        &self.app
     }
 
     /// Where it listens on TCP.
@@ -243,10 +264,7 @@ impl Server {
         };
         tracing::info!(?end, "ending");
         self.gateway.drain();
-        // Whoever comes now finds nobody and starts a new server, which waits for our lock.
-        if let Err(error) = std::fs::remove_file(&self.socket) {
-            tracing::debug!(%error, "the socket was gone already");
-        }
+        self.remove_socket();
         tokio::select! {
             drained = tokio::time::timeout(DRAIN, self.app.drain()) => if drained.is_err() {
                 tracing::warn!("work did not park in time");
@@ -262,6 +280,30 @@ impl Server {
             () = signals.next() => return End::AtOnce,
         }
         end
+    }
+
+    /// Waits until no client is left on the socket and none listens through it, then lets work park and answers go out.
+    pub async fn end_when_deserted(&self) {
+        while self.clients.load(Ordering::Relaxed) > 0 {
+            tokio::time::sleep(DESERTED_INTERVAL).await;
+        }
+        self.gateway.drain();
+        self.remove_socket();
+        if tokio::time::timeout(DRAIN, self.app.drain()).await.is_err() {
+            tracing::warn!("work did not park in time");
+        }
+        self.stop.cancel();
+        self.listeners.close();
+        if tokio::time::timeout(LAST_ANSWERS, self.listeners.wait()).await.is_err() {
+            tracing::debug!("connections were cut");
+        }
+    }
+
+    /// Whoever comes now finds nobody and starts a new server, which waits for our lock.
+    fn remove_socket(&self) {
+        if let Err(error) = std::fs::remove_file(&self.socket) {
+            tracing::debug!(%error, "the socket was gone already");
+        }
     }
 
     fn serve(

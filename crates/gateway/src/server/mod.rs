@@ -1,5 +1,6 @@
 //! The protocols put together behind one guard: what their handlers share, the route table and the router.
 
+mod own_routes;
 mod router;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use gander_services::Services;
 use gander_services::browser_access::BrowserAccess;
 use gander_services::token::Tokens;
 
+pub use self::own_routes::{BadRoute, OwnRoute, RouteAccess, router_with_routes};
 use self::router::{ABOUT, ProtocolStates};
 pub use self::router::{ProtocolSettings, ROUTES, guarded_test_router, router};
 

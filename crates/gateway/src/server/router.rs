@@ -55,11 +55,15 @@ macro_rules! route_tables {
 
         /// The router of every protocol.
         pub fn router(gateway: &Gateway) -> Router {
+            router_with_guard(mount_protocols(gateway), &gateway.http)
+        }
+
+        pub(super) fn mount_protocols(gateway: &Gateway) -> Router {
             let router = Router::new();
             $(let router = mount_protocol_routes(
                 router, Protocol::$protocol, $kind::ROUTES, &gateway.protocols.$field, &gateway.http,
             );)*
-            router_with_guard(router, &gateway.http)
+            router
         }
 
         /// A refusal of the outer layer in the words of its protocol; every other response as it is.
@@ -110,7 +114,7 @@ where
 
 /// Puts the guard around all routes. The layer added last is entered first: refusals of everything below it, panics
 /// and the guard's own among them, are translated into the caller's protocol.
-fn router_with_guard(router: Router, http: &Arc<HttpState>) -> Router {
+pub(super) fn router_with_guard(router: Router, http: &Arc<HttpState>) -> Router {
     router
         .fallback(fallback::no_such_route_fallback)
         .method_not_allowed_fallback(fallback::method_not_allowed_fallback)

@@ -76,7 +76,7 @@ impl Sessions {
         document: Value,
     ) -> Result<ImportedDocument, SessionError> {
         caller.may_prompt()?;
-        let new = NewSession { workspace, ..NewSession::new((self.defaults)()) };
+        let new = NewSession { workspace, ..NewSession::with_id(self.new_id().await?, (self.defaults)()) };
         let (init, _) = self.resolve_init(caller, new).await?;
         let (session, owner, workspace) = (init.session, init.owner, init.workspace);
         let target = ImportTarget { session, owner, workspace, policy: (self.defaults)().policy };

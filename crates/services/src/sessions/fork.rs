@@ -40,7 +40,8 @@ impl Sessions {
         let Fork { workspace, folders, messages, title, meta } = fork;
         let settings = self.inherited_settings(caller, source);
         let parent = Some(source.session);
-        let new = NewSession { workspace, folders, parent, meta, ..NewSession::new(settings) };
+        let new =
+            NewSession { workspace, folders, parent, meta, ..NewSession::with_id(self.new_id().await?, settings) };
         let session = new.id;
         self.create(caller, new).await?;
         let history = Command::Reset { keep_to: Seq::ZERO, replacement: messages, reason: ResetReason::Replaced };

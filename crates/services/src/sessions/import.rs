@@ -32,7 +32,8 @@ impl Sessions {
     pub async fn import(&self, caller: &Caller, imported: ImportedSession) -> Result<SessionView, SessionError> {
         caller.may_prompt()?;
         let ImportedSession { settings, meta, messages, title, usage, ignored } = imported;
-        let (init, _) = self.resolve_init(caller, NewSession { meta, ..NewSession::new(settings) }).await?;
+        let new = NewSession { meta, ..NewSession::with_id(self.new_id().await?, settings) };
+        let (init, _) = self.resolve_init(caller, new).await?;
         let (session, at) = (init.session, clock::current_time());
         let mut machine = Session::create(at, init);
         let mut entries = Vec::new();

@@ -11,6 +11,7 @@ mod error;
 mod find;
 mod fork;
 mod history;
+mod ids;
 mod import;
 mod start_over;
 
@@ -28,6 +29,7 @@ pub use error::SessionError;
 pub use find::SessionFilter;
 pub use fork::Fork;
 pub use history::{HistoryEnd, HistoryPage};
+pub use ids::SessionIds;
 pub use import::ImportedSession;
 
 use crate::audit::Audit;
@@ -42,6 +44,7 @@ pub struct Sessions {
     defaults: Arc<dyn Fn() -> Settings + Send + Sync>,
     /// Keeps what is to be known of sessions that are gone.
     audit: Audit,
+    ids: SessionIds,
 }
 
 impl Sessions {
@@ -52,7 +55,7 @@ impl Sessions {
         defaults: Arc<dyn Fn() -> Settings + Send + Sync>,
         audit: Audit,
     ) -> Self {
-        Self { hub, workspaces, defaults, audit }
+        Self { hub, workspaces, defaults, audit, ids: SessionIds::Random }
     }
 }
 

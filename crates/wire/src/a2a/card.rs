@@ -132,7 +132,7 @@ fn common_card_fields(manifest: &AgentManifest, details: &CardDetails) -> Value 
     json!({
         "name": manifest.title,
         "description": manifest.description,
-        "version": details.version,
+        "version": manifest.version.as_ref().unwrap_or(&details.version),
         "capabilities": {
             "streaming": true,
             "pushNotifications": details.push,

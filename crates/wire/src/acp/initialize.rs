@@ -1,6 +1,7 @@
 //! What this agent says of itself at `initialize`: exactly what works.
 
 use agent_client_protocol_schema::ProtocolVersion;
+use gander_domain::LoadSession;
 use serde_json::{Map, Value, json};
 
 use super::schema::{
@@ -24,10 +25,11 @@ macro_rules! common_to_versions {
             profile.logins.iter().map(|of| $schema::AuthMethod::Agent(login(&of.id, &of.name))).collect()
         }
 
-        fn common_session_capabilities() -> $schema::SessionCapabilities {
+        fn common_session_capabilities(profile: &AgentProfile) -> $schema::SessionCapabilities {
+            let loads = profile.load_session == LoadSession::Supported;
             $schema::SessionCapabilities::new()
                 .delete($schema::SessionDeleteCapabilities::new())
-                .fork($schema::SessionForkCapabilities::new())
+                .fork(loads.then($schema::SessionForkCapabilities::new))
                 .title($schema::SessionTitleCapabilities::new())
                 .archive($schema::SessionArchiveCapabilities::new())
                 .status($schema::SessionStatusCapabilities::new())
@@ -53,17 +55,18 @@ fn v1_agent_capabilities(profile: &AgentProfile) -> AgentCapabilities {
     let mcp = McpCapabilities::new().http(profile.mcp_http).sse(profile.mcp_sse);
     let logout = (!profile.logins.is_empty()).then(LogoutCapabilities::new);
     AgentCapabilities::new()
-        .load_session(true)
+        .load_session(profile.load_session == LoadSession::Supported)
         .prompt_capabilities(prompt)
         .mcp_capabilities(mcp)
-        .session_capabilities(v1_session_capabilities())
+        .session_capabilities(v1_session_capabilities(profile))
         .auth(AgentAuthCapabilities::new().logout(logout))
 }
 
-fn v1_session_capabilities() -> SessionCapabilities {
-    common_session_capabilities()
-        .list(SessionListCapabilities::new())
-        .resume(SessionResumeCapabilities::new())
+fn v1_session_capabilities(profile: &AgentProfile) -> SessionCapabilities {
+    let loads = profile.load_session == LoadSession::Supported;
+    common_session_capabilities(profile)
+        .list(loads.then(SessionListCapabilities::new))
+        .resume(loads.then(SessionResumeCapabilities::new))
         .close(SessionCloseCapabilities::new())
 }
 

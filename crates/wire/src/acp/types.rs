@@ -1,6 +1,6 @@
 //! What passes between a [`Connection`](super::Connection) and the server around it.
 
-use gander_domain::{Command, QuestionId, SessionId, Timestamp};
+use gander_domain::{Command, LoadSession, QuestionId, SessionId, Timestamp};
 use serde_json::Value;
 
 use super::acp_options::WhenBusy;
@@ -30,6 +30,8 @@ pub struct AgentProfile {
     pub v2: bool,
     /// What a prompt does while a turn runs, unless it says so itself.
     pub if_busy: WhenBusy,
+    /// Whether earlier sessions can be loaded, resumed, forked and listed.
+    pub load_session: LoadSession,
     /// Ways to log in again after a logout; empty: the transport alone decides who comes in.
     pub logins: Vec<LoginMethod>,
 }

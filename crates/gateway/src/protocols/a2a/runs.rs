@@ -242,11 +242,11 @@ impl A2a {
         name: Option<&str>,
         workspace: SessionFolder,
     ) -> Result<SessionId, SessionError> {
-        let new = self.new_context(caller, name, workspace)?;
+        let new = self.new_context(caller, name, workspace).await?;
         Ok(self.services.sessions.create(&caller.identity, new).await?.session)
     }
 
-    fn new_context(
+    async fn new_context(
         &self,
         caller: &A2aCaller,
         name: Option<&str>,
@@ -255,7 +255,7 @@ impl A2a {
         let settings =
             self.services.agents.settings_for_agent(&caller.agent.name, &self.services.default_session_settings());
         let aliases = name.map(|name| a2a_context_alias(&caller.identity.principal, name)).into_iter().collect();
-        let session = SessionId::make(&mut SystemIds);
+        let session = self.services.sessions.new_id().await?;
         let settings = settings.ok_or(HubError::Gone(session))?;
         Ok(NewSession { aliases, workspace: Some(workspace), ..NewSession::with_id(session, settings) })
     }
@@ -268,7 +268,7 @@ impl A2a {
         sent: &SentMessage<'_>,
         workspace: SessionFolder,
     ) -> Result<TaskRef, SessionError> {
-        let new = self.new_context(caller, name, workspace)?;
+        let new = self.new_context(caller, name, workspace).await?;
         let session = new.id;
         let run = match name {
             Some(_) => idempotent_run_id(caller, session, &sent.message.message_id),

@@ -23,7 +23,7 @@ mod whole_sessions;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gander_domain::SessionId;
+use gander_domain::{LoadSession, SessionId};
 use gander_http::LargeResponses;
 use gander_http::websocket::WebSocketFrames;
 use gander_wire::acp::{AgentProfile, Connection};
@@ -234,12 +234,22 @@ impl AcpClient {
     }
 }
 
+/// What is offered if any agent does; a session of one that does not is refused by itself.
+fn load_session_of_any(services: &Services) -> LoadSession {
+    let manifests = services.agents.manifests();
+    match manifests.iter().any(|agent| agent.load_session == LoadSession::Supported) || manifests.is_empty() {
+        true => LoadSession::Supported,
+        false => LoadSession::Unsupported,
+    }
+}
+
 fn acp_agent_profile(services: &Services, peer: &ClientPeer) -> AgentProfile {
     let manifest = services.with_accepted_media(&services.agents.default_manifest());
     AgentProfile {
         name: manifest.name.clone(),
         title: manifest.title.clone(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: manifest.version.clone().unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
+        load_session: load_session_of_any(services),
         image: check::accepts_media_family(&manifest.takes, "image"),
         audio: check::accepts_media_family(&manifest.takes, "audio"),
         mcp_stdio: mcp_servers::may_name_program(services, &peer.caller),

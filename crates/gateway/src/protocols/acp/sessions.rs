@@ -53,7 +53,8 @@ pub(super) async fn create_acp_session(
         None => {
             let mut new = new_acp_session(services, peer, params)?;
             goose::apply_goose_config(services, peer, &mut new.settings).await?;
-            let new = NewSession { aliases: alias.into_iter().collect(), ..new };
+            let id = services.sessions.new_id().await?;
+            let new = NewSession { id, aliases: alias.into_iter().collect(), ..new };
             services.sessions.create(&peer.caller, new).await?
         }
     };
@@ -149,6 +150,7 @@ pub(super) async fn fork_acp_session(
     params: SessionParams,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
     let source = services.sessions.view(&peer.caller, session).await?;
+    services.require_load(&source)?;
     let servers = mcp_server_specs(services, peer, &params.mcp_servers)?;
     let messages = services.sessions.messages_before_run(&source).await?;
     let other = params.cwd.filter(|cwd| !services.workspaces.is_same_folder(cwd, &source.workspace));
@@ -169,6 +171,7 @@ pub(super) async fn open_acp_session(
     from: FollowFrom,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
     let view = services.sessions.view(&peer.caller, session).await?;
+    services.require_load(&view)?;
     if let Some(params) = params {
         let servers = mcp_server_specs(&services, &peer, &params.mcp_servers)?;
         if let Some(cwd) = params.cwd.filter(|cwd| !services.workspaces.is_same_folder(cwd, &view.workspace)) {

@@ -135,8 +135,8 @@ impl AcpRest {
         prompt: PendingPrompt,
     ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
         let aliases = choices.aliases(self, caller);
-        let new = NewSession { aliases, workspace: Some(choices.workspace), ..NewSession::new(settings) };
-        let session = new.id;
+        let session = self.services.sessions.new_id().await.map_err(acp_rest_session_refusal)?;
+        let new = NewSession { aliases, workspace: Some(choices.workspace), ..NewSession::with_id(session, settings) };
         // What a slash command becomes is known to its session alone.
         let at_once = before.is_empty() && !slash_commands::begins_with_slash(prompt.parts());
         let taken = match at_once {

@@ -3,7 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use gander_domain::caller::Caller;
-use gander_domain::{Entry, Event, LoggedMessage, Outcome, Principal, Role, Seq, SessionId, SessionView, Timestamp};
+use gander_domain::{
+    Entry, Event, LoadSession, LoggedMessage, Outcome, Principal, Role, Seq, SessionId, SessionView, Timestamp,
+};
 use gander_runtime::hub::HubError;
 use gander_services::sessions::SessionError;
 use gander_store::{Alias, DeltaForm, Limit, StoreError, clock, read_all};
@@ -105,7 +107,7 @@ impl AcpRest {
         base: &BaseUrl,
     ) -> Result<AcpRestSession, AcpRestRefusal> {
         let mut history = Vec::new();
-        if self.resources.forwarded {
+        if self.resources.forwarded && self.services.load_session(&view.settings.agent) == LoadSession::Supported {
             let until = Timestamp::from_micros(clock::current_time().as_micros() + RESOURCE_TTL_MICROS);
             for kept in self.completed_messages(view.session).await? {
                 let reference = MessageReference { session: view.session, seq: kept.seq, index: kept.index };

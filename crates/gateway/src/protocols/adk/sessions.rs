@@ -2,7 +2,9 @@
 
 use gander_domain::caller::Caller;
 use gander_domain::state::filter_state_by_scope;
-use gander_domain::{Command, Entry, Message, MessageId, ResetReason, Seq, SessionId, SessionView, State, StateScope};
+use gander_domain::{
+    Command, Entry, LoadSession, Message, MessageId, ResetReason, Seq, SessionId, SessionView, State, StateScope,
+};
 use gander_runtime::hub::Ack;
 use gander_services::sessions::{self, SessionError, SessionFilter, SessionFolder};
 use gander_store::clock::SystemIds;
@@ -62,7 +64,7 @@ impl Adk {
         let settings =
             self.services.agents.settings_for_agent(&app_user.app, &self.services.default_session_settings());
         let settings = settings.ok_or_else(|| AdkRefusal::no_such_app(&app_user.app))?;
-        let session = SessionId::make(&mut SystemIds);
+        let session = self.services.sessions.new_id().await.map_err(adk_session_refusal)?;
         let name = new.id.unwrap_or_else(|| session.to_string());
         let alias = adk_session_alias(caller, &app_user, &name);
         if self.services.sessions.find_by_alias(&alias).await.map_err(adk_session_refusal)?.is_some() {
@@ -129,8 +131,11 @@ impl Adk {
             .await
             .map_err(adk_state_refusal)?;
         let history = HistoryProjection::new(&self.long_running_tools(&view.settings.agent));
-        let events =
-            LogList::open(self.services.hub.store(), located.session, history).await.map_err(adk_store_refusal)?;
+        let (store, session) = (self.services.hub.store(), located.session);
+        let events = match self.services.load_session(&view.settings.agent) {
+            LoadSession::Supported => LogList::open(store, session, history).await.map_err(adk_store_refusal)?,
+            LoadSession::Unsupported => LogList::withheld(store, session, history),
+        };
         Ok((adk_session_object(&located, &view, &shared, Vec::new()), events))
     }
 

@@ -1,6 +1,6 @@
 //! Sessions as goose's objects and files.
 
-use gander_domain::{Entry, Seq, ServiceError, SessionId, SessionView, Settings, Usage};
+use gander_domain::{Entry, LoadSession, Seq, ServiceError, SessionId, SessionView, Settings, Usage};
 use gander_domain::{sanitize, session_command};
 use gander_services::Services;
 use gander_services::errors::{service_error_from_hub, service_error_from_store};
@@ -63,16 +63,21 @@ pub async fn goose_session_with_conversation(
 
 /// A session as the text of a file that goose reads.
 pub async fn export_goose_session(services: &Services, view: &SessionView) -> Result<String, ServiceError> {
+    services.require_load(view)?;
     let object = goose_session_with_conversation(services, view).await?;
     serde_json::to_string_pretty(&object).map_err(|error| ServiceError::Internal(error.to_string()))
 }
 
-/// What was said in a session, made while it is taken.
+/// What was said in a session, made while it is taken. Nothing of a session whose agent loads none.
 pub async fn session_conversation_list(
     services: &Services,
-    session: SessionId,
+    view: &SessionView,
 ) -> Result<LogList<ConversationProjection>, ServiceError> {
-    let items = LogList::open(services.hub.store(), session, ConversationProjection::default()).await;
+    let (store, session, projection) = (services.hub.store(), view.session, ConversationProjection::default());
+    let items = match services.load_session(&view.settings.agent) {
+        LoadSession::Supported => LogList::open(store, session, projection).await,
+        LoadSession::Unsupported => Ok(LogList::withheld(store, session, projection)),
+    };
     items.map_err(|error| service_error_from_hub(session, &error.into()))
 }
 

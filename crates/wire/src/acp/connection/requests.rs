@@ -1,7 +1,7 @@
 //! What a client asks, and which intent that makes.
 
 use gander_domain::roster::is_same_roster_name;
-use gander_domain::{Command, IdGenerator, IfBusy, Part, RunId, SessionId, SettingsPatch};
+use gander_domain::{Command, IdGenerator, IfBusy, LoadSession, Part, RunId, SessionId, SettingsPatch};
 use serde_json::{Value, json};
 
 use super::results::{ConfigureReply, OpenedSession, PendingRequest};
@@ -82,6 +82,7 @@ impl Connection {
             Ok(ClientRequest::Initialize(_)) if introduced => {
                 Err(Error::new(Code::InvalidRequest, "already initialized"))
             }
+            Ok(request) if introduced && !self.is_offered(&request) => Err(Error::method_not_found(method)),
             Err(_) if !introduced && method != "initialize" => Err(not_initialized_error()),
             Ok(request) if !introduced && !matches!(request, ClientRequest::Initialize(_)) => {
                 Err(not_initialized_error())
@@ -93,6 +94,30 @@ impl Connection {
                 Err(login_needed_error())
             }
             request => request,
+        }
+    }
+
+    /// What the capabilities do not name is not there.
+    fn is_offered(&self, request: &ClientRequest) -> bool {
+        let loads = self.profile.load_session == LoadSession::Supported;
+        match request {
+            ClientRequest::Load(..)
+            | ClientRequest::Resume(..)
+            | ClientRequest::Fork(..)
+            | ClientRequest::List { .. } => loads,
+            ClientRequest::Initialize(_)
+            | ClientRequest::Authenticate { .. }
+            | ClientRequest::Logout
+            | ClientRequest::New(_)
+            | ClientRequest::Close(_)
+            | ClientRequest::Delete(_)
+            | ClientRequest::Archive(_)
+            | ClientRequest::Unarchive(_)
+            | ClientRequest::SetTitle(..)
+            | ClientRequest::Status(_)
+            | ClientRequest::Cancel(_)
+            | ClientRequest::Session(..)
+            | ClientRequest::Extension { .. } => true,
         }
     }
 

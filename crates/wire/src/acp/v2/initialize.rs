@@ -6,6 +6,7 @@ use agent_client_protocol_schema::v2::{
     PromptAudioCapabilities, PromptCapabilities, PromptEmbeddedContextCapabilities, PromptImageCapabilities,
     SessionCapabilities,
 };
+use gander_domain::LoadSession;
 
 use crate::acp::initialize::common_to_versions;
 use crate::acp::types::AgentProfile;
@@ -27,5 +28,5 @@ fn v2_session_capabilities(profile: &AgentProfile) -> SessionCapabilities {
     let mcp = McpCapabilities::new()
         .stdio(profile.mcp_stdio.then(McpStdioCapabilities::new))
         .http(profile.mcp_http.then(McpHttpCapabilities::new));
-    common_session_capabilities().prompt(prompt).mcp(mcp)
+    common_session_capabilities(profile).prompt(prompt).mcp(mcp)
 }

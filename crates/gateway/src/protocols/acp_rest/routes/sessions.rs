@@ -46,7 +46,7 @@ pub(crate) async fn get_acp_rest_session_at_root(
     object.extend(json!(described).as_object().cloned().unwrap_or_default());
     let mut lists = Vec::new();
     for name in ["conversation", "messages"] {
-        let said = goose::sessions::session_conversation_list(services, view.session).await;
+        let said = goose::sessions::session_conversation_list(services, &view).await;
         let failed = |error| AcpRestRefusal {
             status: 503,
             error: AcpRestError::server_error(format!("the session cannot be read: {error}")),

@@ -56,7 +56,7 @@ pub(crate) async fn post_agent_start(caller: GooseCaller, body: Bytes) -> Handle
     let new = NewSession {
         workspace: working_dir.map(SessionFolder::Chosen),
         meta: Some(json!({ "goose": kept })),
-        ..NewSession::new(settings)
+        ..NewSession::with_id(services.sessions.new_id().await?, settings)
     };
     let view = services.sessions.create(&caller.peer.caller, new).await.map_err(|error| match error {
         SessionError::Folder(error) => goose_bad_request(format!("working_dir {error}")),
@@ -98,6 +98,7 @@ async fn use_only_agent_extensions(
 pub(crate) async fn post_agent_resume(caller: GooseCaller, body: Bytes) -> HandlerResult {
     let session = session_in_agent_body(&body)?;
     let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
+    caller.services().require_load(&view)?;
     let _whole = caller.state.whole_response_permit().await?;
     let object = sessions::goose_session_with_conversation(caller.services(), &view).await?;
     let results = agent_extension_results(&caller, &view, &object["extension_data"]);

@@ -187,10 +187,11 @@ pub(crate) async fn get_session_export(
     request: Request,
 ) -> HandlerResult {
     let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
+    caller.services().require_load(&view)?;
     let permit = SsePermit::new(&caller.state, &caller.identity, request.extensions());
     let permit = permit.map_err(|_| GooseError::new(StatusCode::TOO_MANY_REQUESTS, "too many streams are open"))?;
     let object = sessions::load_goose_session_object(caller.services(), &view).await?;
-    let lists = vec![("conversation", sessions::session_conversation_list(caller.services(), session).await?)];
+    let lists = vec![("conversation", sessions::session_conversation_list(caller.services(), &view).await?)];
     Ok(permit.json_response(JsonStream::new(JsonStyle::File, &object, lists, Some("message_count")).into_stream()))
 }
 
