@@ -110,6 +110,12 @@ impl ClusterStore for PostgresStore {
         Ok(rows.iter().map(|row| (SessionId::new(row.get(0)), claim_of(row, 1))).collect())
     }
 
+    async fn owned_sessions(&self) -> Result<Vec<SessionId>, StoreError> {
+        let query = sqlx::query("SELECT id FROM session WHERE node = $1 AND deleted_at IS NULL ORDER BY id");
+        let rows = query.bind(self.node().0).fetch_all(&self.pool).await.map_err(store_error)?;
+        Ok(rows.iter().map(|row| SessionId::new(row.get(0))).collect())
+    }
+
     /// The session's row is locked before the command gets its place, so that those of one session are in order.
     async fn send_command(&self, command: SessionCommand) -> Result<(), StoreError> {
         let query = sqlx::query(
