@@ -59,13 +59,16 @@ fn check_log(session: SessionId, log: &[Entry], broken: &mut Vec<String>) {
                 }
                 active = entry.run;
             }
-            Event::ToolCalled { call } => drop(open_tools.insert(call.id)),
-            Event::ToolDone { call, .. } => drop(open_tools.remove(call)),
-            Event::QuestionAsked { question } => drop(open_questions.insert(question.id)),
-            Event::QuestionAnswered { question, .. } => drop(open_questions.remove(question)),
+            Event::ToolCalled { call } => drop(open_tools.insert((entry.run, call.id))),
+            Event::ToolDone { call, .. } => open_tools.retain(|(_, open)| open != call),
+            Event::QuestionAsked { question } => drop(open_questions.insert((entry.run, question.id))),
+            Event::QuestionAnswered { question, .. } => open_questions.retain(|(_, open)| open != question),
             Event::RunEnded { outcome } => {
                 let once = entry.run.is_some_and(|run| ended.insert(run));
-                if !once || !open_tools.is_empty() || !open_questions.is_empty() || !is_legal_end(outcome) {
+                // A run that waited in the queue may be cancelled while another one has open tools and questions.
+                let is_open = open_tools.iter().any(|(run, _)| *run == entry.run)
+                    || open_questions.iter().any(|(run, _)| *run == entry.run);
+                if !once || is_open || !is_legal_end(outcome) {
                     broken.push(format!("{session}: bad end of {:?}: {outcome:?}", entry.run));
                 }
                 if active == entry.run {
