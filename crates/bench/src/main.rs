@@ -161,9 +161,6 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         }
         None => measure_parts(&bench, &mut report, arguments).await?,
     }
-    if wanted("behind") {
-        behind::measure(&bench, &mut report).await.context("behind")?;
-    }
     println!("{}", report.markdown());
     if let Some(out) = &arguments.out {
         report.write(out)?;
@@ -200,6 +197,9 @@ async fn measure_parts(bench: &Bench, report: &mut Report, arguments: &Arguments
     }
     if wanted("adk") {
         adk::measure(bench, report, arguments.adk_peer.as_deref()).await.context("adk")?;
+    }
+    if wanted("behind") {
+        behind::measure(bench, report).await.context("behind")?;
     }
     Ok(())
 }

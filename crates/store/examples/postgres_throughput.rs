@@ -115,6 +115,7 @@ async fn create(store: &PostgresStore) -> anyhow::Result<SessionId> {
         folders: vec![],
         settings,
         parent: None,
+        inherited: Default::default(),
     };
     let entry = Entry { seq: Seq(1), at: Timestamp::from_micros(1), run: None, event, meta: None };
     store.create(Append::new(session, Epoch::FIRST, vec![entry], Durability::Barrier), vec![]).await?;

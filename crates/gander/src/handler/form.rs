@@ -112,5 +112,6 @@ pub(super) fn new_question(title: String, ask: QuestionKind, origin: QuestionOri
         plan: None,
         subagent: None,
         preview: Vec::new(),
+        outward: None,
     }
 }

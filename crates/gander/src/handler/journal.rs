@@ -84,6 +84,7 @@ impl Journal {
             | Event::PartDelta { .. }
             | Event::MessageDone { .. }
             | Event::ToolUpdated { .. }
+            | Event::TextMarked { .. }
             | Event::Unknown(_) => {} // no handler waits for these
         }
     }
