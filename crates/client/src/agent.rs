@@ -1,27 +1,15 @@
 //! An agent as a program on this machine: found, checked, started, watched, started again on request.
 
-use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::process::Command;
 use tokio::sync::watch;
 
+use crate::agent_launch::AgentLaunch;
 use crate::process::{AgentProcess, ProcessExit};
 use crate::schema::Implementation;
-use crate::{CallError, Client, Handler, LinkError, ProgramSearch, SearchError, Version, VersionError};
-
-/// What to start, and how.
-#[derive(Clone, Debug)]
-pub struct AgentLaunch {
-    search: ProgramSearch,
-    minimum: Option<Version>,
-    arguments: Vec<OsString>,
-    environment: Vec<(OsString, OsString)>,
-    clear_environment: bool,
-    folder: Option<PathBuf>,
-}
+use crate::{CallError, Client, Handler, LinkError, SearchError, Version, VersionError};
 
 /// How an agent is.
 #[derive(Clone, Debug)]
@@ -70,63 +58,6 @@ pub struct Agent {
 
 /// A handler that need not be shown.
 struct OpaqueHandler(Arc<dyn Handler>);
-
-impl AgentLaunch {
-    /// The program that this search finds, each time anew.
-    pub fn from_search(search: impl Into<ProgramSearch>) -> Self {
-        let (arguments, environment) = (Vec::new(), Vec::new());
-        Self { search: search.into(), minimum: None, arguments, environment, clear_environment: false, folder: None }
-    }
-
-    /// Only if `--version` says at least this.
-    #[must_use]
-    pub fn with_minimum_version(mut self, minimum: Version) -> Self {
-        self.minimum = Some(minimum);
-        self
-    }
-
-    /// One more argument.
-    #[must_use]
-    pub fn with_argument(mut self, argument: impl Into<OsString>) -> Self {
-        self.arguments.push(argument.into());
-        self
-    }
-
-    /// One more variable of its environment, which is else that of this process.
-    #[must_use]
-    pub fn with_variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        self.environment.push((name.into(), value.into()));
-        self
-    }
-
-    /// Its environment is what is given here, and nothing of that of this process.
-    #[must_use]
-    pub fn with_clear_environment(mut self) -> Self {
-        self.clear_environment = true;
-        self
-    }
-
-    /// The folder that it starts in.
-    #[must_use]
-    pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folder = Some(folder.into());
-        self
-    }
-}
-
-impl AgentLaunch {
-    fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        if self.clear_environment {
-            command.env_clear();
-        }
-        command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
-        if let Some(folder) = &self.folder {
-            command.current_dir(folder);
-        }
-        command
-    }
-}
 
 impl Agent {
     /// Finds, checks and starts the program, and introduces this client to it.
@@ -187,7 +118,7 @@ impl Agent {
         if let Some(minimum) = self.launch.minimum {
             Version::check_minimum(&program, minimum).await?;
         }
-        let (process, link) = AgentProcess::start(self.launch.command(&program))
+        let (process, link) = AgentProcess::start(self.launch.process_command(&program))
             .map_err(|reason| StartError::Spawn { program, reason })?;
         match Client::connect(link, self.who.clone(), Arc::clone(&self.handler.0)).await {
             Ok(client) => Ok((client, process)),

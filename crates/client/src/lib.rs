@@ -24,6 +24,7 @@
 //! ```
 
 mod agent;
+mod agent_launch;
 mod client;
 mod connection;
 mod driver;
@@ -35,7 +36,8 @@ mod process;
 mod search;
 mod version;
 
-pub use agent::{Agent, AgentLaunch, AgentStatus, StartError};
+pub use agent::{Agent, AgentStatus, StartError};
+pub use agent_launch::AgentLaunch;
 pub use client::{CALL_TIMEOUT, Client};
 pub use connection::AgentConnection;
 pub use error::{CallError, LinkError};

@@ -14,6 +14,7 @@ pub mod command;
 pub mod content;
 pub mod context;
 pub mod event;
+pub mod hidden_entries;
 pub mod id;
 pub mod logged_message;
 pub mod message;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gander_domain::logged_message::HiddenEntries;
+use gander_domain::hidden_entries::HiddenEntries;
 use gander_domain::{Entry, Seq, SessionId};
 use gander_store::{DeltaForm, Limit, Store, StoreError};
 use serde_json::Value;

@@ -12,6 +12,7 @@ mod anthropic;
 mod catalogue;
 mod codec;
 mod connect;
+mod decoder;
 mod demo;
 mod detect;
 mod encoded_history;

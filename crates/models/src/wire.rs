@@ -1,13 +1,13 @@
-//! The wires we speak, what varies inside one, and the sans-IO decoder over all of them.
+//! The wires we speak, and what varies inside one.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::codec::Codec;
+pub use super::decoder::Decoder;
 use super::encoded_history::EncodedHistoryCache;
 pub use super::profile::{EffortStyle, Profile, Quirks};
-use super::sse::Sse;
-use super::{ModelError, ModelEvent, ModelInfo, Request, anthropic, openai_chat, openai_responses};
+use super::{ModelInfo, Request, anthropic, openai_chat, openai_responses};
 
 /// How a body ends whose last field is its conversation.
 const LIST_END: &[u8] = b"]}";
@@ -108,7 +108,7 @@ impl Wire {
             Self::Anthropic => Box::new(anthropic::MessagesDecoder::new(info)),
             Self::OpenaiChat => Box::new(openai_chat::ChatDecoder::new(info)),
         };
-        Decoder { sse: Sse::default(), codec, done: false }
+        Decoder::new(codec)
     }
 
     /// Where the request goes, below the base URL.
@@ -119,53 +119,4 @@ impl Wire {
             Self::OpenaiChat => "/chat/completions",
         }
     }
-}
-
-/// Bytes of an answer in, events out, the same for every cut of the bytes.
-pub struct Decoder {
-    sse: Sse,
-    codec: Box<dyn Codec>,
-    done: bool,
-}
-
-impl Decoder {
-    /// Takes the next bytes. What comes after [`ModelEvent::Done`] is ignored.
-    pub fn feed_bytes(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        let Self { sse, codec, done } = self;
-        sse.feed_bytes(bytes, |data| decode_unless_done(codec.as_mut(), done, data, out))
-    }
-
-    /// The bytes are over.
-    pub fn finish_stream(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        let Self { sse, codec, done } = self;
-        let is_stream = sse.has_begun();
-        match sse.finish_stream(|data| decode_unless_done(codec.as_mut(), done, data, out)) {
-            // The last event is a torn one.
-            Err(ModelError::BadStream(_)) if is_stream => {}
-            whole => whole?,
-        }
-        if !*done {
-            codec.finish_stream(out)?;
-            *done = true;
-        }
-        Ok(())
-    }
-
-    /// True after [`ModelEvent::Done`].
-    pub fn is_done(&self) -> bool {
-        self.done
-    }
-}
-
-fn decode_unless_done(
-    codec: &mut dyn Codec,
-    done: &mut bool,
-    data: &[u8],
-    out: &mut Vec<ModelEvent>,
-) -> Result<(), ModelError> {
-    if !*done {
-        codec.decode_event(data, out)?;
-        *done = matches!(out.last(), Some(ModelEvent::Done(_)));
-    }
-    Ok(())
 }

@@ -3,6 +3,7 @@
 mod artefacts;
 mod import_graph;
 mod modules;
+mod names;
 mod places;
 mod scan;
 mod security;

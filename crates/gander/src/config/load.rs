@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gander_agent::context_files::UserDirs;
-use gander_models::{Keys, PROVIDER_VARIABLES};
 use gander_services::paths::{Paths, PathsError};
 use toml::{Table, Value};
 
 use super::agents::FileAgent;
 use super::agents_file::{AgentsFile, AgentsFileError, agents_file_path};
 use super::file::{self, FileValue};
-use super::provider_keys::StoredProvider;
+use super::provider_keys::{StoredProvider, provider_keys_from_environment};
 use super::settings::{self, SETTINGS, Setting};
 use super::{Config, ConfigSource, Environment, Flags, Origin, Sections, goose};
 
@@ -260,22 +259,6 @@ fn load_folder_below_home(environment: &Environment, variable: &str, under_home:
     let named = environment.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || environment.get("HOME").map(|home| Path::new(home).join(under_home));
     Ok(named.or_else(home).ok_or(PathsError::NoHome)?)
-}
-
-/// The variables of the known providers and of the owner's own.
-fn provider_keys_from_environment(environment: &Environment, providers: &Table) -> Keys {
-    let named = providers.values().filter_map(Value::as_table).flat_map(|provider| {
-        let addresses = ["base_url_variable", "host_variable"].into_iter().filter_map(|field| provider.get(field));
-        let keys = provider.get("key_variables").and_then(Value::as_array).into_iter().flatten();
-        addresses.chain(keys).filter_map(Value::as_str)
-    });
-    let mut keys = Keys::default();
-    for name in PROVIDER_VARIABLES.iter().copied().chain(named) {
-        if let Some(value) = environment.get(name) {
-            keys.set_key(name, value);
-        }
-    }
-    keys
 }
 
 /// Variables that look like ours but mean nothing.

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use gander_models::Keys;
+use gander_models::{Keys, PROVIDER_VARIABLES};
 use gander_services::paths::Paths;
 use gander_services::vault::Vault;
+use toml::{Table, Value};
+
+use super::Environment;
 
 /// What setup kept. Settings, the environment and flags come before it.
 #[derive(Debug, Default)]
@@ -47,4 +50,20 @@ pub fn store_agent_key(paths: &Paths, agent: &str, key: &str) -> io::Result<Stri
 
 fn stored_provider_keys(vault: &Vault) -> BTreeMap<String, String> {
     vault.get("keys").unwrap_or_default()
+}
+
+/// The variables of the known providers and of the owner's own.
+pub(super) fn provider_keys_from_environment(environment: &Environment, providers: &Table) -> Keys {
+    let named = providers.values().filter_map(Value::as_table).flat_map(|provider| {
+        let addresses = ["base_url_variable", "host_variable"].into_iter().filter_map(|field| provider.get(field));
+        let keys = provider.get("key_variables").and_then(Value::as_array).into_iter().flatten();
+        addresses.chain(keys).filter_map(Value::as_str)
+    });
+    let mut keys = Keys::default();
+    for name in PROVIDER_VARIABLES.iter().copied().chain(named) {
+        if let Some(value) = environment.get(name) {
+            keys.set_key(name, value);
+        }
+    }
+    keys
 }

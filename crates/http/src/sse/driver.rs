@@ -1,14 +1,12 @@
 //! The driver of every event stream: waits for what its source brings, the next keep-alive and the server's end.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream;
-use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use super::{KEEP_ALIVE, KEEP_ALIVE_INTERVAL};
+use super::KeepAlive;
 
 /// Where the events of a stream come from. The driver calls [`write_start`](Self::write_start) once, then
 /// [`next_input`](Self::next_input) and [`write_input`](Self::write_input) in turn until the source is complete.
@@ -27,26 +25,6 @@ pub trait EventSource: Send + 'static {
 
     /// True if nothing follows what was written.
     fn is_complete(&self) -> bool;
-}
-
-/// What a client is sent when there is nothing else to send, and when.
-pub struct KeepAlive {
-    interval: Interval,
-    message: Bytes,
-    /// Counted anew from each piece that goes out.
-    after_silence: bool,
-}
-
-impl KeepAlive {
-    /// A comment after a long silence.
-    pub fn comment_after_silence() -> Self {
-        Self { interval: keep_alive_interval(KEEP_ALIVE_INTERVAL), message: KEEP_ALIVE, after_silence: true }
-    }
-
-    /// This message at fixed times, however much else is sent.
-    pub fn message_every(period: Duration, message: Bytes) -> Self {
-        Self { interval: keep_alive_interval(period), message, after_silence: false }
-    }
 }
 
 /// The events, as many in one piece as there are. It is pulled: a slow reader costs nothing but what the source holds.
@@ -93,10 +71,4 @@ impl<S: EventSource> EventDriver<S> {
         }
         Some(bytes.into())
     }
-}
-
-fn keep_alive_interval(period: Duration) -> Interval {
-    let mut interval = tokio::time::interval_at(Instant::now() + period, period);
-    interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    interval
 }

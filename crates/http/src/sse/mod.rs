@@ -2,6 +2,7 @@
 
 mod driver;
 mod event_id;
+mod keep_alive;
 mod stream;
 
 use std::fmt::Display;
@@ -10,8 +11,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use driver::{EventSource, KeepAlive, drive_event_stream};
+pub use driver::{EventSource, drive_event_stream};
 pub use event_id::{EventId, InvalidEventId, StreamPosition};
+pub use keep_alive::KeepAlive;
 pub use stream::{Projection, SseStream, SseWriter};
 
 /// After so much silence a comment is sent, so that nothing in between hangs up.

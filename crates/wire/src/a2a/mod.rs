@@ -4,6 +4,7 @@
 //! entries of one run into [`TaskUpdate`]s, and a [`A2aTask`] is nothing but these updates applied in order: whoever comes late and asks for
 //! the task has what a subscriber saw.
 
+pub mod canonical_card;
 pub mod card;
 pub mod client;
 pub mod content;

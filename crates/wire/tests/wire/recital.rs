@@ -1,7 +1,7 @@
 //! A conversation told entry by entry is the one that is folded at once, however often its history was reset.
 #![allow(clippy::unwrap_used)]
 
-use gander_domain::logged_message::HiddenEntries;
+use gander_domain::hidden_entries::HiddenEntries;
 use gander_domain::{Entry, Event, Message, MessageId, Part, ResetReason, Role, Seq, Timestamp};
 use gander_wire::adk::output::{HistoryProjection, adk_session_history};
 use gander_wire::goose::{ConversationProjection, whole_conversation};

@@ -311,7 +311,7 @@ impl App {
 
     fn pick_option(&mut self, id: &str) {
         let Some(option) = self.conversation.info.option(id) else { return };
-        let item = |choice: &super::session_info::OptionChoice| PickerItem {
+        let item = |choice: &super::session_options::OptionChoice| PickerItem {
             label: choice.name.clone(),
             detail: match choice.name == choice.value {
                 true => choice.description.clone(),

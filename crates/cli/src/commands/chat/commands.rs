@@ -1,6 +1,6 @@
 //! Slash commands of the chat itself. All others are the server's.
 
-use super::session_info::SessionOption;
+use super::session_options::SessionOption;
 
 /// What a person can do in the chat beside talking.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -360,7 +360,7 @@ impl Conversation {
     fn list_choices(&mut self, id: &str) {
         let Some(option) = self.info.option(id) else { return };
         let mark = |value: &str| if value == option.current { "*" } else { " " };
-        let row = |choice: &super::session_info::OptionChoice| {
+        let row = |choice: &super::session_options::OptionChoice| {
             format!("{} {}  {}", mark(&choice.value), choice.value, choice.description).trim_end().to_owned()
         };
         let mut lines: Vec<String> = option.choices.iter().map(row).collect();

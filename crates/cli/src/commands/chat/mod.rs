@@ -22,6 +22,7 @@ mod plain;
 mod resume;
 mod screen;
 mod session_info;
+mod session_options;
 #[cfg(test)]
 mod tests;
 mod transcript;

@@ -1,11 +1,9 @@
 //! What is known of the open session beside what is said in it: options, commands, title, usage.
 
-use gander_client::schema::{
-    AvailableCommand, Cost, SessionConfigKind, SessionConfigOption, SessionConfigSelectOption,
-    SessionConfigSelectOptions, SessionUpdate,
-};
+use gander_client::schema::{AvailableCommand, Cost, SessionConfigOption, SessionUpdate};
 use serde_json::Value;
 
+use super::session_options::{SessionOption, read_session_option};
 use crate::commands::run::ending::ending_cost_text;
 use crate::output::clean_output_text;
 
@@ -20,23 +18,6 @@ pub(super) struct SessionInfo {
     pub(super) commands: Vec<(String, String)>,
     window: Option<(u64, u64)>,
     cost: Option<Cost>,
-}
-
-/// Something that can be chosen in a session: its mode, its model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SessionOption {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) current: String,
-    pub(super) choices: Vec<OptionChoice>,
-}
-
-/// One value of an option.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct OptionChoice {
-    pub(super) value: String,
-    pub(super) name: String,
-    pub(super) description: String,
 }
 
 impl SessionInfo {
@@ -97,30 +78,5 @@ impl SessionInfo {
 
     fn set_options(&mut self, told: &[SessionConfigOption]) {
         self.options = told.iter().filter_map(read_session_option).collect();
-    }
-}
-
-fn read_session_option(option: &SessionConfigOption) -> Option<SessionOption> {
-    let SessionConfigKind::Select(select) = &option.kind else { return None };
-    let choices = match &select.options {
-        SessionConfigSelectOptions::Ungrouped(choices) => choices.iter().map(read_session_option_choice).collect(),
-        SessionConfigSelectOptions::Grouped(groups) => {
-            groups.iter().flat_map(|group| group.options.iter().map(read_session_option_choice)).collect()
-        }
-        _ => Vec::new(),
-    };
-    Some(SessionOption {
-        id: option.id.0.to_string(),
-        name: clean_output_text(&option.name),
-        current: select.current_value.0.to_string(),
-        choices,
-    })
-}
-
-fn read_session_option_choice(choice: &SessionConfigSelectOption) -> OptionChoice {
-    OptionChoice {
-        value: choice.value.0.to_string(),
-        name: clean_output_text(&choice.name),
-        description: clean_output_text(choice.description.as_deref().unwrap_or_default()),
     }
 }

@@ -3,6 +3,7 @@
 use axum::response::Response;
 use gander_domain::CommandError;
 use gander_http::error::error_with_json_body;
+use gander_http::large_responses::TooManyWholeResponses;
 use gander_http::{Problem, RefusedRequest};
 use gander_runtime::hub::HubError;
 use gander_services::sessions::SessionError;
@@ -77,4 +78,8 @@ pub(super) fn adk_outer_refusal(problem: &Problem, _request: RefusedRequest<'_>,
     let status = problem.unprocessable_status();
     let refusal = AdkRefusal::new(status.as_u16(), problem.message.as_ref());
     error_with_json_body(response, status, &refusal.response_body())
+}
+
+pub(super) fn adk_whole_response_refusal(error: TooManyWholeResponses) -> AdkRefusal {
+    AdkRefusal::new(503, error.to_string())
 }

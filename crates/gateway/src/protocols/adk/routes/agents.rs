@@ -14,9 +14,10 @@ use gander_wire::adk::{AdkRefusal, eval_metrics};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::HandlerResult;
 use super::evaluations::{get_evaluation, is_evaluation};
-use super::{HandlerResult, adk_unavailable};
 use crate::protocols::adk::AdkState;
+use crate::protocols::adk::error::adk_whole_response_refusal;
 
 /// `?detailed=true`, `?dark_mode=true`.
 #[derive(Debug, Default, Deserialize)]
@@ -90,11 +91,11 @@ pub(crate) async fn get_agent_dev_info(
             json!({ "dotSrc": agent_info::agent_dot_graph(&agent, &tools, dark) })
         }
         ["debug", "trace", "session", session] => {
-            let _whole = state.whole_response_permit().await.map_err(adk_unavailable)?;
+            let _whole = state.whole_response_permit().await.map_err(adk_whole_response_refusal)?;
             state.adk.session_spans(&caller, &app, session).await?.into()
         }
         ["debug", "trace", event] => {
-            let _whole = state.whole_response_permit().await.map_err(adk_unavailable)?;
+            let _whole = state.whole_response_permit().await.map_err(adk_whole_response_refusal)?;
             let known = state.adk.event_trace(&caller, event).await?;
             known.ok_or_else(|| AdkRefusal::new(404, "Trace not found"))?
         }

@@ -9,8 +9,9 @@ use gander_wire::adk::evaluation::{AddSession, EvalCase, RunEvalRequest, check_e
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{HandlerResult, adk_unavailable};
+use super::HandlerResult;
 use crate::protocols::adk::AdkState;
+use crate::protocols::adk::error::adk_whole_response_refusal;
 use crate::protocols::adk::evaluation_refusal;
 
 /// True if a path below an app is one of evaluations.
@@ -20,7 +21,7 @@ pub(super) fn is_evaluation(steps: &[&str]) -> bool {
 
 /// `GET /dev/apps/{app}/eval-…`.
 pub(super) async fn get_evaluation(state: &AdkState, caller: &Caller, app: &str, steps: &[&str]) -> HandlerResult {
-    let _whole = state.whole_response_permit().await.map_err(adk_unavailable)?;
+    let _whole = state.whole_response_permit().await.map_err(adk_whole_response_refusal)?;
     let evaluations = state.adk.evaluations(caller, app);
     let body = match steps {
         ["eval_sets"] => json!(evaluations.list_sets().await.map_err(evaluation_refusal)?),

@@ -7,6 +7,7 @@ mod live;
 mod runs;
 mod session_path;
 mod sessions;
+mod telemetry;
 mod ui;
 mod unsupported;
 
@@ -18,7 +19,6 @@ use axum::routing::on;
 use bytes::Bytes;
 use gander_domain::caller::Scope;
 use gander_http::body::{self, BodyError};
-use gander_http::large_responses::TooManyWholeResponses;
 use gander_http::route::{Access, Payload, Route, Serve, Size, Verb};
 use gander_http::settings::OpenProtocol;
 use gander_wire::adk::AdkRefusal;
@@ -53,7 +53,7 @@ table! {
     Get "/list-apps" READ Payload::None => agents::list_adk_agents,
     Get "/apps/{app}/app-info" READ Payload::None => agents::get_adk_agent_info,
     Get "/config/telemetry" READ Payload::None => agents::get_telemetry,
-    Post "/config/telemetry" PROMPT SMALL => unsupported::set_telemetry,
+    Post "/config/telemetry" PROMPT SMALL => telemetry::set_telemetry,
     Post "/agent-identity/finalize" PROMPT SMALL => unsupported::refuse_finalize_identity,
     Get "/apps/{app}/users/{user}/sessions" READ Payload::None => sessions::list_adk_sessions,
     Post "/apps/{app}/users/{user}/sessions" PROMPT LARGE => sessions::create_adk_session,
@@ -89,10 +89,6 @@ const fn adk_route(
 
 /// A handler's answer, or why there is none.
 type HandlerResult = Result<Response, Rejection>;
-
-fn adk_unavailable(error: TooManyWholeResponses) -> AdkRefusal {
-    AdkRefusal::new(503, error.to_string())
-}
 
 impl From<AdkRefusal> for Rejection {
     fn from(refusal: AdkRefusal) -> Self {

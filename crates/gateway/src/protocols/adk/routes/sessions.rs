@@ -13,9 +13,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::session_path::SessionPath;
-use super::{HandlerResult, adk_unavailable, read_adk_body};
+use super::{HandlerResult, read_adk_body};
 use crate::json_stream::{JsonStream, JsonStyle};
 use crate::protocols::adk::AdkState;
+use crate::protocols::adk::error::adk_whole_response_refusal;
 use crate::protocols::adk::{AppUser, ListRange};
 
 /// Which part of a list. The names are those of the JavaScript kit's session service.
@@ -72,7 +73,7 @@ pub(crate) async fn list_adk_sessions(
     let query = query.map(|Query(query)| query);
     let range = query.map_err(|error| AdkRefusal::new(400, error.body_text()))?.list_range()?;
     // Each session of the list is read from its log for its values.
-    let _whole = state.whole_response_permit().await.map_err(adk_unavailable)?;
+    let _whole = state.whole_response_permit().await.map_err(adk_whole_response_refusal)?;
     Ok(Json(state.adk.list_sessions(&caller, &AppUser { app, user }, range).await?).into_response())
 }
 
@@ -107,7 +108,7 @@ pub(crate) async fn get_adk_session(at: SessionPath, request: Request) -> Handle
 pub(crate) async fn patch_adk_session(at: SessionPath, request: Request) -> HandlerResult {
     let (_, _, body) = read_adk_body(request).await?;
     let delta = input::read_state_delta(&body)?;
-    let _whole = at.state.whole_response_permit().await.map_err(adk_unavailable)?;
+    let _whole = at.state.whole_response_permit().await.map_err(adk_whole_response_refusal)?;
     Ok(Json(at.state.adk.patch_state(&at.caller, at.app_user, &at.id, delta).await?).into_response())
 }
 

@@ -2,32 +2,14 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Path, Request, State};
-use axum::response::IntoResponse;
-use axum::{Extension, Json};
 use gander_domain::caller::Caller;
-use gander_wire::adk::{AdkRefusal, input};
-use http::HeaderMap;
-use serde_json::json;
+use gander_wire::adk::AdkRefusal;
 
 use super::evaluations::{change_evaluation, is_evaluation};
 use super::{HandlerResult, read_adk_body};
 use crate::protocols::adk::AdkState;
-
-/// Without it a page of somebody else could ask, says the original.
-const TELEMETRY_HEADER: &str = "x-adk-telemetry-request";
-
-/// `POST /config/telemetry`: nothing is sent anywhere, so no is the only consent there is.
-pub(crate) async fn set_telemetry(request: Request) -> HandlerResult {
-    let (headers, _, body) = read_adk_body(request).await?;
-    if !has_telemetry_header(&headers) {
-        return Err(AdkRefusal::new(403, format!("the header {TELEMETRY_HEADER}: true is needed")).into());
-    }
-    if input::read_telemetry_consent(&body)? {
-        return Err(AdkRefusal::new(501, "this server sends nothing to anybody: there is nothing to consent to").into());
-    }
-    Ok(Json(json!({ "telemetry": false })).into_response())
-}
 
 /// `POST /agent-identity/finalize`.
 pub(crate) async fn refuse_finalize_identity() -> HandlerResult {
@@ -55,8 +37,4 @@ pub(crate) async fn change_adk_agent(
         _ => (404, "Not Found"),
     };
     Err(AdkRefusal::new(status, text).into())
-}
-
-fn has_telemetry_header(headers: &HeaderMap) -> bool {
-    headers.get(TELEMETRY_HEADER).is_some_and(|value| value == "true")
 }
