@@ -375,10 +375,12 @@ fn build_catalog(
     folder: &str,
     policy: Policy,
 ) -> Arc<SessionCatalog> {
-    let roster = agents.roster_in_folder(folder);
+    let (roster, agent_models) = (agents.roster_in_folder(folder), agents.agent_models());
     match native {
-        NativeAgent::Included => models.session_catalog(roster, agents.agent_models(), policy),
-        NativeAgent::LeftOut => Arc::new(SessionCatalog { roster, policy: Some(policy), ..SessionCatalog::default() }),
+        NativeAgent::Included => models.session_catalog(roster, agent_models, policy),
+        NativeAgent::LeftOut => {
+            Arc::new(SessionCatalog { roster, agent_models, policy: Some(policy), ..SessionCatalog::default() })
+        }
     }
 }
 
