@@ -15,6 +15,7 @@ use super::audit::AuditOptions;
 use super::cancel::CancelOptions;
 use super::chat::flags::ChatOptions;
 use super::extensions::ExtensionsCommand;
+use super::grants::GrantsCommand;
 use super::inspect::InspectOptions;
 use super::open::OpenOptions;
 use super::recipes::RecipesCommand;
@@ -392,22 +393,6 @@ pub(super) enum TokenCommand {
         /// Name of the token
         #[arg(add = shell_completion::complete_tokens())]
         name: String,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum GrantsCommand {
-    /// List what was allowed with "always", per folder
-    List {
-        /// One JSON object per line
-        #[arg(long)]
-        json: bool,
-    },
-    /// Revoke one; it is asked about again from now on
-    Revoke {
-        /// Its ID, from the list
-        #[arg(add = shell_completion::complete_grants())]
-        id: u64,
     },
 }
 

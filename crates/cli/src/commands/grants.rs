@@ -1,11 +1,27 @@
 //! `gander grants`: what was allowed with "always".
 
+use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::client;
-use super::flags::GrantsCommand;
+use super::{client, shell_completion};
 use crate::commands::{Context, Exit};
 use crate::terminal::list_table::{print_list_table, table_local_time};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum GrantsCommand {
+    /// List what was allowed with "always", per folder
+    List {
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke one; it is asked about again from now on
+    Revoke {
+        /// Its ID, from the list
+        #[arg(add = shell_completion::complete_grants())]
+        id: u64,
+    },
+}
 
 pub(super) async fn run(context: Context, command: GrantsCommand) -> anyhow::Result<Exit> {
     let cwd = std::env::current_dir()?;
