@@ -41,7 +41,7 @@ pub use sqlite::{SqliteStore, StoreOptions};
 pub use types::{
     Alias, Append, BusyTimeout, Claim, Committed, Cursor, DeltaForm, Durability, Epoch, Health, Limit,
     MaintenanceReport, PageKey, QuestionRow, RunRow, RunState, ScopeAppend, ScopeEntry, SessionPage, SessionQuery,
-    SessionStatus, SessionSummary, Snapshot, Stats, SummaryUsage,
+    SessionStatus, SessionSummary, Snapshot, Stats, SummaryUsage, is_trickle,
 };
 
 /// Facts of a scope that are read in one go.

@@ -40,6 +40,9 @@ pub enum Durability {
     Barrier,
 }
 
+/// So many deltas at once are a burst.
+const MAX_TRICKLE_ENTRIES: usize = 16;
+
 /// Entries of one session, and what belongs into the same transaction.
 #[derive(Clone, Debug)]
 pub struct Append {
@@ -93,6 +96,16 @@ impl Append {
             answers: Vec::new(),
         }
     }
+
+    /// True if these are a few deltas that nobody waits for but readers: they are stored together with those of others.
+    pub fn is_trickle(&self) -> bool {
+        self.sync == Durability::Relaxed && self.busy_timeout == BusyTimeout::Long && is_trickle(&self.entries)
+    }
+}
+
+/// True if these are deltas, and so few that storing them costs more than they do.
+pub fn is_trickle(entries: &[Entry]) -> bool {
+    entries.len() < MAX_TRICKLE_ENTRIES && entries.iter().all(|entry| entry.event.is_delta())
 }
 
 /// What a commit left behind.

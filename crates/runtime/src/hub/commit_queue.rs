@@ -9,11 +9,12 @@ use gander_domain::{
 };
 use gander_store::{
     Alias, Append, BusyTimeout, CommandAnswer, CommandId, Committed, Durability, Epoch, Ownership, Snapshot, Store,
-    StoreError,
+    StoreError, is_trickle,
 };
 use tokio::time::Instant;
 
 use super::commit_log::{CommitLog, CommitRecord};
+use super::gathering::{CommitClock, Gathering};
 use super::session_task::Reply;
 use super::{Ack, HubError};
 
@@ -37,6 +38,7 @@ pub(super) struct CommitQueue {
     lost_answers: Vec<CommandId>,
     next: NextAppend,
     in_flight: Option<InFlight>,
+    gathering: Gathering,
 }
 
 /// What the store is told with the first append alone: names, and the label of its nodes.
@@ -66,7 +68,7 @@ struct InFlight {
 }
 
 impl CommitQueue {
-    pub(super) fn new(session: SessionId, epoch: Epoch, stored: Seq) -> Self {
+    pub(super) fn new(session: SessionId, epoch: Epoch, stored: Seq, clock: CommitClock) -> Self {
         let next = NextAppend::default();
         Self {
             session,
@@ -78,17 +80,23 @@ impl CommitQueue {
             lost_answers: Vec::new(),
             next,
             in_flight: None,
+            gathering: Gathering::new(clock),
         }
     }
 
     /// Of a session that was just claimed.
-    pub(super) fn for_claimed_session(session: SessionId, epoch: Epoch, stored: Seq) -> Self {
-        Self { owned: true, ..Self::new(session, epoch, stored) }
+    pub(super) fn for_claimed_session(session: SessionId, epoch: Epoch, stored: Seq, clock: CommitClock) -> Self {
+        Self { owned: true, ..Self::new(session, epoch, stored, clock) }
     }
 
     /// Of a session whose first append makes it, with these names, for nodes of this label.
-    pub(super) fn for_new_session(session: SessionId, aliases: Vec<Alias>, pinned_to: Option<String>) -> Self {
-        Self { unsaved: Some((aliases, pinned_to)), ..Self::new(session, Epoch::FIRST, Seq::ZERO) }
+    pub(super) fn for_new_session(
+        session: SessionId,
+        aliases: Vec<Alias>,
+        pinned_to: Option<String>,
+        clock: CommitClock,
+    ) -> Self {
+        Self { unsaved: Some((aliases, pinned_to)), ..Self::new(session, Epoch::FIRST, Seq::ZERO, clock) }
     }
 
     pub(super) fn epoch(&self) -> Epoch {
@@ -140,7 +148,12 @@ impl CommitQueue {
         self.owned
     }
 
-    /// Begins to store what waits, unless something is on its way already.
+    /// When what waits is stored together with what other sessions have to store; none if it need not wait.
+    pub(super) fn gathered_until(&self) -> Option<Instant> {
+        self.gathering.until()
+    }
+
+    /// Begins to store what waits, unless something is on its way already or more may be gathered.
     pub(super) fn start_append(
         &mut self,
         store: &Arc<dyn Store>,
@@ -149,7 +162,7 @@ impl CommitQueue {
         ownership: Ownership,
     ) {
         let gives_up = ownership == Ownership::Release && self.owned;
-        if self.in_flight.is_some() || (self.next.is_empty() && !gives_up) {
+        if self.in_flight.is_some() || (self.next.is_empty() && !gives_up) || (!gives_up && self.must_gather()) {
             return;
         }
         let NextAppend { entries, answers, sync, after } = std::mem::take(&mut self.next);
@@ -237,6 +250,19 @@ impl CommitQueue {
         &self.next.entries
     }
 
+    /// True if what waits are a few deltas that are stored later.
+    fn must_gather(&mut self) -> bool {
+        let now = Instant::now();
+        if self.next.is_trickle() {
+            return self.gathering.must_wait(now);
+        }
+        match self.next.entries.last() {
+            Some(last) if last.event.is_delta() => self.gathering.note_streamed(now),
+            Some(_) | None => self.gathering.end_wait(),
+        }
+        false
+    }
+
     fn snapshot_if_due(&mut self, view: &SessionView, entries: &[Entry]) -> Option<Snapshot> {
         let last = entries.last()?.seq;
         if last.0 - self.snapshot_at.0 < SNAPSHOT_EVERY || last != view.head {
@@ -270,7 +296,13 @@ impl NextAppend {
     }
 
     fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.answers.is_empty() && self.after.acks.is_empty() && self.after.orders.is_empty()
+        self.entries.is_empty() && self.answers.is_empty() && self.after.is_empty()
+    }
+
+    /// True if these are a few deltas, which nobody waits for but readers.
+    fn is_trickle(&self) -> bool {
+        let nobody_waits = self.answers.is_empty() && self.after.is_empty();
+        self.sync == Durability::Relaxed && nobody_waits && is_trickle(&self.entries)
     }
 }
 
@@ -281,6 +313,10 @@ impl Default for NextAppend {
 }
 
 impl OnCommitted {
+    fn is_empty(&self) -> bool {
+        self.acks.is_empty() && self.orders.is_empty() && self.ended.is_empty()
+    }
+
     /// A caller that has left does not mind.
     pub(super) fn acknowledge_all(&mut self) {
         for (accepted, reply) in self.acks.drain(..) {

@@ -6,6 +6,7 @@ mod commit_log;
 mod commit_queue;
 mod error;
 mod follower;
+mod gathering;
 mod idle_cache;
 mod maintenance;
 mod rebuild;
@@ -40,6 +41,7 @@ use gander_domain::authorize;
 use gander_domain::caller::Caller;
 use gander_store::clock;
 use gander_store::{Alias, Append, DeltaForm, Durability, Epoch, Store, StoreError};
+use gathering::CommitClock;
 use idle_cache::IdleCache;
 use session_task::{SessionRequest, TaskBeginning};
 use view_cache::ViewCache;
@@ -93,6 +95,7 @@ struct Inner {
     commits: Arc<CommitLog>,
     /// This node among others, if the store has several.
     cluster: Option<ClusterMember>,
+    commit_clock: CommitClock,
     /// Something was deleted: the maintenance that removes it from the disk need not wait for its time.
     deleted: Notify,
 }
@@ -152,6 +155,7 @@ impl Hub {
             on_deleted: Arc::new(|_| Box::pin(std::future::ready(()))),
             commits: Arc::default(),
             cluster: None,
+            commit_clock: CommitClock::start(),
             deleted: Notify::new(),
         };
         Self { inner: Arc::new(inner) }

@@ -183,7 +183,7 @@ impl LiveSession {
         if let Some(IdleSession { session, epoch, context }) = idle
             && hub.is_current(session.view()).await?
         {
-            let commit_queue = CommitQueue::new(id, epoch, session.view().head);
+            let commit_queue = CommitQueue::new(id, epoch, session.view().head, hub.commit_clock);
             return Ok(Self::new(hub, session, commit_queue, ActiveBackend::new(context)));
         }
         let claim = hub.store.claim(id).await?;
@@ -195,7 +195,7 @@ impl LiveSession {
         let view = rebuild::rebuild_view(&*hub.store, id, claim.head).await?;
         let mut session = Session::restore(view);
         session.recover(&mut MachineContext { at: clock::current_time(), ids: &mut SystemIds }, &hub.recovery);
-        let commit_queue = CommitQueue::for_claimed_session(id, claim.epoch, claim.head);
+        let commit_queue = CommitQueue::for_claimed_session(id, claim.epoch, claim.head, hub.commit_clock);
         Ok(Self::new(hub, session, commit_queue, ActiveBackend::new(None)))
     }
 
@@ -207,7 +207,7 @@ impl LiveSession {
     /// A session that its first append makes.
     fn from_unsaved(hub: &Arc<Inner>, machine: Session, aliases: Vec<Alias>) -> Self {
         let pinned_to = hub.cluster.as_ref().and_then(|member| member.pinned_to(&machine.view().workspace));
-        let commit_queue = CommitQueue::for_new_session(machine.view().session, aliases, pinned_to);
+        let commit_queue = CommitQueue::for_new_session(machine.view().session, aliases, pinned_to, hub.commit_clock);
         let active_backend = ActiveBackend::new(Some(rebuild::empty_context(machine.view())));
         Self::new(hub, machine, commit_queue, active_backend)
     }
@@ -241,7 +241,7 @@ impl LiveSession {
 
     /// One thing that happened; breaks when the hub ends.
     async fn handle_next(&mut self, inbox: &mut mpsc::Receiver<SessionRequest>) -> Result<ControlFlow<()>, StoreError> {
-        let deadline = self.active_backend.cancel_deadline();
+        let (deadline, gathered) = (self.active_backend.cancel_deadline(), self.commit_queue.gathered_until());
         tokio::select! {
             biased;
             () = self.hub.stop.cancelled() => {
@@ -253,6 +253,7 @@ impl LiveSession {
             landed = self.commit_queue.append_done(), if self.commit_queue.is_in_flight() => self.on_committed(landed?).await?,
             Some(request) = inbox.recv() => self.handle_request(request),
             report = self.active_backend.next_event(), if self.commit_queue.has_room() => self.handle_backend_event(report).await,
+            () = wait_until(gathered) => {}
             () = wait_until(deadline) => self.stop_overdue_backend(),
         }
         Ok(ControlFlow::Continue(()))

@@ -97,7 +97,8 @@ impl SqliteStore {
             Writer { connection, shared: Arc::clone(&shared), heads, level, checkpointer, incarnation, lock, retries };
         tokio::spawn(writer.run_jobs(waiting));
         let readers = SqlitePoolOptions::new().max_connections(4).idle_timeout(Duration::from_secs(30));
-        let readers = readers.acquire_timeout(Duration::from_secs(10));
+        // A connection to a file does not go away by itself: asking it first would be one more trip to its thread per read.
+        let readers = readers.acquire_timeout(Duration::from_secs(10)).test_before_acquire(false);
         let readers = readers.connect_lazy_with(open::connect_options(&path).read_only(true));
         Ok(Self { jobs, readers, shared, grace })
     }

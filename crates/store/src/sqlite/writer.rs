@@ -98,6 +98,20 @@ pub(super) struct Writer {
 }
 
 impl WriterJob {
+    /// True if nobody waits for it but readers of a stream, and it is small.
+    fn may_gather(&self) -> bool {
+        match self {
+            Self::Append(pending) => pending.aliases.is_none() && pending.append.is_trickle(),
+            Self::Claim(..)
+            | Self::Scope(..)
+            | Self::Write(..)
+            | Self::Probe(_)
+            | Self::NewIncarnation(_)
+            | Self::Reclaim(_)
+            | Self::Close(_) => false,
+        }
+    }
+
     /// True if it is queued however busy the writer is.
     pub(super) fn waits_when_busy(&self) -> bool {
         match self {
@@ -125,6 +139,10 @@ impl Writer {
                 Ok(job) => job,
                 Err(_) => None,
             };
+            // Sessions that stream flush at the same moment: let the others send what they have before the commit begins.
+            if next.as_ref().is_some_and(WriterJob::may_gather) {
+                tokio::task::yield_now().await;
+            }
             self.shared.note_working();
             batch.pending.append(&mut self.retries);
             while let Some(job) = next {

@@ -158,7 +158,7 @@ impl AcpRestTurn {
         self.reports
             .tool_called(&CalledTool { theirs: &theirs, name, title: trajectory["message"].as_str(), arguments }, ids);
         if !output.is_null() {
-            self.reports.tool_done(&theirs, tool_result(output));
+            self.reports.tool_done(&theirs, acp_rest_tool_result(output));
         }
     }
 
@@ -237,7 +237,7 @@ impl RemoteTurn for AcpRestTurn {
         let (Some(asked), Some(run)) = (self.asked.take_if(|asked| asked.id == question), &self.run) else {
             return RemoteAnswer::default();
         };
-        let message = json!({ "role": "user", "parts": answer_parts(&asked, reply) });
+        let message = json!({ "role": "user", "parts": acp_rest_answer_parts(&asked, reply) });
         let resume = json!({ "type": "message", "message": message });
         let body = json!({ "run_id": run, "await_resume": resume, "mode": "stream" });
         let request = RemoteRequest::post(format!("/runs/{run}"), body, AnswerForm::Stream);
@@ -292,7 +292,7 @@ fn grown_text(part: &Value) -> Option<(DeltaKind, &str)> {
     part["content"].as_str().filter(|_| is_plain).map(|text| (DeltaKind::Text, text))
 }
 
-fn tool_result(output: &Value) -> ToolResult {
+fn acp_rest_tool_result(output: &Value) -> ToolResult {
     let end = match output["status"].as_str() {
         Some("failed") => ToolEnd::Failed,
         Some("rejected") => ToolEnd::Rejected,
@@ -317,7 +317,7 @@ fn failed_outcome(error: &Value) -> Outcome {
 }
 
 /// The choice or the content: in words, and as JSON for servers of our own kind and for forms.
-fn answer_parts(asked: &AskedRemotely, reply: &Reply) -> Vec<Value> {
+fn acp_rest_answer_parts(asked: &AskedRemotely, reply: &Reply) -> Vec<Value> {
     let text = |text: &str| json!({ "content_type": "text/plain", "content": text });
     let data = |value: Value| json!({ "content_type": "application/json", "content": value.to_string() });
     match reply {
