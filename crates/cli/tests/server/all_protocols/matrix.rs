@@ -46,8 +46,9 @@ impl Peer {
         let root = tempfile::tempdir()?;
         let data = root.path().join("peer");
         std::fs::create_dir_all(&data)?;
-        // Leaving is how ADK's clients cancel.
-        let launch = Launch::demo(binary(env!("CARGO_BIN_EXE_gander")), data).with("GANDER_ADK_ON_LEAVE", "cancel");
+        // Leaving is how ADK's clients and those of a goosed cancel.
+        let launch = Launch::demo(binary(env!("CARGO_BIN_EXE_gander")), data);
+        let launch = launch.with("GANDER_ADK_ON_LEAVE", "cancel").with("GANDER_SERVER_REPLY_GRACE", "0s");
         let server = launch.serve().await?;
         let token = launch.stdout(&["token"]).await?.trim().to_owned();
         Ok(Self { server, token, root })
