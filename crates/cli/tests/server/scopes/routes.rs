@@ -28,6 +28,7 @@ fn rows() -> Vec<Row> {
             "read" => Some(Scope::Read),
             "prompt" => Some(Scope::Prompt),
             "approve" => Some(Scope::Approve),
+            "admin" => Some(Scope::Admin),
             other => panic!("no such scope: {other}"),
         };
         Row { method: words[0].parse().unwrap(), path: words[1], needs }
