@@ -217,7 +217,7 @@ mod tests {
                 folders: vec![],
                 settings: Settings { policy: Policy::Auto, ..Settings::new("gander", "assistant") },
                 parent: None,
-                inherited: crate::TextMark::default(),
+                inherited: Box::default(),
             },
             meta: None,
         })

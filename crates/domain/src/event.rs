@@ -74,7 +74,7 @@ pub enum Event {
         parent: Option<SessionId>,
         /// What is known about the origin of the text that it begins with.
         #[serde(default, skip_serializing_if = "TextMark::is_empty")]
-        inherited: TextMark,
+        inherited: Box<TextMark>,
     },
     /// It got a title.
     TitleSet {

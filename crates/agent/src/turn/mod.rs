@@ -148,6 +148,8 @@ pub enum Input {
 
 /// Something to do.
 #[derive(Clone, Debug)]
+// Nearly all effects are reports: a box would be an allocation for every delta.
+#[allow(clippy::large_enum_variant)]
 pub enum Effect {
     /// Call the model; an older call is dropped.
     CallModel(Request),

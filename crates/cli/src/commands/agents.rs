@@ -33,7 +33,7 @@ Examples:
   gander agents add echo --acp-rest http://127.0.0.1:8000 --remote-agent echo
   gander agents add app --adk http://127.0.0.1:8000
   gander agents add cline --registry registry.json    as a file of the ACP registry describes it")]
-    Add(AddOptions),
+    Add(Box<AddOptions>),
     /// Use one no longer. Its sessions stay, and can go on with another agent
     Remove {
         /// Its name
@@ -103,7 +103,7 @@ pub(super) async fn run(context: Context, command: Option<AgentsCommand>, json: 
     match command {
         None => catalog::list_catalog_agents(context, json).await,
         Some(AgentsCommand::List { json: also_json }) => catalog::list_catalog_agents(context, json || also_json).await,
-        Some(AgentsCommand::Add(options)) => add_agent(&context, options).await,
+        Some(AgentsCommand::Add(options)) => add_agent(&context, *options).await,
         Some(AgentsCommand::Remove { name }) => remove_agent(&context, &name),
         Some(AgentsCommand::Test { name }) => test_agent(&context, &name).await,
         Some(AgentsCommand::Default { name: Some(name) }) => set_default_agent(&context, &name).await,

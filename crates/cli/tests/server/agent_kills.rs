@@ -2,7 +2,7 @@
 //!
 //! `GANDER_KILLS=1000 cargo test -p gander-cli --test server agent_kills` kills more often, `GANDER_SEED=n` repeats a run.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -164,7 +164,7 @@ fn kill_agent(folder: &Path) -> bool {
 async fn every_run_of_an_agent_that_is_killed_ends_once() -> anyhow::Result<()> {
     let kills = number("GANDER_KILLS").unwrap_or(20);
     let seed = number("GANDER_SEED").unwrap_or_else(|| u64::from(std::process::id()));
-    eprintln!("GANDER_SEED={seed}");
+    println!("GANDER_SEED={seed}");
     let test_server = TestServer::start().await?;
     let mut tasks = JoinSet::new();
     for index in 0..SESSIONS {
@@ -199,7 +199,7 @@ async fn every_run_of_an_agent_that_is_killed_ends_once() -> anyhow::Result<()> 
     }
     while let Some(done) = tasks.join_next().await {
         let (session, [completed, failed]) = done??;
-        eprintln!("{completed} completed, {failed} failed");
+        println!("{completed} completed, {failed} failed");
         let log = test_server.server.launch.export(&session).await?;
         let started = log.iter().filter(|entry| matches!(entry.event, Event::RunStarted { .. })).count();
         let ended = log.iter().filter(|entry| matches!(entry.event, Event::RunEnded { .. })).count();

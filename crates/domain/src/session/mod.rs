@@ -113,7 +113,7 @@ impl Session {
             folders: folders.clone(),
             settings: settings.clone(),
             parent,
-            inherited,
+            inherited: Box::new(inherited),
         };
         let entry = Entry { seq: Seq::ZERO.next(), at, run: None, event, meta: meta.map(Box::new) };
         let view = SessionView::from_created(&entry).expect("the entry is a SessionCreated");

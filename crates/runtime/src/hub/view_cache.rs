@@ -59,7 +59,7 @@ mod tests {
             folders: Vec::new(),
             settings: Settings::new("gander", "assistant"),
             parent: None,
-            inherited: gander_domain::TextMark::default(),
+            inherited: Box::default(),
         };
         let created = Entry { seq: Seq(head), at: Timestamp::from_micros(1), run: None, event, meta: None };
         SessionView::from_created(&created).unwrap()

@@ -26,10 +26,13 @@ fn feed(turn: &mut dyn RemoteTurn, ids: &mut CountingIds, events: &[Value]) -> V
 }
 
 fn question(reports: &[Report]) -> Option<QuestionId> {
-    reports.iter().find_map(|report| match report {
-        Report::ToolWanted { gate: ToolGate::Ask(question), .. } | Report::Asked(question) => Some(question.id),
-        _ => None,
-    })
+    let asked = |report: &Report| {
+        if let Report::ToolWanted { gate: ToolGate::Ask(question), .. } | Report::Asked(question) = report {
+            return Some(question.id);
+        }
+        None
+    };
+    reports.iter().find_map(asked)
 }
 
 #[test]

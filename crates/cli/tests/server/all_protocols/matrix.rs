@@ -81,7 +81,7 @@ async fn in_front(back: &Back, peer: &Peer) -> anyhow::Result<(tempfile::TempDir
 
 async fn drive_back(back: &Back) -> anyhow::Result<()> {
     let mut recorder = ConformanceRecorder::for_protocol("back-ends");
-    recorder.lists(back.name, &STEPS);
+    recorder.lists(back.name, STEPS);
     recorder.lists(back.name, &MORE_STEPS[..2]);
     let peer = Peer::start().await?;
     let (_root, server, test_session) = in_front(back, &peer).await?;
@@ -179,14 +179,12 @@ async fn leave_adk_run(server: &Server, test_session: &TestSession, text: &str) 
     let cancelled = async {
         loop {
             let log = server.launch.export(&test_session.session).await?;
-            match log.iter().rev().find_map(|entry| match &entry.event {
-                Event::RunEnded { outcome } => Some(Some(outcome.clone())),
-                Event::MessageStarted { .. } => Some(None),
-                _ => None,
-            }) {
-                Some(Some(Outcome::Cancelled)) => return anyhow::Ok(()),
-                _ => tokio::time::sleep(Duration::from_millis(200)).await,
+            let is_last = |event: &Event| matches!(event, Event::RunEnded { .. } | Event::MessageStarted { .. });
+            let last = log.iter().rev().map(|entry| &entry.event).find(|event| is_last(event));
+            if let Some(Event::RunEnded { outcome: Outcome::Cancelled }) = last {
+                return anyhow::Ok(());
             }
+            tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(30), cancelled).await.context("the run is not cancelled")?
@@ -245,7 +243,7 @@ backs! {
 async fn a_server_that_dies_fails_the_run() -> anyhow::Result<()> {
     let mut recorder = ConformanceRecorder::for_protocol("back-ends");
     for back in BACKS.iter().filter(|back| !["native", "ACP program"].contains(&back.name)) {
-        recorder.lists(back.name, &["crash"]);
+        recorder.lists(back.name, ["crash"]);
         let peer = Peer::start().await?;
         let settings = (back.settings)(&peer).replace("\"10s\"", "\"2s\"");
         let (_root, _server, mut test_session) = test_server_with(&settings).await?;
@@ -277,7 +275,7 @@ async fn a_server_that_dies_fails_the_run() -> anyhow::Result<()> {
 async fn a_session_is_handed_over_and_its_log_says_so() -> anyhow::Result<()> {
     let mut recorder = ConformanceRecorder::for_protocol("back-ends");
     for back in &BACKS[1..] {
-        recorder.lists(back.name, &["hand-over"]);
+        recorder.lists(back.name, ["hand-over"]);
         let peer = Peer::start().await?;
         let (_root, server, mut test_session) = in_front(back, &peer).await?;
         let steps =
@@ -292,9 +290,9 @@ async fn a_session_is_handed_over_and_its_log_says_so() -> anyhow::Result<()> {
         let log = server.launch.export(&test_session.session).await?;
         let notices: Vec<String> = log
             .iter()
-            .filter_map(|entry| match &entry.event {
-                Event::Noticed { notice } => Some(notice.title.clone()),
-                _ => None,
+            .filter_map(|entry| {
+                let Event::Noticed { notice } = &entry.event else { return None };
+                Some(notice.title.clone())
             })
             .filter(|title| title.starts_with("Handed over to behind"))
             .collect();
