@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
@@ -12,6 +13,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::error;
 use crate::state::HttpState;
 
 /// What one answer holds at most.
@@ -36,18 +38,21 @@ fn default_limit() -> usize {
 pub(crate) async fn get_audit(
     State(state): State<Arc<HttpState>>,
     Extension(caller): Extension<Caller>,
-    Query(params): Query<AuditParams>,
+    params: Result<Query<AuditParams>, QueryRejection>,
 ) -> Response {
-    let AuditParams { session, since, principal, limit } = params;
+    let Query(AuditParams { session, since, principal, limit }) = match params {
+        Ok(params) => params,
+        Err(rejection) => {
+            return error::problem_response(StatusCode::BAD_REQUEST, "invalid_query", &rejection.body_text());
+        }
+    };
     let (since, principal) = (since.map(Timestamp::from_micros), principal.map(Principal::named));
     let query = AuditQuery { session, since, principal, limit: limit.clamp(1, MAX_RECORDS) };
     match state.services.audit.list(&caller, &query).await {
         Ok(records) => Json(json!({ "records": records })).into_response(),
-        Err(error @ ServiceError::Denied(_)) => refusal(StatusCode::FORBIDDEN, &error),
-        Err(error) => refusal(StatusCode::SERVICE_UNAVAILABLE, &error),
+        Err(denied @ ServiceError::Denied(_)) => {
+            error::problem_response(StatusCode::FORBIDDEN, "forbidden", &denied.to_string())
+        }
+        Err(failed) => error::problem_response(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &failed.to_string()),
     }
-}
-
-fn refusal(status: StatusCode, error: &ServiceError) -> Response {
-    (status, Json(json!({ "error": error.to_string() }))).into_response()
 }

@@ -191,7 +191,7 @@ fn merge_genai_call_chunk(calls: &mut Vec<ToolCall>, mut call: ToolCall, out: &m
 }
 
 fn encode_genai_request(request: &Request, info: &ModelInfo) -> ChatRequest {
-    let turns = HistoryReader { wire: WIRE, info, genai_native_ids, make_id: provider_call_id }
+    let turns = HistoryReader { wire: WIRE, info, native_ids: genai_native_ids, make_id: provider_call_id }
         .group_into_turns(&request.messages);
     let mut messages = Vec::with_capacity(turns.len());
     for turn in &turns {

@@ -148,9 +148,10 @@ impl CommitQueue {
         self.owned
     }
 
-    /// When what waits is stored together with what other sessions have to store; none if it need not wait.
+    /// When what waits is stored together with what other sessions have to store; none if it need not wait, or waits for
+    /// the append that is on its way: a moment that is past already would wake the session's task over and over.
     pub(super) fn gathered_until(&self) -> Option<Instant> {
-        self.gathering.until()
+        self.gathering.until().filter(|_| self.in_flight.is_none())
     }
 
     /// Begins to store what waits, unless something is on its way already or more may be gathered.
