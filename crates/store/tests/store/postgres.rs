@@ -155,7 +155,7 @@ async fn end_connections(url: String, done: Arc<AtomicBool>) -> u64 {
     let mut killed = 0;
     while !done.load(Ordering::Relaxed) {
         killed += sqlx::query(sql).fetch_one(&mut connection).await.unwrap().get::<i64, _>(0) as u64;
-        tokio::time::sleep(Duration::from_millis(150)).await;
+        tokio::time::sleep(Duration::from_millis(30)).await;
     }
     killed
 }

@@ -149,7 +149,7 @@ impl AdkTurn {
         }
         if let Some(response) = part.get("functionResponse").filter(|_| !is_piece) {
             let theirs = response["id"].as_str().unwrap_or_default();
-            return self.reports.tool_done(theirs, adk_tool_result(&response["response"]));
+            return self.reports.tool_done(theirs, adk_response_result(&response["response"]));
         }
         if !is_piece && let Ok(Some(SentPart::Part(part))) = read_adk_part(part, &[]) {
             self.reports.append_part(part, ids);
@@ -298,7 +298,7 @@ impl RemoteTurn for AdkTurn {
     }
 }
 
-fn adk_tool_result(response: &Value) -> ToolResult {
+fn adk_response_result(response: &Value) -> ToolResult {
     if let Some(error) = response.get("error").filter(|error| !error.is_null()) {
         let text = error.as_str().map_or_else(|| error.to_string(), str::to_owned);
         let rejected = text.contains("call is rejected");

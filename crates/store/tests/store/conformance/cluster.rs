@@ -284,6 +284,13 @@ pub async fn a_reader_elsewhere_sees_everything_once(harness: &impl ClusterHarne
         owner.append(writer.append(Durability::Relaxed)).await.unwrap();
         reader.claim(story.session).await.unwrap()
     };
+    // The hint about the other node's last entry may still be on its way.
+    let told = async {
+        while tail.peek_event(Seq(head.0 - 1)).is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, told).await.unwrap();
     let before = tail.peek_event(Seq(head.0 - 1));
     assert!(matches!(before, Some(TailEvent::Behind)), "{before:?}");
     writer.epoch = claim.epoch;
