@@ -29,29 +29,29 @@ pub(super) struct ServeOptions {
 
 /// Why there is nothing to do.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum RequestedCommand {
     Help(String),
     Version,
     Wrong(String),
 }
 
 impl CommandLine {
-    pub(super) fn parse(arguments: impl IntoIterator<Item = String>, program: &str) -> Result<Self, Asked> {
+    pub(super) fn parse(arguments: impl IntoIterator<Item = String>, program: &str) -> Result<Self, RequestedCommand> {
         let mut arguments = arguments.into_iter();
-        let wrong = |what: String| Asked::Wrong(format!("{what}\n\n{}", usage(program)));
+        let wrong = |what: String| RequestedCommand::Wrong(format!("{what}\n\n{}", usage(program)));
         let verb = match arguments.next().as_deref() {
             Some("acp") => Verb::Acp,
             Some("serve") => Verb::Serve,
             Some("token") => Verb::Token,
-            Some("help" | "--help" | "-h") => return Err(Asked::Help(usage(program))),
-            Some("version" | "--version" | "-V") => return Err(Asked::Version),
+            Some("help" | "--help" | "-h") => return Err(RequestedCommand::Help(usage(program))),
+            Some("version" | "--version" | "-V") => return Err(RequestedCommand::Version),
             Some(other) => return Err(wrong(format!("no such command: {other}"))),
             None => return Err(wrong("a command is missing".to_owned())),
         };
         let mut options = ServeOptions::default();
         while let Some(argument) = arguments.next() {
             if matches!(argument.as_str(), "--help" | "-h") {
-                return Err(Asked::Help(usage(program)));
+                return Err(RequestedCommand::Help(usage(program)));
             }
             let (flag, value) = match argument.split_once('=') {
                 Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
@@ -89,7 +89,7 @@ fn usage(program: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<CommandLine, Asked> {
+    fn parse(line: &str) -> Result<CommandLine, RequestedCommand> {
         CommandLine::parse(line.split_whitespace().map(str::to_owned), "echo")
     }
 
@@ -109,14 +109,14 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_before_the_usage() {
         let said = |line: &str| match parse(line) {
-            Err(Asked::Wrong(text)) => text.lines().next().unwrap_or_default().to_owned(),
+            Err(RequestedCommand::Wrong(text)) => text.lines().next().unwrap_or_default().to_owned(),
             other => format!("{other:?}"),
         };
         assert_eq!(said(""), "a command is missing");
         assert_eq!(said("fly"), "no such command: fly");
         assert_eq!(said("acp --listen x"), "no such option: --listen");
         assert_eq!(said("serve --data"), "a value is missing after --data");
-        assert!(matches!(parse("serve --help"), Err(Asked::Help(_))));
-        assert_eq!(parse("--version"), Err(Asked::Version));
+        assert!(matches!(parse("serve --help"), Err(RequestedCommand::Help(_))));
+        assert_eq!(parse("--version"), Err(RequestedCommand::Version));
     }
 }

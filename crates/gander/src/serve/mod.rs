@@ -109,11 +109,11 @@ impl Agent {
     pub async fn serve(self) -> Result<(), ServeError> {
         let CommandLine { verb, options } = match CommandLine::parse(std::env::args().skip(1), self.name()) {
             Ok(parsed) => parsed,
-            Err(command_line::Asked::Help(text)) => return Ok(writeln!(io::stdout(), "{text}")?),
-            Err(command_line::Asked::Version) => {
+            Err(command_line::RequestedCommand::Help(text)) => return Ok(writeln!(io::stdout(), "{text}")?),
+            Err(command_line::RequestedCommand::Version) => {
                 return Ok(writeln!(io::stdout(), "{} {}", self.name(), self.version())?);
             }
-            Err(command_line::Asked::Wrong(text)) => return Err(ServeError::Usage(text)),
+            Err(command_line::RequestedCommand::Wrong(text)) => return Err(ServeError::Usage(text)),
         };
         match verb {
             Verb::Acp => self.serve_stdio_with(&options).await,

@@ -222,6 +222,9 @@ async fn troubles_of_goose_are_told_apart() {
     // The stand-in repeats what it hears first: what was said to the session that is gone.
     let answer = text(&proxy.run_sse("s1", json!([{"text": "anew"}])).await);
     assert!(answer.contains("User: hi"), "the mapping was cleared: {answer}");
+    let replies = goose.heard("POST /reply");
+    let content = replies.last().unwrap()["user_message"]["content"].as_array().unwrap().clone();
+    assert_eq!(content.last().unwrap()["text"], "anew", "{content:?}");
     goose.will_fail("POST /reply", &[503]);
     let events = proxy.run_sse("s1", json!([{"text": "hi"}])).await;
     assert!(errors(&events).contains("Goose is unavailable"), "{events:?}");
