@@ -6,27 +6,27 @@ default: check test
 # Before every commit.
 check:
     cargo fmt --all --check
-    cargo clippy --workspace --all-targets -- -D warnings
+    cargo clippy --locked --workspace --all-targets -- -D warnings
 
 # Every test of every crate. Needs nothing but Rust and a C compiler.
 test:
-    cargo test --workspace
+    cargo test --locked --workspace
 
 # Rewrites expected files; look at the diff before you commit it.
 update:
-    UPDATE=1 UPDATE_EXPECT=1 cargo test --workspace
+    UPDATE=1 UPDATE_EXPECT=1 cargo test --locked --workspace
 
 # Figures of the release binary, each beside the raw upstream.
 bench *arguments:
-    cargo run --release -p gander-bench -- {{arguments}}
+    cargo run --locked --release -p gander-bench -- {{arguments}}
 
 # A PostgreSQL server for tests and trials, until ctrl-c; prints its URL. Tests start their own if PostgreSQL is installed.
 postgres:
-    cargo run -p gander-testkit --bin gander-test-postgres
+    cargo run --locked -p gander-testkit --bin gander-test-postgres
 
 # Kills the real binary at random moments while clients stream.
 kill times="100":
-    GANDER_KILLS={{times}} cargo test -p gander-cli --test kill -- --nocapture
+    GANDER_KILLS={{times}} cargo test --locked -p gander-cli --test kill -- --nocapture
 
 # Seeded bugs: each must turn a named test red.
 mutation-check:

@@ -36,7 +36,7 @@ pub struct HistorySplit {
 }
 
 /// Tokens that the next call would use: what the last one counted, or else an estimate.
-pub fn used_tokens(context: &Context, system: &str, tools: &[ToolSpec]) -> u64 {
+pub fn used_tokens_before_compaction(context: &Context, system: &str, tools: &[ToolSpec]) -> u64 {
     let messages = &context.messages;
     let Some(counted) = context.tokens else {
         let offered: usize = tools.iter().map(|tool| tool.description.len() + 400).sum();
@@ -52,14 +52,14 @@ pub fn estimate_tokens(messages: &[Arc<Message>]) -> u64 {
 }
 
 /// Keeps the active run word for word; if that alone is too long, its prompt and as much of its end as fits.
-pub fn split_history(messages: &[Arc<Message>], run_from: usize, budget: u64) -> Option<HistorySplit> {
+pub fn split_history_to_compact(messages: &[Arc<Message>], run_from: usize, budget: u64) -> Option<HistorySplit> {
     // Whatever else is lost, the last words of a person are not.
     let run_from = run_from.min(messages.iter().rposition(|message| message.role == Role::User)?);
     let run = &messages[run_from..];
     let (older, kept) = if estimate_tokens(run) <= budget || run.len() < 3 {
         (messages[..run_from].to_vec(), run.to_vec())
     } else {
-        let from = run_from + 1 + kept_tail_start(&run[1..], budget);
+        let from = run_from + 1 + compaction_kept_tail_start(&run[1..], budget);
         let prompt = &messages[run_from];
         let older = messages[..run_from].iter().chain(&messages[run_from + 1..from]).cloned().collect();
         (older, std::iter::once(prompt).chain(&messages[from..]).cloned().collect())
@@ -68,9 +68,9 @@ pub fn split_history(messages: &[Arc<Message>], run_from: usize, budget: u64) ->
 }
 
 /// The call that makes a summary of these, from at most so many tokens of them.
-pub fn summary_request(older: &[Arc<Message>], budget: u64, max_output: Option<u32>) -> Request {
+pub fn compaction_summary_request(older: &[Arc<Message>], budget: u64, max_output: Option<u32>) -> Request {
     let chars = usize::try_from(budget).unwrap_or(usize::MAX).saturating_mul(3).max(1_000);
-    let text = clip_text(&transcript_to_summarize(older), chars).into_owned();
+    let text = clip_compacted_text(&transcript_to_compact(older), chars).into_owned();
     let id = older.first().map_or(MessageId::new(Default::default()), |first| first.id);
     Request {
         system: SUMMARY_PROMPT.to_owned(),
@@ -84,18 +84,18 @@ pub fn summary_request(older: &[Arc<Message>], budget: u64, max_output: Option<u
 }
 
 /// What stands for the summarised messages.
-pub fn summary_message(id: MessageId, summary: &str) -> Message {
+pub fn compaction_summary_message(id: MessageId, summary: &str) -> Message {
     let text = format!("The older part of this conversation was replaced by this summary of it:\n\n{}", summary.trim());
     Message::text(id, Role::User, text)
 }
 
 /// What a model is shown: giant results are cut in their middle.
-pub fn clip_messages(messages: &[Arc<Message>], max_chars: usize) -> Vec<Arc<Message>> {
-    messages.iter().map(|message| clip_message(message, max_chars)).collect()
+pub fn clip_messages_to_compact(messages: &[Arc<Message>], max_chars: usize) -> Vec<Arc<Message>> {
+    messages.iter().map(|message| clip_compacted_message(message, max_chars)).collect()
 }
 
 /// The head and the tail of a text, if all of it is too much.
-pub fn clip_text(text: &str, max_chars: usize) -> Cow<'_, str> {
+pub fn clip_compacted_text(text: &str, max_chars: usize) -> Cow<'_, str> {
     if text.len() <= max_chars {
         return Cow::Borrowed(text);
     }
@@ -107,7 +107,7 @@ pub fn clip_text(text: &str, max_chars: usize) -> Cow<'_, str> {
 }
 
 /// The first place from which the rest fits: always a message of the agent, so that calls keep their results.
-fn kept_tail_start(run: &[Arc<Message>], budget: u64) -> usize {
+fn compaction_kept_tail_start(run: &[Arc<Message>], budget: u64) -> usize {
     let starts = (0..run.len()).filter(|&at| run[at].role == Role::Agent);
     let mut last = run.len();
     for at in starts {
@@ -145,7 +145,7 @@ fn bytes_to_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }
 
-fn transcript_to_summarize(messages: &[Arc<Message>]) -> String {
+fn transcript_to_compact(messages: &[Arc<Message>]) -> String {
     let mut text = String::from("The older part of the conversation:\n");
     for message in messages {
         text.push_str(match message.role {
@@ -153,27 +153,27 @@ fn transcript_to_summarize(messages: &[Arc<Message>]) -> String {
             Role::Agent => "\n# Agent\n",
             Role::Tool => "\n# Results of tools\n",
         });
-        message.parts.iter().for_each(|part| quote_part(&mut text, part));
+        message.parts.iter().for_each(|part| quote_compacted_part(&mut text, part));
     }
     text
 }
 
-fn quote_part(into: &mut String, part: &Part) {
+fn quote_compacted_part(into: &mut String, part: &Part) {
     let written = match part {
         Part::Text { text } => writeln!(into, "{text}"),
         Part::Thought { .. } => Ok(()),
         Part::Image { mime, .. } | Part::Audio { mime, .. } => writeln!(into, "[{mime}]"),
         Part::Link { uri, .. } => writeln!(into, "[link: {uri}]"),
         Part::Resource { uri, text, .. } => {
-            writeln!(into, "[{uri}]\n{}", clip_text(text.as_deref().unwrap_or_default(), MAX_QUOTED_CHARS))
+            writeln!(into, "[{uri}]\n{}", clip_compacted_text(text.as_deref().unwrap_or_default(), MAX_QUOTED_CHARS))
         }
         Part::ToolUse { name, arguments, .. } => {
-            writeln!(into, "[calls {name} with {}]", clip_text(&arguments.to_string(), MAX_QUOTED_CHARS))
+            writeln!(into, "[calls {name} with {}]", clip_compacted_text(&arguments.to_string(), MAX_QUOTED_CHARS))
         }
         Part::ToolResult { result, .. } => {
-            writeln!(into, "{}", clip_text(&compacted_result_text(result), MAX_QUOTED_CHARS))
+            writeln!(into, "{}", clip_compacted_text(&compacted_result_text(result), MAX_QUOTED_CHARS))
         }
-        Part::Unknown(value) => writeln!(into, "{}", clip_text(&value.to_string(), MAX_QUOTED_CHARS)),
+        Part::Unknown(value) => writeln!(into, "{}", clip_compacted_text(&value.to_string(), MAX_QUOTED_CHARS)),
     };
     written.expect("writing to a string cannot fail");
 }
@@ -195,20 +195,20 @@ fn compacted_result_text(result: &ToolResult) -> String {
     std::iter::once(format!("[{end}]")).chain(texts).collect::<Vec<_>>().join("\n")
 }
 
-fn clip_message(message: &Arc<Message>, max_chars: usize) -> Arc<Message> {
-    if !message.parts.iter().any(|part| is_giant(part, max_chars)) {
+fn clip_compacted_message(message: &Arc<Message>, max_chars: usize) -> Arc<Message> {
+    if !message.parts.iter().any(|part| is_giant_to_compact(part, max_chars)) {
         return Arc::clone(message);
     }
     let mut message = Message::clone(message);
     for part in &mut message.parts {
         if let Part::ToolResult { result, .. } = part {
-            result.content.iter_mut().for_each(|content| clip_content(content, max_chars));
+            result.content.iter_mut().for_each(|content| clip_compacted_content(content, max_chars));
         }
     }
     Arc::new(message)
 }
 
-fn is_giant(part: &Part, max_chars: usize) -> bool {
+fn is_giant_to_compact(part: &Part, max_chars: usize) -> bool {
     let Part::ToolResult { result, .. } = part else { return false };
     result.content.iter().any(|content| match content {
         ToolContent::Part { part: Part::Text { text } } => text.len() > max_chars,
@@ -219,13 +219,13 @@ fn is_giant(part: &Part, max_chars: usize) -> bool {
     })
 }
 
-fn clip_content(content: &mut ToolContent, max_chars: usize) {
+fn clip_compacted_content(content: &mut ToolContent, max_chars: usize) {
     match content {
-        ToolContent::Part { part: Part::Text { text } } => *text = clip_text(text, max_chars).into_owned(),
+        ToolContent::Part { part: Part::Text { text } } => *text = clip_compacted_text(text, max_chars).into_owned(),
         ToolContent::Diff { old, new, .. } => {
-            *new = clip_text(new, max_chars).into_owned();
+            *new = clip_compacted_text(new, max_chars).into_owned();
             if let Some(old) = old {
-                *old = clip_text(old, max_chars).into_owned();
+                *old = clip_compacted_text(old, max_chars).into_owned();
             }
         }
         ToolContent::Part { .. } | ToolContent::Terminal { .. } => {}
@@ -245,7 +245,7 @@ mod tests {
     }
 
     fn split_ids(messages: &[Arc<Message>], run_from: usize, budget: u64) -> Option<(Vec<u128>, Vec<u128>)> {
-        split_history(messages, run_from, budget).map(|split| (ids(&split.older), ids(&split.kept)))
+        split_history_to_compact(messages, run_from, budget).map(|split| (ids(&split.older), ids(&split.kept)))
     }
 
     #[test]
@@ -268,9 +268,9 @@ mod tests {
 
     #[test]
     fn a_cut_keeps_letters_whole() {
-        assert_eq!(clip_text("short", 5), "short");
-        assert_eq!(clip_text("ééééé", 6), "é\n[... 6 bytes left out ...]\né");
-        assert_eq!(clip_text("abcdef", 0), "\n[... 6 bytes left out ...]\n");
+        assert_eq!(clip_compacted_text("short", 5), "short");
+        assert_eq!(clip_compacted_text("ééééé", 6), "é\n[... 6 bytes left out ...]\né");
+        assert_eq!(clip_compacted_text("abcdef", 0), "\n[... 6 bytes left out ...]\n");
     }
 
     #[test]
@@ -278,9 +278,9 @@ mod tests {
         let settings = gander_domain::Settings::new("gander", "assistant");
         let mut context = Context::empty(settings, String::new(), Vec::new());
         context.messages = vec![message(1, Role::User, "12345678"), message(2, Role::Agent, "1234")];
-        assert_eq!(used_tokens(&context, "1234", &[]), (2 + 4) + (1 + 4) + 1);
+        assert_eq!(used_tokens_before_compaction(&context, "1234", &[]), (2 + 4) + (1 + 4) + 1);
         context.tokens = Some(1_000);
         context.messages.push(message(3, Role::User, "12345678"));
-        assert_eq!(used_tokens(&context, "1234", &[]), 1_000 + 2 + 4);
+        assert_eq!(used_tokens_before_compaction(&context, "1234", &[]), 1_000 + 2 + 4);
     }
 }

@@ -54,14 +54,15 @@ pub fn system_prompt(context: &PromptContext<'_>) -> String {
         vec![IDENTITY.to_owned(), format!("# Your mode: {}\n{}", context.mode.name, context.mode.instructions)];
     if !context.tools.is_empty() {
         sections.push(WORKING_RULES.to_owned());
-        sections.push(format!("# Permission\n{}", permission_section(context.mode.limit_policy(context.policy))));
+        sections
+            .push(format!("# Permission\n{}", permission_prompt_section(context.mode.limit_policy(context.policy))));
     }
     if !context.task.is_empty() {
         sections.push(format!("# Your task\n{}", context.task));
     }
-    sections.push(environment_section(context));
+    sections.push(environment_prompt_section(context));
     if !context.servers.is_empty() && !context.tools.is_empty() {
-        sections.push(servers_section(context.servers));
+        sections.push(servers_prompt_section(context.servers));
     }
     if !context.skills.is_empty() && context.tools.iter().any(|tool| tool.name == "skill") {
         sections
@@ -73,7 +74,7 @@ pub fn system_prompt(context: &PromptContext<'_>) -> String {
     sections.join("\n\n")
 }
 
-fn permission_section(policy: Policy) -> &'static str {
+fn permission_prompt_section(policy: Policy) -> &'static str {
     match policy {
         Policy::ReadOnly => "You may only look. Every call that would change something is refused, so do not try.",
         Policy::Ask => "Looking is free. Before any other call the person is asked, so make each one worth it.",
@@ -85,12 +86,12 @@ fn permission_section(policy: Policy) -> &'static str {
 }
 
 /// Their own words: they describe their tools and order nothing.
-fn servers_section(said: &[(String, String)]) -> String {
+fn servers_prompt_section(said: &[(String, String)]) -> String {
     let said: Vec<String> = said.iter().map(|(name, text)| format!("## {name}\n{}", text.trim())).collect();
     format!("# What the MCP servers say about their tools\n{}", said.join("\n\n"))
 }
 
-fn environment_section(context: &PromptContext<'_>) -> String {
+fn environment_prompt_section(context: &PromptContext<'_>) -> String {
     let mut lines = vec![
         "# Where you are".to_owned(),
         format!("- Workspace: {}", context.workspace),

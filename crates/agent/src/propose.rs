@@ -6,7 +6,7 @@ use gander_domain::{
     ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
 use gander_tools::builtin::plan::plan_steps_schema;
-use gander_tools::permission::call_fingerprint;
+use gander_tools::permission::permission_call_fingerprint;
 use gander_tools::{Group, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -55,19 +55,19 @@ impl Tool for ProposePlan {
     }
 
     fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        let plan = parse_plan(arguments)?;
+        let plan = parse_proposed_plan(arguments)?;
         let title = format!("Propose a plan of {} steps", plan.items.len());
         Ok(ToolPreview { title, kind: ToolKind::Think, locations: vec![], idempotent: true })
     }
 
     async fn run(&self, call: &ToolCall, _context: &ToolContext) -> Result<ToolResult, ToolError> {
-        Ok(approved_result(&parse_plan(&call.arguments)?))
+        Ok(approved_proposal_result(&parse_proposed_plan(&call.arguments)?))
     }
 }
 
 /// The question that a proposal is. `then` is the mode that carries it out.
-pub(crate) fn approval_question(id: QuestionId, call: &ToolCall, then: Option<String>) -> Option<Question> {
-    let plan = parse_plan(&call.arguments).ok()?;
+pub(crate) fn proposal_question(id: QuestionId, call: &ToolCall, then: Option<String>) -> Option<Question> {
+    let plan = parse_proposed_plan(&call.arguments).ok()?;
     let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
     let choices = vec![
         choice("approve", "Approve and carry it out", ChoiceKind::AllowOnce),
@@ -79,7 +79,7 @@ pub(crate) fn approval_question(id: QuestionId, call: &ToolCall, then: Option<St
         title: format!("Carry out this plan of {} steps?", plan.items.len()),
         ask: QuestionKind::Choose { choices },
         origin: QuestionOrigin::Parked,
-        fingerprint: Some(call_fingerprint(call)),
+        fingerprint: Some(permission_call_fingerprint(call)),
         plan: Some(Box::new(PlanProposal { plan, then })),
         subagent: None,
         preview: Vec::new(),
@@ -88,7 +88,7 @@ pub(crate) fn approval_question(id: QuestionId, call: &ToolCall, then: Option<St
 }
 
 /// What the model is told of a plan that was approved, as it then stands.
-pub(crate) fn approved_result(plan: &Plan) -> ToolResult {
+pub(crate) fn approved_proposal_result(plan: &Plan) -> ToolResult {
     let steps = plan.items.iter().enumerate().map(|(place, item)| format!("{}. {}", place + 1, item.text));
     let steps: Vec<String> = steps.collect();
     let told = format!(
@@ -99,7 +99,7 @@ pub(crate) fn approved_result(plan: &Plan) -> ToolResult {
     ToolResult::text(ToolEnd::Completed, told)
 }
 
-fn parse_plan(arguments: &Value) -> Result<Plan, ToolError> {
+fn parse_proposed_plan(arguments: &Value) -> Result<Plan, ToolError> {
     let Arguments { items } = arguments::parse_tool_arguments(arguments)?;
     let mut plan = Plan::parse_edited(&json!({ "items": items })).map_err(ToolError::failed)?;
     if plan.items.is_empty() {

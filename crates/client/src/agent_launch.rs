@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
 
-use crate::{ProgramSearch, Version};
+use crate::{ProgramSearch, SearchError, Version};
 
 /// What to start, and how.
 #[derive(Clone, Debug)]
@@ -16,13 +16,21 @@ pub struct AgentLaunch {
     environment: Vec<(OsString, OsString)>,
     clear_environment: bool,
     folder: Option<PathBuf>,
+    wrapper: Vec<OsString>,
 }
 
 impl AgentLaunch {
     /// The program that this search finds, each time anew.
     pub fn from_search(search: impl Into<ProgramSearch>) -> Self {
-        let (arguments, environment) = (Vec::new(), Vec::new());
-        Self { search: search.into(), minimum: None, arguments, environment, clear_environment: false, folder: None }
+        Self {
+            search: search.into(),
+            minimum: None,
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            clear_environment: false,
+            folder: None,
+            wrapper: Vec::new(),
+        }
     }
 
     /// Only if `--version` says at least this.
@@ -60,8 +68,23 @@ impl AgentLaunch {
         self
     }
 
+    /// Started by another program, such as one that puts a sandbox around it: these words stand before its own.
+    #[must_use]
+    pub fn with_wrapper(mut self, words: impl IntoIterator<Item = OsString>) -> Self {
+        self.wrapper = words.into_iter().collect();
+        self
+    }
+
+    /// The program, looked for now, and its arguments.
+    pub fn find_command_words(&self) -> Result<Vec<PathBuf>, SearchError> {
+        let program = self.search.find_program()?;
+        Ok(std::iter::once(program).chain(self.arguments.iter().map(PathBuf::from)).collect())
+    }
+
     pub(crate) fn process_command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
+        let mut words = self.wrapper.iter().map(OsString::as_os_str).chain([program.as_os_str()]);
+        let mut command = Command::new(words.next().unwrap_or(program.as_os_str()));
+        command.args(words);
         if self.clear_environment {
             command.env_clear();
         }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::driver::{Driver, DriverOrder};
+use crate::driver::{ConnectionDriver, DriverOrder};
 use crate::schema::{
     ContentBlock, Implementation, InitializeResponse, LoadSessionRequest, LoadSessionResponse, NewSessionRequest,
     NewSessionResponse, PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse, SessionId,
@@ -57,7 +57,7 @@ impl Client {
         let (orders, waiting) = mpsc::channel(CALL_CAPACITY);
         let (told, gone) = watch::channel(None);
         let dispose = CancellationToken::new();
-        tokio::spawn(Driver::new(connection, handler, waiting, dispose.clone()).run_connection(told));
+        tokio::spawn(ConnectionDriver::new(connection, handler, waiting, dispose.clone()).run_connection(told));
         let end = dispose.clone().drop_guard();
         Ok(Self { shared: Arc::new(ClientShared { orders, agent: *agent, gone, dispose, _end: end }) })
     }

@@ -35,7 +35,7 @@ pub(crate) enum DriverOrder {
 type CallReply = oneshot::Sender<Result<Value, CallError>>;
 
 /// The one task behind a client.
-pub(crate) struct Driver {
+pub(crate) struct ConnectionDriver {
     connection: AgentConnection,
     handler: Arc<dyn Handler>,
     orders: mpsc::Receiver<DriverOrder>,
@@ -75,7 +75,7 @@ enum HandlerEvent {
     Answer(CallReply, Result<Value, CallError>),
 }
 
-impl Driver {
+impl ConnectionDriver {
     pub(crate) fn new(
         connection: AgentConnection,
         handler: Arc<dyn Handler>,

@@ -1,221 +1,156 @@
-//! The agents that acp-sdk's own tests ask for, one handler each.
+//! The agents that acp-sdk's own tests ask for, one prompt handler each.
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use gander_domain::message::plain_text;
-use gander_domain::{
-    Part, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Report, ToolCall, ToolCallId, ToolEnd, ToolGate,
-    ToolKind, ToolResult,
+use gander::{
+    Form, HandlerError, PromptRequest, PromptResult, StopReason, ToolOutput, UpdateError, UpdateSink, plain_text,
 };
-use gander_runtime::backend::handler::{Handler, Stop, Turn};
-use gander_store::clock::SystemIds;
-use serde_json::{Value, json};
+use gander_domain::Part;
+use serde_json::json;
 
 /// A picture of one dot.
 const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-pub(crate) struct Echo;
-pub(crate) struct SlowEcho;
-pub(crate) struct HistoryEcho;
-pub(crate) struct History;
-pub(crate) struct Awaiter;
-pub(crate) struct Approve;
-pub(crate) struct Failer;
-pub(crate) struct Crash;
-pub(crate) struct Sessioner;
-pub(crate) struct MimeTypes;
-pub(crate) struct Picture;
-pub(crate) struct Artifacts;
-pub(crate) struct Words;
-pub(crate) struct Slow;
-pub(crate) struct Rich;
-
-#[async_trait]
-impl Handler for Echo {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send_message(turn.prompt_parts().to_vec()).await
-    }
+/// Says what it was told.
+pub(crate) async fn echo_prompt(request: PromptRequest, sink: UpdateSink) -> PromptResult {
+    sink.message(request.parts()).await?;
+    Ok(StopReason::EndTurn)
 }
 
-#[async_trait]
-impl Handler for SlowEcho {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.pause_for(Duration::from_secs(1)).await;
-        turn.send_message(turn.prompt_parts().to_vec()).await
-    }
+pub(crate) async fn echo_prompt_slowly(request: PromptRequest, sink: UpdateSink) -> PromptResult {
+    pause_unless_cancelled(&request, Duration::from_secs(1)).await?;
+    echo_prompt(request, sink).await
 }
 
-#[async_trait]
-impl Handler for HistoryEcho {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        for message in turn.earlier_messages() {
-            turn.send_message(message.parts.clone()).await?;
-        }
-        turn.send_message(turn.prompt_parts().to_vec()).await
+pub(crate) async fn echo_history(request: PromptRequest, sink: UpdateSink) -> PromptResult {
+    for message in request.history() {
+        sink.message(message.parts.clone()).await?;
     }
+    echo_prompt(request, sink).await
 }
 
-#[async_trait]
-impl Handler for History {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send_message(vec![Part::text(format!("history={}", turn.earlier_messages().len()))]).await
-    }
+pub(crate) async fn count_history(request: PromptRequest, sink: UpdateSink) -> PromptResult {
+    sink.message([Part::text(format!("history={}", request.history().len()))]).await?;
+    Ok(StopReason::EndTurn)
 }
 
-#[async_trait]
-impl Handler for Awaiter {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.ask_question(acp_rest_free_form_question("")).await?;
-        turn.send_message(vec![Part::text("empty")]).await
-    }
+pub(crate) async fn await_any_message(_: PromptRequest, sink: UpdateSink) -> PromptResult {
+    sink.ask(acp_rest_free_form("")).await?;
+    sink.message([Part::text("empty")]).await?;
+    Ok(StopReason::EndTurn)
 }
 
-#[async_trait]
-impl Handler for Approve {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        let said = match turn.ask_question(acp_rest_free_form_question("May I?")).await? {
-            Reply::Filled { content } => content["text"].as_str().map_or_else(|| content.to_string(), str::to_owned),
-            Reply::Chosen { choice, .. } => choice,
-            Reply::Rejected { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
-                "no".to_owned()
-            }
-        };
-        turn.send_text(format!("you said: {said}")).await?;
-        turn.finish_message(Vec::new()).await
-    }
+pub(crate) async fn ask_for_approval(_: PromptRequest, sink: UpdateSink) -> PromptResult {
+    let answer = sink.ask(acp_rest_free_form("May I?")).await?;
+    let said = match (answer.text("text"), answer.fields()) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(fields)) => json!(fields).to_string(),
+        (None, None) => "no".to_owned(),
+    };
+    sink.text(format!("you said: {said}")).await?;
+    sink.end_message().await?;
+    Ok(StopReason::EndTurn)
 }
 
-#[async_trait]
-impl Handler for Failer {
-    async fn handle(&self, _turn: &mut Turn) -> Result<(), Stop> {
-        Err(Stop::Failed("invalid_input".to_owned(), "this is no question for me".to_owned()))
-    }
+pub(crate) async fn fail_prompt(_: PromptRequest, _: UpdateSink) -> PromptResult {
+    Err(HandlerError::invalid_input("this is no question for me"))
 }
 
-#[async_trait]
-impl Handler for Crash {
-    async fn handle(&self, _turn: &mut Turn) -> Result<(), Stop> {
-        Err(Stop::Gone)
-    }
+/// Ends without a word, as a handler does that panics.
+pub(crate) async fn crash_in_prompt(_: PromptRequest, _: UpdateSink) -> PromptResult {
+    // Unlike `panic!` it prints nothing: it is what this agent is for.
+    std::panic::resume_unwind(Box::new("a crash that was asked for"))
 }
 
-#[async_trait]
-impl Handler for Sessioner {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send_message(vec![Part::text(turn.view.session.to_string())]).await
-    }
+pub(crate) async fn name_session(request: PromptRequest, sink: UpdateSink) -> PromptResult {
+    sink.message([Part::text(request.session().id.to_string())]).await?;
+    Ok(StopReason::EndTurn)
 }
 
-#[async_trait]
-impl Handler for MimeTypes {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        let parts = [
-            ("text/html", "<h1>HTML Content</h1>"),
-            ("application/json", r#"{"key": "value"}"#),
-            ("application/javascript", "console.log('Hello');"),
-            ("text/css", "body { color: red; }"),
-        ];
-        turn.send_message(parts.map(|(mime, text)| acp_rest_resource_part("", mime, text)).to_vec()).await
-    }
+pub(crate) async fn say_in_mime_types(_: PromptRequest, sink: UpdateSink) -> PromptResult {
+    let parts = [
+        ("text/html", "<h1>HTML Content</h1>"),
+        ("application/json", r#"{"key": "value"}"#),
+        ("application/javascript", "console.log('Hello');"),
+        ("text/css", "body { color: red; }"),
+    ];
+    sink.message(parts.map(|(mime, text)| acp_rest_resource_part("", mime, text))).await?;
+    Ok(StopReason::EndTurn)
 }
 
-#[async_trait]
-impl Handler for Picture {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send_message(vec![acp_rest_one_pixel_image(None), Part::text("This is plain text")]).await
-    }
+pub(crate) async fn show_picture(_: PromptRequest, sink: UpdateSink) -> PromptResult {
+    sink.message([acp_rest_one_pixel_image(None), Part::text("This is plain text")]).await?;
+    Ok(StopReason::EndTurn)
 }
 
-#[async_trait]
-impl Handler for Artifacts {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send_text("Processing with artifacts").await?;
-        turn.finish_message(vec![
-            acp_rest_resource_part("text-result.txt", "text/plain", "This is a text artifact result"),
-            acp_rest_resource_part("data.json", "application/json", r#"{"results": [1, 2, 3], "status": "complete"}"#),
-            acp_rest_one_pixel_image(Some("image.png")),
-        ])
-        .await
-    }
+pub(crate) async fn produce_artifacts(_: PromptRequest, sink: UpdateSink) -> PromptResult {
+    sink.text("Processing with artifacts").await?;
+    sink.end_message_with(vec![
+        acp_rest_resource_part("text-result.txt", "text/plain", "This is a text artifact result"),
+        acp_rest_resource_part("data.json", "application/json", r#"{"results": [1, 2, 3], "status": "complete"}"#),
+        acp_rest_one_pixel_image(Some("image.png")),
+    ])
+    .await?;
+    Ok(StopReason::EndTurn)
 }
 
-#[async_trait]
-impl Handler for Words {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        let count: u32 = plain_text(turn.prompt_parts()).trim().parse().unwrap_or(3);
-        for number in 0..count {
-            turn.send_text(format!("word{number} ")).await?;
-        }
-        turn.finish_message(Vec::new()).await
+pub(crate) async fn say_words(request: PromptRequest, sink: UpdateSink) -> PromptResult {
+    let count: u32 = plain_text(request.parts()).trim().parse().unwrap_or(3);
+    for number in 0..count {
+        sink.text(format!("word{number} ")).await?;
     }
+    sink.end_message().await?;
+    Ok(StopReason::EndTurn)
 }
 
-#[async_trait]
-impl Handler for Slow {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        for number in 0..3_000 {
-            turn.send_text(format!("tick{number} ")).await?;
-            turn.pause_for(Duration::from_millis(200)).await;
-        }
-        turn.finish_message(Vec::new()).await
+pub(crate) async fn tick_for_minutes(request: PromptRequest, sink: UpdateSink) -> PromptResult {
+    for number in 0..3_000 {
+        sink.text(format!("tick{number} ")).await?;
+        pause_unless_cancelled(&request, Duration::from_millis(200)).await?;
     }
+    sink.end_message().await?;
+    Ok(StopReason::EndTurn)
 }
 
-#[async_trait]
-impl Handler for Rich {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send_thought("thinking about it").await?;
-        turn.finish_message(Vec::new()).await?;
-        let call = ToolCall {
-            id: ToolCallId::make(&mut SystemIds),
-            name: "calc".to_owned(),
-            title: "Calculate".to_owned(),
-            kind: ToolKind::Other,
-            arguments: json!({ "x": 1 }),
-            locations: Vec::new(),
-            idempotent: true,
-        };
-        let (id, result) =
-            (call.id, ToolResult { raw: Some(json!({ "y": 2 })), ..ToolResult::text(ToolEnd::Completed, "2") });
-        turn.send_report(Report::ToolWanted { call, gate: ToolGate::External }).await?;
-        turn.send_report(Report::ToolDone { call: id, result }).await?;
-        turn.send_text("Snow is white.").await?;
-        let link = Part::Link {
-            uri: "https://example.com/doc.pdf".to_owned(),
-            name: String::new(),
-            mime: Some("application/pdf".to_owned()),
-            more: None,
-        };
-        turn.finish_message(vec![
-            acp_rest_resource_part("result.json", "application/json", r#"{"a":1}"#),
-            acp_rest_one_pixel_image(Some("dot.png")),
-            link,
-        ])
-        .await
+pub(crate) async fn do_everything(_: PromptRequest, sink: UpdateSink) -> PromptResult {
+    sink.thought("thinking about it").await?;
+    sink.end_message().await?;
+    let call = sink.tool_call("calc").title("Calculate").input(json!({ "x": 1 })).idempotent().start().await?;
+    call.done(ToolOutput { raw: Some(json!({ "y": 2 })), ..ToolOutput::from("2") }).await?;
+    sink.text("Snow is white.").await?;
+    let link = Part::Link {
+        uri: "https://example.com/doc.pdf".to_owned(),
+        name: String::new(),
+        mime: Some("application/pdf".to_owned()),
+        more: None,
+    };
+    sink.end_message_with(vec![
+        acp_rest_resource_part("result.json", "application/json", r#"{"a":1}"#),
+        acp_rest_one_pixel_image(Some("dot.png")),
+        link,
+    ])
+    .await?;
+    Ok(StopReason::EndTurn)
+}
+
+/// Waits. A cancelled run does not wait on.
+pub(crate) async fn pause_unless_cancelled(request: &PromptRequest, time: Duration) -> Result<(), UpdateError> {
+    tokio::select! {
+        biased;
+        () = request.cancel_token().cancelled() => Err(UpdateError::Cancelled),
+        () = tokio::time::sleep(time) => Ok(()),
     }
 }
 
 /// A question that takes any message for an answer.
-fn acp_rest_free_form_question(title: &str) -> Question {
-    Question {
-        id: QuestionId::make(&mut SystemIds),
-        call: None,
-        title: title.to_owned(),
-        ask: QuestionKind::Form { schema: Value::Object(serde_json::Map::new()) },
-        origin: QuestionOrigin::Parked,
-        fingerprint: None,
-        plan: None,
-        subagent: None,
-        preview: Vec::new(),
-        outward: None,
-    }
+fn acp_rest_free_form(title: &str) -> Form {
+    Form::from_schema(title, json!({}))
 }
 
 fn acp_rest_resource_part(name: &str, mime: &str, text: &str) -> Part {
     Part::Resource { uri: name.to_owned(), mime: Some(mime.to_owned()), text: Some(text.to_owned()), blob: None }
 }
 
-fn acp_rest_one_pixel_image(name: Option<&str>) -> Part {
+pub(crate) fn acp_rest_one_pixel_image(name: Option<&str>) -> Part {
     Part::Image { mime: "image/png".to_owned(), data: DOT.to_owned(), uri: name.map(str::to_owned) }
 }

@@ -26,7 +26,7 @@ pub(crate) struct ScriptedAgent {
 }
 
 /// One start of the agent for a run.
-struct ScriptedRun {
+struct AdkScriptedRun {
     reports: mpsc::Sender<Report>,
     orders: mpsc::Receiver<Order>,
     tools: ScriptedTools,
@@ -59,7 +59,7 @@ impl Backend for ScriptedAgent {
         let prompt = own.iter().find(|message| message.role == Role::User);
         let said = prompt.map(|message| plain_text(&message.parts)).unwrap_or_default();
         let tools = ScriptedTools { store: Arc::clone(&self.store) };
-        let mut script = ScriptedRun { reports, orders, tools, view };
+        let mut script = AdkScriptedRun { reports, orders, tools, view };
         let outcome = async {
             if context.pending.is_empty() {
                 script.start(&said).await
@@ -75,7 +75,7 @@ impl Backend for ScriptedAgent {
     }
 }
 
-impl ScriptedRun {
+impl AdkScriptedRun {
     async fn start(&mut self, said: &str) -> Result<(), RunOver> {
         if let Some((name, result)) = parse_scripted_late_result(said) {
             return self.report_tool_result(&name, &result).await;

@@ -8,5 +8,6 @@ mod acp_rest_agents;
 mod adk_scripted;
 mod adk_tools;
 mod agents;
+mod demo_script;
 
 pub use agents::agents;

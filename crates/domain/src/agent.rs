@@ -1,5 +1,7 @@
 //! Agents, their modes, and the settings of a session.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -200,6 +202,9 @@ pub struct Settings {
     /// How the model is called.
     #[serde(default, skip_serializing_if = "ModelParams::is_empty")]
     pub model_params: ModelParams,
+    /// What options of the agent's own are set to, by their ids. An agent is told those that it offers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agent_options: BTreeMap<String, String>,
 }
 
 /// How a session's model is called, besides what the server itself says.
@@ -314,6 +319,9 @@ pub struct SettingsPatch {
     /// How the model is called from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_params: Option<ModelParams>,
+    /// New values of options of the agent's own; the others stay.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agent_options: BTreeMap<String, String>,
 }
 
 impl Budget {
@@ -338,6 +346,7 @@ impl Settings {
             budget: Budget::default(),
             routing: Routing::Off,
             model_params: ModelParams::default(),
+            agent_options: BTreeMap::new(),
         }
     }
 
@@ -348,8 +357,8 @@ impl Settings {
 
     /// Applies what the patch names. A mode that somebody chose is not routed away.
     pub fn apply_patch(&mut self, patch: &SettingsPatch) {
-        let SettingsPatch { agent, mode, model, policy, effort, temperature, max_turns, budget, routing, model_params } =
-            patch;
+        let SettingsPatch { agent, mode, model, policy, effort, temperature, max_turns, budget, routing, .. } = patch;
+        let SettingsPatch { model_params, agent_options, .. } = patch;
         if agent.is_some() || mode.is_some() {
             self.routing = Routing::Off;
         }
@@ -375,6 +384,7 @@ impl Settings {
         if let Some(model_params) = model_params {
             self.model_params.clone_from(model_params);
         }
+        self.agent_options.extend(agent_options.iter().map(|(id, value)| (id.clone(), value.clone())));
     }
 
     /// Goes where a prompt was routed. The next one may go elsewhere.

@@ -18,6 +18,10 @@ pub struct Caller {
     pub scopes: Scopes,
     /// The only ADK user whose sessions are seen, if there is one.
     pub adk_user: Option<String>,
+    /// The only folders, besides private ones, that its sessions may work in, if its credential says so. They count
+    /// below the server's own roots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roots: Option<Vec<String>>,
     /// In which protocol it asks.
     pub protocol: Protocol,
     /// How its bytes reach the server.
@@ -119,13 +123,15 @@ pub struct Identity {
     pub scopes: BTreeSet<Scope>,
     /// The only ADK user whose sessions are seen, if there is one.
     pub adk_user: Option<String>,
+    /// The only folders that its sessions may work in, if the credential says so.
+    pub roots: Option<Vec<String>>,
 }
 
 impl Identity {
     /// The one who started the server: may do everything.
     pub fn owner() -> Self {
         let scopes = [Scope::Read, Scope::Prompt, Scope::Approve, Scope::Admin].into();
-        Self { principal: Principal::owner(), scopes, adk_user: None }
+        Self { principal: Principal::owner(), scopes, adk_user: None, roots: None }
     }
 }
 
@@ -137,7 +143,8 @@ impl Caller {
 
     /// Somebody on stdio or the Unix socket with every scope.
     pub fn local(principal: Principal) -> Self {
-        Self { principal, scopes: Scopes::ALL, adk_user: None, protocol: Protocol::Acp, transport: Transport::Local }
+        let (scopes, protocol, transport) = (Scopes::ALL, Protocol::Acp, Transport::Local);
+        Self { principal, scopes, adk_user: None, roots: None, protocol, transport }
     }
 
     /// The server itself, going on with what this principal began.
@@ -149,6 +156,7 @@ impl Caller {
             principal,
             scopes: Scopes::ALL,
             adk_user: None,
+            roots: None,
             protocol: Protocol::Internal,
             transport: Transport::Network,
         }
@@ -156,8 +164,8 @@ impl Caller {
 
     /// Somebody with a token.
     pub fn with_token(identity: Identity, protocol: Protocol, transport: Transport) -> Self {
-        let Identity { principal, scopes, adk_user } = identity;
-        Self { principal, scopes: scopes.into_iter().collect(), adk_user, protocol, transport }
+        let Identity { principal, scopes, adk_user, roots } = identity;
+        Self { principal, scopes: scopes.into_iter().collect(), adk_user, roots, protocol, transport }
     }
 
     /// This caller without any authority, for connections whose requests each bring their own.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Effort, Policy, Roster, Settings};
+use crate::{Effort, Policy, Roster, Settings, SettingsPatch};
 
 /// What a session can be set to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +18,8 @@ pub struct SessionCatalog {
     pub efforts: Vec<Effort>,
     /// Models of agents that bring their own, by the agents' names.
     pub agent_models: BTreeMap<String, AgentModels>,
+    /// Options of agents that bring their own, by the agents' names.
+    pub agent_options: BTreeMap<String, Vec<AgentOption>>,
     /// The policy of the server's settings; a session without a choice of its own has no looser one.
     pub policy: Option<Policy>,
 }
@@ -26,6 +28,57 @@ impl SessionCatalog {
     /// What runs unasked in a session that is set like this.
     pub fn effective_policy(&self, settings: &Settings) -> Policy {
         settings.session_policy().under_setting(self.policy.unwrap_or(Policy::Auto))
+    }
+
+    /// Options of the session's agent that are its own, in the agent's order.
+    pub fn options_of_agent(&self, settings: &Settings) -> &[AgentOption] {
+        self.agent_options.get(&settings.agent).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// An option of an agent's own, beside its mode and its model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentOption {
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// One sentence; may be empty.
+    pub description: String,
+    /// What kind of option it is, in the protocol's words, such as `thought_level`.
+    pub category: Option<String>,
+    /// What it is in a new session.
+    pub default_value: String,
+    pub choices: Vec<OptionChoice>,
+}
+
+/// One value of an agent's option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionChoice {
+    pub value: String,
+    /// For people.
+    pub name: String,
+}
+
+impl AgentOption {
+    /// What it is set to. A value that the agent does not know was chosen for another agent.
+    pub fn current_value<'a>(&'a self, settings: &'a Settings) -> &'a str {
+        let chosen = settings.agent_options.get(&self.id).map(String::as_str);
+        chosen.filter(|chosen| self.has_choice(chosen)).unwrap_or(&self.default_value)
+    }
+
+    /// The change of settings that this value means; none if there is no such choice.
+    pub fn value_patch(&self, value: &str) -> Option<SettingsPatch> {
+        let agent_options = BTreeMap::from([(self.id.clone(), value.to_owned())]);
+        self.has_choice(value).then(|| SettingsPatch { agent_options, ..SettingsPatch::default() })
+    }
+
+    /// True if it is on or off, and nothing else.
+    pub fn is_switch(&self) -> bool {
+        self.choices.len() == 2 && ["true", "false"].iter().all(|value| self.has_choice(value))
+    }
+
+    fn has_choice(&self, value: &str) -> bool {
+        self.choices.iter().any(|choice| choice.value == value)
     }
 }
 

@@ -139,7 +139,7 @@ impl Context {
             Event::RunStarted { .. } => self.start_run(entry.run),
             Event::RunEnded { .. } if entry.run == self.run => self.run = None,
             // What the session carried out itself is no matter for the model.
-            Event::MessageDone { message } if is_session_command(message) => {}
+            Event::MessageDone { message } if is_session_command_in_context(message) => {}
             Event::MessageDone { message } => self.add_message(entry.seq, message),
             Event::ToolCalled { call } => self.update_pending(call.id, |pending| pending.call = Some(call.clone())),
             Event::ToolStarted { call } => self.update_pending(*call, |pending| pending.stage = CallStage::Started),
@@ -202,7 +202,7 @@ impl Context {
         if self.run.is_some() && self.run_first_message.is_none() {
             self.run_first_message = Some(message.id);
         }
-        self.pending.extend(message.parts.iter().filter_map(pending_call));
+        self.pending.extend(message.parts.iter().filter_map(pending_call_in_context));
         self.insert(self.messages.len(), at, message.clone());
     }
 
@@ -240,7 +240,9 @@ impl Context {
 
     /// Results stand right behind the message that asked, also when a person spoke in between.
     fn add_tool_result(&mut self, at: Seq, call: ToolCallId, result: &ToolResult) {
-        let Some(asked) = self.messages.iter().rposition(|message| requests_tool_call(message, call)) else { return };
+        let Some(asked) = self.messages.iter().rposition(|message| context_requests_tool_call(message, call)) else {
+            return;
+        };
         let known = self.pending.len();
         self.pending.retain(|pending| pending.id != call);
         if self.pending.len() == known {
@@ -252,29 +254,29 @@ impl Context {
                 self.bytes += part.approximate_bytes();
                 Arc::make_mut(results).parts.push(part);
             }
-            None => self.insert(asked + 1, at, tool_results_message(call, part)),
+            None => self.insert(asked + 1, at, tool_results_context_message(call, part)),
         }
     }
 }
 
-fn requests_tool_call(message: &Message, id: ToolCallId) -> bool {
+fn context_requests_tool_call(message: &Message, id: ToolCallId) -> bool {
     message.parts.iter().any(|part| matches!(part, Part::ToolUse { call, .. } if *call == id))
 }
 
 /// A message of tool results has no id of its own in the log: it borrows that of its first call.
-fn tool_results_message(call: ToolCallId, part: Part) -> Message {
+fn tool_results_context_message(call: ToolCallId, part: Part) -> Message {
     Message { id: MessageId::new(call.uuid()), role: Role::Tool, parts: vec![part], interrupted: false, native: None }
 }
 
 /// True for a command that the session carried out, and for what it said about it.
-fn is_session_command(message: &Message) -> bool {
+fn is_session_command_in_context(message: &Message) -> bool {
     match message.role {
         Role::User => matches!(SessionCommand::in_prompt(&message.parts), Ok(Some(_))),
         Role::Agent | Role::Tool => message.is_by_session(),
     }
 }
 
-fn pending_call(part: &Part) -> Option<PendingCall> {
+fn pending_call_in_context(part: &Part) -> Option<PendingCall> {
     let Part::ToolUse { call, name, arguments } = part else { return None };
     Some(PendingCall {
         id: *call,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::{
@@ -266,17 +266,19 @@ pub struct Usage {
     /// `provider/model`.
     pub model: String,
     /// Tokens read, cached ones included.
+    #[serde(deserialize_with = "deserialize_count")]
     pub input: u64,
     /// Tokens written, thinking included.
+    #[serde(deserialize_with = "deserialize_count")]
     pub output: u64,
     /// Of the tokens read: from the provider's cache.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "deserialize_count")]
     pub cached: u64,
     /// Of the tokens written: thinking.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "deserialize_count")]
     pub thinking: u64,
     /// Price in millionths of a US dollar, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "deserialize_cost", skip_serializing_if = "Option::is_none")]
     pub cost: Option<u64>,
     /// Size of the model's window, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -284,6 +286,30 @@ pub struct Usage {
     /// The sub-agent that made the call, by its session; absent: the session itself did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<SessionId>,
+}
+
+impl Usage {
+    /// No call uses more. Whoever claims so, be it a provider or the file of a session, would make sums overflow, and what
+    /// was spent would look like nothing.
+    const MAX_COUNT: u64 = 1_000_000_000_000;
+
+    /// The same with figures that can be added up.
+    #[must_use]
+    pub fn clamped(mut self) -> Self {
+        for count in [&mut self.input, &mut self.output, &mut self.cached, &mut self.thinking] {
+            *count = (*count).min(Self::MAX_COUNT);
+        }
+        self.cost = self.cost.map(|cost| cost.min(Self::MAX_COUNT));
+        self
+    }
+}
+
+fn deserialize_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    Ok(u64::deserialize(deserializer)?.min(Usage::MAX_COUNT))
+}
+
+fn deserialize_cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    Ok(Option::<u64>::deserialize(deserializer)?.map(|cost| cost.min(Usage::MAX_COUNT)))
 }
 
 /// Who asks for a run, and from where.

@@ -14,6 +14,7 @@ pub mod command;
 pub mod content;
 pub mod context;
 pub mod event;
+pub mod git_patch;
 pub mod hidden_entries;
 pub mod id;
 pub mod logged_message;
@@ -39,7 +40,9 @@ pub use agent::{
 };
 pub use artifact::ArtifactContent;
 pub use backend::{Order, Report, ToolGate};
-pub use catalog::{AgentModels, ModelChoice, SessionCatalog, SlashCommand, SlashCommandKind};
+pub use catalog::{
+    AgentModels, AgentOption, ModelChoice, OptionChoice, SessionCatalog, SlashCommand, SlashCommandKind,
+};
 pub use command::{Accepted, Command, CommandError, IfBusy};
 pub use content::{DeltaKind, Part, ToolContent, ToolEnd, ToolResult};
 pub use context::{AskedQuestion, Context};

@@ -203,7 +203,7 @@ impl Provenance {
         }
         for part in replacement.iter().flat_map(|message| &message.parts) {
             if let Part::ToolUse { name, arguments, .. } = part
-                && let Some(text) = call_text(name, arguments, &[])
+                && let Some(text) = provenance_call_text(name, arguments, &[])
             {
                 self.add_call_text(text, at);
             }
@@ -240,7 +240,7 @@ impl Provenance {
 
     fn open_call(&mut self, call: &ToolCall) {
         let paths: Vec<String> = call.locations.iter().map(|location| location.path.clone()).collect();
-        if let Some(text) = call_text(&call.name, &call.arguments, &paths) {
+        if let Some(text) = provenance_call_text(&call.name, &call.arguments, &paths) {
             self.open_calls.retain(|(id, _)| *id != call.id);
             self.open_calls.push((call.id, text));
         }
@@ -322,7 +322,7 @@ impl Provenance {
 ///
 /// Judged by name, for the log of an earlier version has nothing else. No extension can take the name of a built-in
 /// tool: all of theirs have `__` in them. Without paths a file tool may have read any file.
-fn call_text(name: &str, arguments: &Value, paths: &[String]) -> Option<CallText> {
+fn provenance_call_text(name: &str, arguments: &Value, paths: &[String]) -> Option<CallText> {
     let paths = || if paths.is_empty() { vec![String::new()] } else { paths.to_vec() };
     match name {
         "fetch" => {

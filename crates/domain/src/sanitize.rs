@@ -15,7 +15,7 @@ const MAX_TITLE_CHARS: usize = 600;
 const MAX_APPENDED_TITLE_CHARS: usize = 120;
 
 /// One visible line: controls as pictures, unseen characters by their number, padding counted.
-pub fn visible_line(text: &str) -> String {
+pub fn sanitized_line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut spaces = 0;
     for character in text.chars() {
@@ -23,26 +23,26 @@ pub fn visible_line(text: &str) -> String {
             spaces += 1;
             continue;
         }
-        push_spaces(&mut shown, &mut spaces);
+        push_sanitized_spaces(&mut shown, &mut spaces);
         match character {
             '\0'..='\x1f' => shown.extend(char::from_u32(0x2400 + u32::from(character))),
             '\x7f' => shown.push('␡'),
-            '⟨' | '⟩' | '\u{2400}'..='\u{243f}' => shown.push_str(&code_point_label(character)),
-            other if is_deceptive_char(other) => shown.push_str(&code_point_label(other)),
+            '⟨' | '⟩' | '\u{2400}'..='\u{243f}' => shown.push_str(&hidden_char_label(character)),
+            other if is_deceptive_char(other) => shown.push_str(&hidden_char_label(other)),
             other => shown.push(other),
         }
     }
-    push_spaces(&mut shown, &mut spaces);
+    push_sanitized_spaces(&mut shown, &mut spaces);
     shown
 }
 
 /// The text with what a screen hides, reorders or takes as a command written out; line breaks and tabs stay. For
 /// messages that repeat what somebody else wrote.
-pub fn visible_text(text: &str) -> String {
+pub fn sanitized_text(text: &str) -> String {
     match text.chars().any(is_deceptive_char) {
         true => text.chars().fold(String::with_capacity(text.len()), |mut shown, character| {
             match is_deceptive_char(character) {
-                true => shown.push_str(&code_point_label(character)),
+                true => shown.push_str(&hidden_char_label(character)),
                 false => shown.push(character),
             }
             shown
@@ -53,29 +53,29 @@ pub fn visible_text(text: &str) -> String {
 
 /// What a call does, for whoever is asked about it: its title if that shows the tool and every argument, else the tool
 /// and its arguments with the title behind them. Titles are not ours: they may say anything, at any length.
-pub fn describe_call(name: &str, arguments: &Value, title: &str) -> String {
+pub fn sanitized_call_text(name: &str, arguments: &Value, title: &str) -> String {
     let given = match arguments {
         Value::Null => String::new(),
         Value::Object(fields) if fields.is_empty() => String::new(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-            visible_line(&arguments.to_string())
+            sanitized_line(&arguments.to_string())
         }
     };
-    let title = visible_line(title);
-    let (name, tool) = (visible_line(name), name.rsplit("__").next().map(visible_line).unwrap_or_default());
+    let title = sanitized_line(title);
+    let (name, tool) = (sanitized_line(name), name.rsplit("__").next().map(sanitized_line).unwrap_or_default());
     let shows_all = title.contains(&given) && (title.contains(&name) || title.contains(&tool));
     if shows_all && title.chars().count() <= MAX_TITLE_CHARS {
         return title;
     }
-    let what = truncate_chars(format!("{name} {given}").trim_end(), MAX_CALL_CHARS);
+    let what = sanitized_prefix(format!("{name} {given}").trim_end(), MAX_CALL_CHARS);
     match title.is_empty() {
         true => what,
-        false => format!("{what} ({})", truncate_chars(&title, MAX_APPENDED_TITLE_CHARS)),
+        false => format!("{what} ({})", sanitized_prefix(&title, MAX_APPENDED_TITLE_CHARS)),
     }
 }
 
 /// The beginning of a text, and how much is left out.
-pub fn truncate_chars(text: &str, longest: usize) -> String {
+pub fn sanitized_prefix(text: &str, longest: usize) -> String {
     match text.char_indices().nth(longest) {
         Some((end, _)) => format!("{}… ⟨{} more characters⟩", &text[..end], text[end..].chars().count()),
         None => text.to_owned(),
@@ -135,7 +135,7 @@ fn mark_hidden_chars(text: &str) -> impl Iterator<Item = (char, bool)> {
     })
 }
 
-fn push_spaces(shown: &mut String, spaces: &mut usize) {
+fn push_sanitized_spaces(shown: &mut String, spaces: &mut usize) {
     match *spaces > MAX_SHOWN_SPACES {
         true => shown.push_str(&format!("⟨{spaces} spaces⟩")),
         false => shown.extend(std::iter::repeat_n(' ', *spaces)),
@@ -143,7 +143,7 @@ fn push_spaces(shown: &mut String, spaces: &mut usize) {
     *spaces = 0;
 }
 
-fn code_point_label(character: char) -> String {
+fn hidden_char_label(character: char) -> String {
     format!("⟨U+{:04X}⟩", u32::from(character))
 }
 
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn plain_text_stays() {
         let text = "cargo test --workspace -- --nocapture 'größe' 漢字 ✔";
-        assert_eq!(visible_line(text), text);
+        assert_eq!(sanitized_line(text), text);
     }
 
     #[test]
@@ -171,14 +171,14 @@ mod tests {
             ("⟨9 spaces⟩", "⟨U+27E8⟩9 spaces⟨U+27E9⟩"),
         ];
         for (text, shown) in cases {
-            assert_eq!(visible_line(text), shown, "{text:?}");
+            assert_eq!(sanitized_line(text), shown, "{text:?}");
         }
     }
 
     #[test]
     fn a_title_does_not_hide_what_runs() {
         let arguments = serde_json::json!({ "path": "/etc/passwd" });
-        let shown = |title: &str| describe_call("files__delete", &arguments, title);
+        let shown = |title: &str| sanitized_call_text("files__delete", &arguments, title);
         let fine = r#"files: delete {"path":"/etc/passwd"}"#;
         assert_eq!(shown(fine), fine);
         let what = r#"files__delete {"path":"/etc/passwd"}"#;
@@ -187,24 +187,24 @@ mod tests {
         let hidden = shown(&format!("List files{}{fine}", "\u{200b}x".repeat(5_000)));
         assert!(hidden.starts_with(&format!("{what} (List files⟨U+200B⟩x")), "{hidden}");
         assert!(hidden.ends_with("more characters⟩)") && hidden.chars().count() < 250, "{hidden}");
-        assert_eq!(describe_call("now", &Value::Null, "now"), "now");
-        let long = describe_call("write", &serde_json::json!({ "text": "y".repeat(9_000) }), "Write");
+        assert_eq!(sanitized_call_text("now", &Value::Null, "now"), "now");
+        let long = sanitized_call_text("write", &serde_json::json!({ "text": "y".repeat(9_000) }), "Write");
         assert!(long.contains("⟨5017 more characters⟩"), "{}", &long[3_900..]);
     }
 
     #[test]
     fn a_message_that_repeats_foreign_text_hides_nothing() {
         assert_eq!(
-            visible_text("no such agent: a\u{202e}b\u{200d}c\n\tnext"),
+            sanitized_text("no such agent: a\u{202e}b\u{200d}c\n\tnext"),
             "no such agent: a⟨U+202E⟩b⟨U+200D⟩c\n\tnext"
         );
-        assert_eq!(visible_text("größe 漢字 \u{1f600}"), "größe 漢字 \u{1f600}");
+        assert_eq!(sanitized_text("größe 漢字 \u{1f600}"), "größe 漢字 \u{1f600}");
     }
 
     #[test]
     fn padding_is_counted_and_what_follows_is_seen() {
         let text = format!("git status{}; rm -rf x", " ".repeat(10_000));
-        assert_eq!(visible_line(&text), "git status⟨10000 spaces⟩; rm -rf x");
+        assert_eq!(sanitized_line(&text), "git status⟨10000 spaces⟩; rm -rf x");
     }
 
     #[test]

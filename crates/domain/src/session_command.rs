@@ -20,14 +20,14 @@ impl SessionCommand {
         let (name, input) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match name {
             "clear" if input.trim().is_empty() => Ok(Some(Self::Clear)),
-            "title" => check_title(input).map(|title| Some(Self::Title(title))),
+            "title" => check_session_command_title(input).map(|title| Some(Self::Title(title))),
             _ => Ok(None),
         }
     }
 }
 
 /// A title as people write it, or why it is none.
-pub fn check_title(text: &str) -> Result<String, CommandError> {
+pub fn check_session_command_title(text: &str) -> Result<String, CommandError> {
     let title = text.trim();
     if title.is_empty() || title.chars().count() > MAX_TITLE_CHARS || title.chars().any(char::is_control) {
         return Err(CommandError::BadTitle);

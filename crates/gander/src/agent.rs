@@ -8,7 +8,7 @@ use gander_services::agents;
 use gander_services::sessions::SessionIds;
 use gander_store::Store;
 
-use crate::handler::{HandlerBackend, HandlerDurability, PromptHandler, PromptRequest, PromptResult, UpdateSink};
+use crate::handler::{HandlerBackend, PromptHandler, PromptRequest, PromptResult, UpdateSink};
 
 /// An agent. Describe it, give it a handler, serve it:
 ///
@@ -184,7 +184,7 @@ impl Agent<NoHandler> {
         H: Fn(PromptRequest, UpdateSink) -> F + Send + Sync + 'static,
         F: Future<Output = PromptResult> + Send + 'static,
     {
-        self.with_handler(PromptHandler::new(handler, HandlerDurability::InMemory))
+        self.with_handler(PromptHandler::in_memory(handler))
     }
 
     /// Answers prompts with a function that is called again from its beginning after an answer and after a restart, and
@@ -194,7 +194,7 @@ impl Agent<NoHandler> {
         H: Fn(PromptRequest, UpdateSink) -> F + Send + Sync + 'static,
         F: Future<Output = PromptResult> + Send + 'static,
     {
-        self.with_handler(PromptHandler::new(handler, HandlerDurability::Durable))
+        self.with_handler(PromptHandler::durable(handler))
     }
 
     fn with_handler(self, handler: PromptHandler) -> Agent {

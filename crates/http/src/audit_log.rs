@@ -27,11 +27,11 @@ pub(crate) struct AuditParams {
     /// Microseconds since 1970.
     since: Option<i64>,
     principal: Option<String>,
-    #[serde(default = "default_limit")]
+    #[serde(default = "default_audit_limit")]
     limit: usize,
 }
 
-fn default_limit() -> usize {
+fn default_audit_limit() -> usize {
     1_000
 }
 

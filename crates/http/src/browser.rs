@@ -23,7 +23,7 @@ use crate::peer_user::is_from_another_user;
 use crate::request_token::request_token;
 use crate::state::HttpState;
 use crate::subprotocols::{PAGE_KEY_SUBPROTOCOL, TICKET_SUBPROTOCOL, subprotocols};
-use crate::websocket_upgrade::{header_contains_token, wants_websocket};
+use crate::websocket_upgrade::{upgrade_header_contains_token, wants_websocket};
 
 /// Where it puts it into any other request.
 const PAGE_KEY_HEADER: HeaderName = HeaderName::from_static("x-gander-page-key");
@@ -52,7 +52,7 @@ fn presented_browser_key(headers: &HeaderMap) -> Option<&str> {
 /// The ticket of a WebSocket or an event stream: nothing else takes one from an address.
 fn presented_browser_ticket(request: &Request) -> Option<String> {
     let headers = request.headers();
-    let events = header_contains_token(headers, header::ACCEPT, "text/event-stream");
+    let events = upgrade_header_contains_token(headers, header::ACCEPT, "text/event-stream");
     if request.method() != Method::GET || !(events || wants_websocket(headers)) {
         return None;
     }
@@ -92,7 +92,8 @@ pub async fn create_browser_ticket(State(state): State<Arc<HttpState>>, request:
         return problem_response(StatusCode::BAD_REQUEST, "tls_needed", message);
     }
     let Some(token) = presented_browser_token(&state, &parts) else {
-        return problem_response(StatusCode::FORBIDDEN, "forbidden", "a ticket is made with a token");
+        let message = "a ticket is made with a token of this server, not with one of an identity provider";
+        return problem_response(StatusCode::FORBIDDEN, "forbidden", message);
     };
     let ttl = if wanted.phone { PHONE_TICKET_TTL } else { TICKET_TTL };
     match state.browsers.issue_ticket(token, Instant::now(), ttl) {

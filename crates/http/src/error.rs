@@ -76,7 +76,7 @@ pub fn error_with_json_body(response: Response, status: StatusCode, body: &Value
 
 /// An error: a word for programs and a sentence for people. The guard puts it into the words of its protocol.
 pub fn problem_response(status: StatusCode, code: &str, message: &str) -> Response {
-    let message = sanitize::visible_text(message);
+    let message = sanitize::sanitized_text(message);
     let mut response = (status, Json(json!({ "error": { "code": code, "message": message } }))).into_response();
     let (code, message) = (Cow::Owned(code.to_owned()), Cow::Owned(message));
     response.extensions_mut().insert(Problem { status, code, message });
@@ -96,6 +96,18 @@ pub fn token_needed_response() -> Response {
 /// Wrong credentials.
 pub fn invalid_token_response() -> Response {
     unauthorized_response("invalid token: gander token prints the right one")
+}
+
+/// A token of the identity provider that does not count, and why (RFC 6750).
+pub fn refused_jwt_response(reason: &str) -> Response {
+    let mut response = unauthorized_response(&format!("the identity provider's token is refused: {reason}"));
+    let plain: String =
+        reason.chars().filter(|c| c.is_ascii() && !c.is_ascii_control() && !"\"\\".contains(*c)).collect();
+    let challenge = format!("Bearer error=\"invalid_token\", error_description=\"{plain}\"");
+    if let Ok(value) = HeaderValue::try_from(challenge) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+    }
+    response
 }
 
 fn unauthorized_response(message: &str) -> Response {

@@ -3,12 +3,13 @@
 //! Name, origin, preflight, sizes of address and header; then token, scope, rate, draining, type and size of the body.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use gander_domain::caller::{Caller, Identity, Scope, Transport};
+use gander_services::oidc::{OidcError, OidcProvider};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use tokio_util::sync::CancellationToken;
@@ -37,6 +38,9 @@ const FORWARDING_HEADERS: [HeaderName; 8] = [
     HeaderName::from_static("true-client-ip"),
 ];
 
+/// What a node serves that runs sessions only.
+const NODE_ROUTES: [&str; 4] = ["/health", "/metrics", "/ping", "/status"];
+
 /// Around everything: whoever is not meant gets no further than this.
 pub async fn guard_request(State(state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
     if let Some(bad) = request.extensions().get::<FramingError>() {
@@ -56,24 +60,38 @@ pub async fn guard_request(State(state): State<Arc<HttpState>>, request: Request
         Ok(origin) => origin,
         Err(rejected) => return error::error_with_connection_close(guard_host_refusal(rejected)),
     };
-    let response = match (&origin, preflight_response(&request)) {
+    let response = match (&origin, guard_preflight_response(&request)) {
         (Some(_), Some(preflight)) => preflight,
         (Some(_) | None, _) => match guard_oversized_refusal(&state, &request) {
             Some(refusal) => error::error_with_connection_close(refusal),
             None => next.run(request).await,
         },
     };
-    with_cors(response, origin)
+    guarded_with_cors(response, origin)
 }
 
 /// Around one route's handler.
 pub async fn guard_route(state: Arc<HttpState>, route: RouteRule, mut request: Request, next: Next) -> Response {
+    if !state.services.hub.serves_clients() && !NODE_ROUTES.contains(&route.path) {
+        let message = "this node runs sessions and serves no clients: ask a gateway, or a node with the role all";
+        let refusal = problem_response(StatusCode::MISDIRECTED_REQUEST, "worker", message);
+        return body::refuse_unread_body(request, refusal).await;
+    }
     let identified = match route.access {
         Access::Public => None,
         Access::OpenProtocol(protocol, scope) if state.admits_without_token(protocol, &request) => {
-            Some(caller_without_token(&state, &request, &route, scope).map(|caller| (caller, None)))
+            Some(guarded_caller_without_token(&state, &request, &route, scope).map(|caller| (caller, None)))
         }
-        Access::Token(scope) | Access::OpenProtocol(_, scope) => Some(identify_caller(&state, &request, &route, scope)),
+        Access::Token(scope) | Access::OpenProtocol(_, scope) => {
+            // Only the token itself is held while the identity provider's keys may be fetched: a request is not `Sync`.
+            let credential = match find_credential(&state, &request) {
+                PresentedCredential::Known(credential) => Ok(credential),
+                PresentedCredential::Refused(refusal) => Err(refusal),
+                PresentedCredential::Jwt(provider, token) => ask_provider(&provider, &token).await,
+            };
+            let counted = credential.map_err(|refusal| count_refusal(&state, &request, refusal));
+            Some(counted.and_then(|credential| guard_identify_caller(&state, &request, &route, scope, credential)))
+        }
     };
     let revoked = match identified.transpose() {
         Ok(Some((caller, revoked))) => {
@@ -119,7 +137,7 @@ fn guard_host_refusal(rejected: HostRejected) -> Response {
 }
 
 /// The answer to a browser that asks whether an allowed page may send this.
-fn preflight_response(request: &Request) -> Option<Response> {
+fn guard_preflight_response(request: &Request) -> Option<Response> {
     let method = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD)?;
     if request.method() != Method::OPTIONS {
         return None;
@@ -146,7 +164,7 @@ fn guard_oversized_refusal(state: &HttpState, request: &Request) -> Option<Respo
 }
 
 /// An allowed page is named exactly; nobody else is told anything. Whoever may come back is told when.
-fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
+fn guarded_with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
     let status = response.status();
     let headers = response.headers_mut();
     if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
@@ -160,34 +178,74 @@ fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
     response
 }
 
-/// The caller that a token, or else a browser's ticket or cookie, stands for; and what ends it before its time.
-fn identify_caller(
+/// Who a credential stands for, and what is cancelled when it ends before its time.
+type Credential = (Identity, Option<CancellationToken>);
+
+/// What a request brings to prove who calls.
+enum PresentedCredential {
+    Known(Credential),
+    Refused(Box<Response>),
+    /// A token that none of ours is: the identity provider may have made it.
+    Jwt(Arc<OidcProvider>, String),
+}
+
+/// What a token, or else a browser's ticket or cookie, stands for. Tokens of this server come first: the identity
+/// provider is asked about nothing that is one of them.
+fn find_credential(state: &HttpState, request: &Request) -> PresentedCredential {
+    if !presents_token(request.headers()) {
+        return match browser::browser_credential(state, request) {
+            Some(known) => PresentedCredential::Known((known.identity, Some(known.revoked))),
+            None => PresentedCredential::Refused(Box::new(error::token_needed_response())),
+        };
+    }
+    let local = ConnectionAddresses::of_request(request).local;
+    let token = request_token(request.headers());
+    if let Some(credential) = token.and_then(|token| state.tokens.identify_at(token, local)) {
+        return PresentedCredential::Known(credential);
+    }
+    match state.tokens.provider().zip(token.filter(|token| OidcProvider::is_jwt(token))) {
+        Some((provider, token)) => PresentedCredential::Jwt(Arc::clone(provider), token.to_owned()),
+        None => PresentedCredential::Refused(Box::new(error::invalid_token_response())),
+    }
+}
+
+async fn ask_provider(provider: &OidcProvider, token: &str) -> Result<Credential, Box<Response>> {
+    match provider.identify(token, SystemTime::now()).await {
+        Ok((identity, ended)) => Ok((identity, Some(ended))),
+        Err(OidcError::Unavailable) => {
+            let message = "the keys of the identity provider cannot be fetched, see the server's log";
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            Err(Box::new(retry_later_response(status, "identity_provider_unavailable", message, 10)))
+        }
+        Err(refused) => Err(Box::new(error::refused_jwt_response(&refused.to_string()))),
+    }
+}
+
+/// Whoever comes with wrong ones again and again is told so no longer.
+fn count_refusal(state: &HttpState, request: &Request, refusal: Box<Response>) -> Box<Response> {
+    if refusal.status() != StatusCode::UNAUTHORIZED {
+        return refusal;
+    }
+    let peer = ConnectionAddresses::of_request(request).peer.ip();
+    match state.quotas.count_bad_token(peer, Instant::now()) {
+        true => refusal,
+        false => Box::new(guard_too_many_requests(60)),
+    }
+}
+
+/// The caller that a credential stands for, if it may do what the route does.
+fn guard_identify_caller(
     state: &HttpState,
     request: &Request,
     route: &RouteRule,
     scope: Scope,
+    (identity, revoked): Credential,
 ) -> Result<(Caller, Option<CancellationToken>), Box<Response>> {
-    let now = Instant::now();
-    let identified = match presents_token(request.headers()) {
-        true => {
-            let local = ConnectionAddresses::of_request(request).local;
-            request_token(request.headers()).and_then(|token| state.tokens.identify_at(token, local))
-        }
-        false => browser::browser_credential(state, request).map(|known| (known.identity, Some(known.revoked))),
-    };
-    let Some((identity, revoked)) = identified else {
-        let peer = ConnectionAddresses::of_request(request).peer.ip();
-        return Err(Box::new(match state.quotas.count_bad_token(peer, now) {
-            true if presents_token(request.headers()) => error::invalid_token_response(),
-            true => error::token_needed_response(),
-            false => too_many_requests(60),
-        }));
-    };
-    authorize_caller(state, request, route, identity, scope).map(|caller| (caller, revoked))
+    guard_authorize_caller(state, request, route, identity, scope).map(|caller| (caller, revoked))
 }
 
 /// A caller without a token at a protocol that is open to such: reads and prompts, and answers only if that was opened too.
-fn caller_without_token(
+fn guarded_caller_without_token(
     state: &HttpState,
     request: &Request,
     route: &RouteRule,
@@ -198,19 +256,19 @@ fn caller_without_token(
     if state.open_approve {
         identity.scopes.insert(Scope::Approve);
     }
-    authorize_caller(state, request, route, identity, scope)
+    guard_authorize_caller(state, request, route, identity, scope)
 }
 
-fn authorize_caller(
+fn guard_authorize_caller(
     state: &HttpState,
     request: &Request,
     route: &RouteRule,
     identity: Identity,
     scope: Scope,
 ) -> Result<Caller, Box<Response>> {
-    let caller = Caller::with_token(identity, route.protocol, request_transport(request));
+    let caller = Caller::with_token(identity, route.protocol, guarded_request_transport(request));
     if !state.quotas.take_request(&caller, Instant::now()) {
-        return Err(Box::new(too_many_requests(1)));
+        return Err(Box::new(guard_too_many_requests(1)));
     }
     if !caller.has_scope(scope) {
         let message = format!("this token may not do that: it needs the scope {scope}");
@@ -220,7 +278,7 @@ fn authorize_caller(
 }
 
 /// Whether a request was made on this machine. A proxy on it speaks for whoever is behind: it is as far away as they.
-fn request_transport(request: &Request) -> Transport {
+fn guarded_request_transport(request: &Request) -> Transport {
     let ConnectionAddresses { peer, local, .. } = ConnectionAddresses::of_request(request);
     let forwarded = FORWARDING_HEADERS.iter().any(|name| request.headers().contains_key(name));
     match peer.ip().to_canonical().is_loopback() && local.ip().to_canonical().is_loopback() && !forwarded {
@@ -234,10 +292,10 @@ impl HttpState {
     fn admits_without_token(&self, protocol: OpenProtocol, request: &Request) -> bool {
         self.open.contains(&protocol)
             && !presents_token(request.headers())
-            && request_transport(request).is_same_machine()
+            && guarded_request_transport(request).is_same_machine()
     }
 }
 
-fn too_many_requests(seconds: u64) -> Response {
+fn guard_too_many_requests(seconds: u64) -> Response {
     retry_later_response(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "too many requests", seconds)
 }

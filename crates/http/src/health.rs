@@ -8,16 +8,18 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::on;
 use axum::{Extension, Json};
 use gander_domain::caller::{Caller, Scope};
+use gander_runtime::hub::NodeRole;
 use gander_services::permission_changes::permitted_server_facts;
 use gander_store::Health;
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::error::{Problem, RefusedRequest};
+use crate::oidc_metadata::{OIDC_METADATA_PATH, get_oidc_metadata};
 use crate::protocol::HttpProtocol;
 use crate::route::{Access, Payload, Route, Size, Verb};
 use crate::state::HttpState;
-use crate::{audit_log, browser, docs, openapi, page};
+use crate::{audit_log, browser, docs, metrics, openapi, page};
 
 /// Routes that belong to no protocol.
 const ROUTES: &[Route<Arc<HttpState>>] = &[
@@ -41,10 +43,12 @@ const ROUTES: &[Route<Arc<HttpState>>] = &[
     Route::get("/openapi.json", Access::Token(Scope::Read), |verb| on(verb, openapi::get_openapi)),
     Route::public("/health", |verb| on(verb, health_status)),
     Route::public("/ping", |verb| on(verb, ping_response)),
-    Route::public("/status", |verb| on(verb, alive_text)),
-    Route::public("/features", |verb| on(verb, build_features)),
+    Route::public("/status", |verb| on(verb, health_text)),
+    Route::public(OIDC_METADATA_PATH, |verb| on(verb, get_oidc_metadata)),
+    Route::public("/features", |verb| on(verb, server_build_features)),
     Route::get("/gander/audit", Access::Token(Scope::Admin), |verb| on(verb, audit_log::get_audit)),
     Route::get("/gander/status", Access::Token(Scope::Read), |verb| on(verb, server_status)),
+    Route::get("/metrics", Access::Token(Scope::Admin), |verb| on(verb, metrics::get_metrics)),
 ];
 
 /// Our own routes, as the route table has them.
@@ -69,12 +73,28 @@ impl HttpProtocol for GanderRoutes {
 
 /// Green only if the store works and new work is taken.
 async fn health_status(State(state): State<Arc<HttpState>>) -> Response {
-    let status = match (state.is_draining(), state.services.hub.store().health().await) {
+    let status = match (state.is_draining(), does_its_part(&state).await) {
         (true, _) => "draining",
-        (false, Health::Ready) => return Json(json!({ "status": "ok" })).into_response(),
-        (false, Health::ReadOnly(_) | Health::Stalled | Health::Closed) => "failing",
+        (false, true) => return Json(with_node_role(&state, json!({ "status": "ok" }))).into_response(),
+        (false, false) => "failing",
     };
-    (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": status }))).into_response()
+    let body = with_node_role(&state, json!({ "status": status }));
+    (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
+}
+
+/// Whether the store works and, on a node that runs sessions, whether it may: one without its lease runs nothing.
+async fn does_its_part(state: &HttpState) -> bool {
+    let hub = &state.services.hub;
+    let runs_sessions = hub.role() != Some(NodeRole::Gateway);
+    hub.store().health().await == Health::Ready && (hub.has_lease() || !runs_sessions)
+}
+
+/// One of several nodes says which kind it is.
+fn with_node_role(state: &HttpState, mut body: Value) -> Value {
+    if let Some(role) = state.services.hub.role() {
+        body["role"] = role.name().into();
+    }
+    body
 }
 
 /// Alive, as JSON.
@@ -83,17 +103,15 @@ pub async fn ping_response() -> Json<Value> {
 }
 
 /// The same as text, for clients that wait until a server is up.
-async fn alive_text(State(state): State<Arc<HttpState>>) -> Response {
-    match state.services.hub.store().health().await {
-        Health::Ready => "ok".into_response(),
-        Health::ReadOnly(_) | Health::Stalled | Health::Closed => {
-            (StatusCode::SERVICE_UNAVAILABLE, "failing").into_response()
-        }
+async fn health_text(State(state): State<Arc<HttpState>>) -> Response {
+    match does_its_part(&state).await {
+        true => "ok".into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "failing").into_response(),
     }
 }
 
 /// What this build can do, by name.
-async fn build_features() -> Json<Value> {
+async fn server_build_features() -> Json<Value> {
     Json(json!({ "features": { "genai": cfg!(feature = "genai") } }))
 }
 
@@ -118,6 +136,9 @@ async fn server_status(State(state): State<Arc<HttpState>>, Extension(caller): E
         "limits": state.limits,
         "store": { "status": store_health(&health)["status"] },
     });
+    if let (Some(role), Some(node)) = (state.services.hub.role(), state.services.hub.node()) {
+        status["node"] = json!({ "id": node, "role": role.name(), "lease": state.services.hub.has_lease() });
+    }
     if let Some(facts) = permitted_server_facts(&state.services, &caller) {
         status["pid"] = std::process::id().into();
         status["connections"] = state.connections.load(Ordering::Relaxed).into();

@@ -8,6 +8,7 @@ use axum::extract::State;
 use gander_domain::caller::Protocol;
 use serde_json::{Map, Value, json};
 
+use crate::oidc_metadata::OIDC_METADATA_PATH;
 use crate::route::{Access, Payload, RouteRule, Verb};
 use crate::route_tables::ProtocolAbout;
 use crate::state::HttpState;
@@ -171,13 +172,20 @@ fn own_openapi_operation(verb: Verb, path: &str) -> Option<Value> {
         (Verb::Get, "/docs/{*path}") => file("One page of the documentation", "text/markdown"),
         (Verb::Get, "/openapi.json") => openapi_json_answer("This description", json!({ "type": "object" })),
         (Verb::Get, "/ping") => openapi_json_answer("Whether the server answers", json!({ "type": "object" })),
-        (Verb::Get, "/health") => health_operation(),
-        (Verb::Get, "/status") => status_text_operation(),
-        (Verb::Get, "/features") => features_operation(),
-        (Verb::Get, "/gander/audit") => audit_operation(),
-        (Verb::Get, "/gander/status") => server_status_operation(),
-        (Verb::Post, "/gander/tickets") => ticket_operation(),
-        (Verb::Post, "/gander/login") => login_operation(),
+        (Verb::Get, "/health") => openapi_health_operation(),
+        (Verb::Get, "/status") => openapi_status_text_operation(),
+        (Verb::Get, "/features") => openapi_features_operation(),
+        (Verb::Get, OIDC_METADATA_PATH) => openapi_login_metadata_operation(),
+        (Verb::Get, "/metrics") => json!({
+            "summary": "Figures of this server and of the nodes beside it, for Prometheus",
+            "responses": { "200": {
+                "description": "The figures", "content": { "text/plain": { "schema": { "type": "string" } } },
+            } },
+        }),
+        (Verb::Get, "/gander/audit") => openapi_audit_operation(),
+        (Verb::Get, "/gander/status") => openapi_server_status_operation(),
+        (Verb::Post, "/gander/tickets") => openapi_ticket_operation(),
+        (Verb::Post, "/gander/login") => openapi_login_operation(),
         (Verb::Delete, "/gander/login") => json!({
             "summary": "Signs this browser out",
             "responses": { "204": { "description": "The cookie is revoked" } },
@@ -191,7 +199,7 @@ fn openapi_json_answer(summary: &str, schema: Value) -> Value {
     json!({ "summary": summary, "responses": { "200": { "description": "The answer", "content": content } } })
 }
 
-fn health_operation() -> Value {
+fn openapi_health_operation() -> Value {
     let answer = |words: &[&str]| {
         let schema = json!({
             "type": "object", "required": ["status"], "properties": { "status": { "type": "string", "enum": words } },
@@ -207,7 +215,7 @@ fn health_operation() -> Value {
     })
 }
 
-fn status_text_operation() -> Value {
+fn openapi_status_text_operation() -> Value {
     let text = |word: &str| json!({ "text/plain": { "schema": { "type": "string", "enum": [word] } } });
     json!({
         "summary": "The same in one word, for clients that wait until a server is up",
@@ -218,13 +226,26 @@ fn status_text_operation() -> Value {
     })
 }
 
-fn features_operation() -> Value {
+fn openapi_login_metadata_operation() -> Value {
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    let schema = json!({
+        "type": "object",
+        "required": ["resource", "authorization_servers"],
+        "properties": { "resource": { "type": "string" }, "authorization_servers": texts, "scopes_supported": texts,
+            "bearer_methods_supported": texts, "gander_login": { "type": ["object", "null"] } },
+    });
+    let mut operation = openapi_json_answer("Which identity provider's tokens count (RFC 9728)", schema);
+    operation["responses"]["404"] = json!({ "description": "None: only tokens of this server count" });
+    operation
+}
+
+fn openapi_features_operation() -> Value {
     let features = json!({ "type": "object", "additionalProperties": { "type": "boolean" } });
     let schema = json!({ "type": "object", "required": ["features"], "properties": { "features": features } });
     openapi_json_answer("What this build can do, by name", schema)
 }
 
-fn audit_operation() -> Value {
+fn openapi_audit_operation() -> Value {
     let parameter = |name: &str, kind: &str, about: &str| json!({ "name": name, "in": "query", "required": false, "description": about, "schema": { "type": kind } });
     let records = json!({ "type": "array", "items": { "type": "object" } });
     let schema = json!({ "type": "object", "required": ["records"], "properties": { "records": records } });
@@ -239,7 +260,7 @@ fn audit_operation() -> Value {
     operation
 }
 
-fn server_status_operation() -> Value {
+fn openapi_server_status_operation() -> Value {
     let text = json!({ "type": "string" });
     let store = json!({
         "type": "object", "required": ["status"],
@@ -252,13 +273,13 @@ fn server_status_operation() -> Value {
             "version": text, "principal": text, "scopes": { "type": "array", "items": text },
             "draining": { "type": "boolean" }, "limits": { "type": "object" }, "store": store,
             "pid": { "type": "integer" }, "connections": { "type": "integer" }, "panics": { "type": "integer" },
-            "app": { "type": "object" },
+            "app": { "type": "object" }, "node": { "type": "object" },
         },
     });
     openapi_json_answer("What is in force; figures of the whole server for the owner and administrators alone", schema)
 }
 
-fn ticket_operation() -> Value {
+fn openapi_ticket_operation() -> Value {
     let wanted = json!({
         "type": "object", "additionalProperties": false, "properties": { "phone": { "type": "boolean", "default": false } },
     });
@@ -274,7 +295,7 @@ fn ticket_operation() -> Value {
     operation
 }
 
-fn login_operation() -> Value {
+fn openapi_login_operation() -> Value {
     let wanted = json!({
         "type": "object", "required": ["ticket"], "properties": { "ticket": { "type": "string" } },
     });

@@ -3,9 +3,8 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
 
 use axum::BoxError;
 use axum::body::Body;
@@ -20,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::retry_later_response;
 use crate::request_scanner::FramingError;
 use crate::spool::{MemoryReservation, Spool, SpooledPiece};
+use crate::stalled_readers::{StalledReaders, WaitingReader};
 
 /// One frame takes at most so much of an answer.
 const MAX_FRAME: usize = 16 * 1024;
@@ -33,18 +33,15 @@ const MAX_IN_MEMORY: usize = 128 * 1024;
 /// A smaller answer is not looked after: it costs less than looking after it.
 const MIN_WATCHED: u64 = 4 * 1024;
 
-/// How often readers are looked after.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(2);
-
 /// What of a connection was written, for answers that wait to go on.
 #[derive(Debug, Default)]
-pub struct WriteProgress {
+pub struct PacedWriteProgress {
     flushes: AtomicU64,
     waits: AtomicWaker,
     bad: OnceLock<FramingError>,
 }
 
-impl WriteProgress {
+impl PacedWriteProgress {
     /// Its requests cannot be told apart.
     pub fn mark_bad_framing(&self, bad: FramingError) {
         self.bad.get_or_init(|| bad);
@@ -66,73 +63,12 @@ impl WriteProgress {
     }
 }
 
-/// The readers of HTTP/2: they can leave a stream alone whose connection is well.
-#[derive(Debug)]
-pub struct StalledReaders {
-    begin: Instant,
-    /// A reader that takes nothing for so long is given up.
-    stalled: Duration,
-    open: Mutex<Vec<Weak<WaitingReader>>>,
-}
-
-/// Since when an answer waits for its reader.
-#[derive(Debug)]
-struct WaitingReader {
-    /// Milliseconds; zero while it is the reader who waits.
-    since: AtomicU64,
-    connection: CancellationToken,
-}
-
-impl StalledReaders {
-    pub fn new(stalled: Duration) -> Self {
-        Self { begin: Instant::now(), stalled, open: Mutex::default() }
-    }
-
-    /// Ends the connections of readers that take nothing.
-    pub async fn sweep_stalled(self: Arc<Self>, stop: CancellationToken) {
-        let mut every = tokio::time::interval(SWEEP_INTERVAL);
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = every.tick() => self.close_stalled(self.now()),
-            }
-        }
-    }
-
-    fn close_stalled(&self, now: u64) {
-        let longest = u64::try_from(self.stalled.as_millis()).unwrap_or(u64::MAX);
-        self.lock().retain(|waiting| {
-            let Some(waiting) = waiting.upgrade() else { return false };
-            let since = waiting.since.load(Ordering::Relaxed);
-            if since > 0 && now.saturating_sub(since) >= longest {
-                waiting.connection.cancel();
-            }
-            true
-        });
-    }
-
-    fn watch(&self, connection: CancellationToken) -> Arc<WaitingReader> {
-        let waiting = Arc::new(WaitingReader { since: AtomicU64::new(self.now()), connection });
-        self.lock().push(Arc::downgrade(&waiting));
-        waiting
-    }
-
-    fn now(&self) -> u64 {
-        u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
-    }
-
-    /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<WaitingReader>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// What answers of one connection share.
 #[derive(Clone, Debug)]
 pub struct BodyPacer {
     pub spool: Arc<Spool>,
     pub readers: Arc<StalledReaders>,
-    pub progress: Arc<WriteProgress>,
+    pub progress: Arc<PacedWriteProgress>,
     /// Ends the connection.
     pub cut: CancellationToken,
 }
@@ -173,9 +109,11 @@ impl BodyPacer {
 
     fn paced_body(&self, version: Version, body: Body, large: LargePiece, left: Option<u64>) -> PacedBody {
         let reader = match version {
-            Version::HTTP_2 if left.is_some_and(|left| left <= MIN_WATCHED) => ReaderProgress::Trusted,
-            Version::HTTP_2 => ReaderProgress::Stream(self.readers.watch(self.cut.clone()), Arc::clone(&self.readers)),
-            _ => ReaderProgress::Socket {
+            Version::HTTP_2 if left.is_some_and(|left| left <= MIN_WATCHED) => PacedReaderProgress::Trusted,
+            Version::HTTP_2 => {
+                PacedReaderProgress::Stream(self.readers.watch(self.cut.clone()), Arc::clone(&self.readers))
+            }
+            _ => PacedReaderProgress::Socket {
                 progress: Arc::clone(&self.progress),
                 given: 0,
                 flushes: self.progress.flush_count(),
@@ -192,7 +130,7 @@ pub struct PacedBody {
     /// What was produced and not taken yet.
     ready: Bytes,
     large: LargePiece,
-    reader: ReaderProgress,
+    reader: PacedReaderProgress,
     spool: Arc<Spool>,
     /// How much is left, if that is known.
     left: Option<u64>,
@@ -216,16 +154,16 @@ enum LargePiece {
 
 /// How it is known what a reader takes.
 #[derive(Debug)]
-enum ReaderProgress {
+enum PacedReaderProgress {
     /// What was given is buffered until it is written.
-    Socket { progress: Arc<WriteProgress>, given: usize, flushes: u64 },
+    Socket { progress: Arc<PacedWriteProgress>, given: usize, flushes: u64 },
     /// It is asked for more when its reader allows for more.
     Stream(Arc<WaitingReader>, Arc<StalledReaders>),
     /// So little that it does not matter.
     Trusted,
 }
 
-impl ReaderProgress {
+impl PacedReaderProgress {
     /// Ready if more can be given.
     fn poll_capacity(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self::Socket { progress, given, flushes } = self else { return Poll::Ready(()) };
@@ -368,6 +306,8 @@ fn spawn_spool_write(spool: &Arc<Spool>, bytes: Bytes) -> JoinHandle<io::Result<
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
     use super::*;
 
     const STALLED: Duration = Duration::from_secs(30);

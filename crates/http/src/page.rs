@@ -42,7 +42,7 @@ const PAGE_HEADERS: [(HeaderName, &str); 4] = [
 ];
 
 /// Whether the full page was there when the server was built.
-pub fn is_built() -> bool {
+pub fn is_page_built() -> bool {
     !BUILT_PAGE.is_empty()
 }
 

@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::connection_addresses::ConnectionAddresses;
-use crate::h2_abuse::MeteredStream;
+use crate::h2_frame_meter::MeteredStream;
 use crate::paced_body::BodyPacer;
 use crate::state::HttpState;
 
@@ -69,6 +69,9 @@ pub async fn serve_http_with_tls(
     connections.spawn(Arc::clone(&state.readers).sweep_stalled(stop.clone()));
     let (watched, ending) = (Arc::clone(&state), stop.clone());
     connections.spawn(async move { watched.tokens.watch_revocations(ending).await });
+    if let Some(provider) = state.tokens.provider() {
+        connections.spawn(Arc::clone(provider).watch_expiry(stop.clone()));
+    }
     loop {
         // At the limit, callers wait in the system's queue.
         let place = tokio::select! {
@@ -83,7 +86,8 @@ pub async fn serve_http_with_tls(
             continue;
         };
         let seat = ConnectionPermit { _place: Arc::new(place), stop: stop.clone(), tasks: connections.clone() };
-        let connection = Connection { state: state.clone(), builder: builder.clone(), address, seat: Arc::new(seat) };
+        let connection =
+            ServedConnection { state: state.clone(), builder: builder.clone(), address, seat: Arc::new(seat) };
         match tls.clone() {
             None => drop(connections.spawn(connection.serve_stream(stream, router.clone(), stop.clone()))),
             Some(tls) => drop(connections.spawn(connection.serve_tls(tls, stream, router.clone(), stop.clone()))),
@@ -96,14 +100,14 @@ pub async fn serve_http_with_tls(
     }
 }
 
-struct Connection {
+struct ServedConnection {
     state: Arc<HttpState>,
     builder: Arc<Builder<TokioExecutor>>,
     address: ConnectionAddresses,
     seat: Arc<ConnectionPermit>,
 }
 
-impl Connection {
+impl ServedConnection {
     /// Whoever does not finish the handshake in time is no client.
     async fn serve_tls(mut self, tls: TlsAcceptor, stream: TcpStream, router: Router, stop: CancellationToken) {
         match tokio::time::timeout(self.state.limits.header_time.0, tls.accept(stream)).await {

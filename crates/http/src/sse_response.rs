@@ -8,7 +8,6 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 use gander_domain::caller::Caller;
-use gander_store::StoreError;
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Extensions, HeaderValue, StatusCode};
 use tokio_util::sync::CancellationToken;
@@ -44,9 +43,10 @@ impl SsePermit {
     }
 
     /// JSON that is made while it is read.
-    pub fn json_response<S>(self, pieces: S) -> Response
+    pub fn json_response<S, E>(self, pieces: S) -> Response
     where
-        S: Stream<Item = Result<Bytes, StoreError>> + Send + 'static,
+        S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+        E: Into<axum::BoxError> + 'static,
     {
         let mut response = self.streaming_response(pieces);
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::large_responses::{LargeResponses, TooManyWholeResponses};
 use crate::origin_check::OriginCheck;
-use crate::paced_body::StalledReaders;
 use crate::panics;
 use crate::rate_limit::RateLimiter;
 use crate::route_tables::RouteTables;
 use crate::settings::{Limits, OpenProtocol, ServerSection};
+use crate::stalled_readers::StalledReaders;
 use crate::stream_limits::StreamLimiter;
 
 /// What all handlers share.

@@ -21,7 +21,7 @@ use crate::websocket::websocket_accept_key;
 
 /// True if the caller wants a WebSocket.
 pub fn wants_websocket(headers: &HeaderMap) -> bool {
-    header_contains_token(headers, header::UPGRADE, "websocket")
+    upgrade_header_contains_token(headers, header::UPGRADE, "websocket")
 }
 
 /// A handshake that is as it should be. What it takes up is given back when the connection is over.
@@ -96,7 +96,7 @@ fn websocket_upgrade_response(accept: HeaderValue, subprotocol: Option<HeaderVal
 fn check_websocket_handshake(request: &Request) -> Result<HeaderValue, Box<Response>> {
     let headers = request.headers();
     let bad = |message| Err(Box::new(problem_response(StatusCode::BAD_REQUEST, "bad_handshake", message)));
-    if request.version() != Version::HTTP_11 || !header_contains_token(headers, header::CONNECTION, "upgrade") {
+    if request.version() != Version::HTTP_11 || !upgrade_header_contains_token(headers, header::CONNECTION, "upgrade") {
         return bad("a WebSocket begins with Connection: Upgrade on HTTP/1.1");
     }
     if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
@@ -113,7 +113,7 @@ fn check_websocket_handshake(request: &Request) -> Result<HeaderValue, Box<Respo
 }
 
 /// True if a header lists this word.
-pub(crate) fn header_contains_token(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
+pub(crate) fn upgrade_header_contains_token(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
     let values = headers.get_all(name);
     values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(|listed| {
         let listed = listed.trim();

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::listener::{SessionHandle, visible_line};
+use super::session_handle::{SessionHandle, session_handle_line};
 
 /// The calls under way on one connection.
 #[derive(Default)]
@@ -173,7 +173,7 @@ fn call_progress_text(progress: &ProgressNotificationParam) -> String {
         Some(_) | None => format!("{done}"),
     };
     match &progress.message {
-        Some(message) => format!("{} ({count})", visible_line(message)),
+        Some(message) => format!("{} ({count})", session_handle_line(message)),
         None => count,
     }
 }

@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 use super::calls::Calls;
 use super::catalogue::{self, Catalogue};
 use super::child::{Child, Program};
-use super::handler::Handler;
+use super::handler::McpHandler;
 use super::http;
-use super::listener::SessionHandle;
 use super::login::{self, Keyring};
 use super::network_store::NetworkGrantStore;
-use super::sessions::SessionHandles;
+use super::session_handle::SessionHandle;
+use super::session_handles::SessionHandles;
 use super::spec::{Confinement, Spec, Transport, spec_home_name};
 use super::write_counter::{CountedWriter, WriteCounter};
 
@@ -66,7 +66,7 @@ pub(super) struct ServerEnv {
 pub(super) struct McpConnectionHandle {
     pub peer: Peer<RoleClient>,
     pub calls: Arc<Calls>,
-    pub handler: Handler,
+    pub handler: McpHandler,
     /// How much a program was told; an address does not say.
     pub counter: Option<WriteCounter>,
     /// Set once the server wants an authorization that it does not get: another connection may tell what is missing.
@@ -105,7 +105,7 @@ impl McpConnection {
     }
 
     async fn connect(
-        handler: Handler,
+        handler: McpHandler,
         spec: &Spec,
         server_env: &ServerEnv,
         how: ClientLifecycleMode,
@@ -135,7 +135,7 @@ impl McpConnection {
     }
 
     async fn connect_over_transport<T, E, A>(
-        handler: Handler,
+        handler: McpHandler,
         transport: T,
         how: ClientLifecycleMode,
         child: Option<Child>,
@@ -411,8 +411,8 @@ fn connection_error_with_last_line(what: &str, complaints: &str) -> String {
     }
 }
 
-fn build_connection_handler(name: &str, spec: &Spec, server_env: &ServerEnv, sessions: &SessionHandles) -> Handler {
-    Handler {
+fn build_connection_handler(name: &str, spec: &Spec, server_env: &ServerEnv, sessions: &SessionHandles) -> McpHandler {
+    McpHandler {
         name: name.to_owned(),
         sessions: sessions.clone(),
         shared: spec.shared,

@@ -19,16 +19,16 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::calls::Calls;
-use super::listener::SessionHandle;
 use super::sampling;
-use super::sessions::SessionHandles;
+use super::session_handle::SessionHandle;
+use super::session_handles::SessionHandles;
 
 /// Complaints of one connection that people are shown.
 const MAX_NOTICES: u32 = 20;
 
 /// Our end of one connection.
 #[derive(Clone)]
-pub(super) struct Handler {
+pub(super) struct McpHandler {
     /// The server's name.
     pub name: String,
     pub sessions: SessionHandles,
@@ -45,7 +45,7 @@ pub(super) struct Handler {
     pub notices: Arc<AtomicU32>,
 }
 
-impl Handler {
+impl McpHandler {
     /// Answers to what a server wants to know before it goes on with a call of this session.
     pub(super) async fn answer_input_requests(
         &self,
@@ -140,7 +140,7 @@ impl Handler {
     }
 }
 
-impl ClientHandler for Handler {
+impl ClientHandler for McpHandler {
     fn get_info(&self) -> ClientConfig {
         let mut elicitation = ElicitationCapability::new().with_form(FormElicitationCapability::new());
         elicitation.url = Some(UrlElicitationCapability::new());

@@ -8,10 +8,10 @@ use tokio::sync::watch;
 use super::connection::ServerEnv;
 use super::login::Login;
 use super::pending_login::PendingLogin;
-use super::server::Server;
+use super::server::McpServer;
 
 /// Asks a person to log in. A login that was begun holds, also if the run that asked is over.
-pub(super) async fn prompt_login(env: ServerEnv, server: Arc<Server>) {
+pub(super) async fn prompt_login(env: ServerEnv, server: Arc<McpServer>) {
     let end = match find_or_begin_login(&env, &server).await {
         Ok(pending) => prompt_to_visit_login(&env, &server, pending).await,
         Err(reason) => Some(Err(reason)),
@@ -25,7 +25,7 @@ pub(super) async fn prompt_login(env: ServerEnv, server: Arc<Server>) {
 /// None if the person does not want to.
 async fn prompt_to_visit_login(
     env: &ServerEnv,
-    server: &Server,
+    server: &McpServer,
     mut pending: PendingLogin,
 ) -> Option<Result<(), String>> {
     let title = format!("{} needs authorization: open {}", server.name, pending.url);
@@ -51,7 +51,7 @@ async fn wait_for_prompted_login(pending: &mut PendingLogin) -> Result<(), Strin
 }
 
 /// The login under way; a new one if there is none. Of two that are begun at once the later is given up.
-async fn find_or_begin_login(env: &ServerEnv, server: &Arc<Server>) -> Result<PendingLogin, String> {
+async fn find_or_begin_login(env: &ServerEnv, server: &Arc<McpServer>) -> Result<PendingLogin, String> {
     if let Some(pending) = server.login.pending_login() {
         return Ok(pending);
     }

@@ -13,7 +13,7 @@ const MAX_SERVER_CHARS: usize = 24;
 /// A server's name as it stands before its tools: without `__`, so that a name has one reading.
 pub(super) fn server_name(name: &str) -> String {
     let mut clean = String::new();
-    for character in name.chars().map(sanitize_char) {
+    for character in name.chars().map(sanitized_name_char) {
         if !(character == '_' && clean.ends_with('_')) {
             clean.push(character);
         }
@@ -38,7 +38,7 @@ pub(super) fn unique_server_names<'a>(names: impl IntoIterator<Item = &'a str>) 
 /// Names for all tools of a server, in order; they do not depend on that order.
 pub(super) fn unique_tool_names<'a>(server: &str, tools: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let tools: Vec<&str> = tools.into_iter().collect();
-    let plain: Vec<String> = tools.iter().map(|tool| format!("{server}__{}", sanitize_name(tool))).collect();
+    let plain: Vec<String> = tools.iter().map(|tool| format!("{server}__{}", sanitized_server_name(tool))).collect();
     let mut count: HashMap<&str, usize> = HashMap::new();
     plain.iter().for_each(|name| *count.entry(name).or_default() += 1);
     let fits = |tool: &str, name: &str| {
@@ -58,11 +58,11 @@ fn hashed_tool_name(tool: &str, name: &str) -> String {
     format!("{kept}_{hash}")
 }
 
-fn sanitize_name(name: &str) -> String {
-    name.chars().map(sanitize_char).collect()
+fn sanitized_server_name(name: &str) -> String {
+    name.chars().map(sanitized_name_char).collect()
 }
 
-fn sanitize_char(character: char) -> char {
+fn sanitized_name_char(character: char) -> char {
     if character.is_ascii_alphanumeric() || character == '-' { character } else { '_' }
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use gander_domain::{Choice, ChoiceKind, QuestionKind, QuestionOrigin};
 
 use super::connection::ServerEnv;
-use super::server::Server;
+use super::server::McpServer;
 use super::spec::Spec;
 
 /// Asks a person about a server that does not start without it. With nobody there it stays as it is.
-pub(super) async fn offer_network(env: ServerEnv, server: Arc<Server>) {
+pub(super) async fn offer_network(env: ServerEnv, server: Arc<McpServer>) {
     let title =
         format!("{} does not start without the network. May its program use it?", network_server_label(&server.spec));
     if env.session.ask_person(&title, network_choices(), QuestionOrigin::NonBlocking).await.is_allowed() {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use gander_tools::permission::canonical_json;
+use gander_tools::permission::canonical_permission_json;
 use rmcp::model::Tool;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -54,7 +54,7 @@ pub(super) fn pinned_definition_hash(tool: &Tool) -> String {
         tool.output_schema.as_deref(),
         tool.annotations,
     ]);
-    Sha256::digest(canonical_json(&parts).as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(canonical_permission_json(&parts).as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

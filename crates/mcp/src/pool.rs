@@ -7,13 +7,13 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 use super::connection::ServerEnv;
-use super::listener::SessionHandle;
-use super::server::{Server, ServerTimeouts};
+use super::server::{McpServer, ServerTimeouts};
+use super::session_handle::SessionHandle;
 use super::spec::{Spec, Transport};
 
 /// The servers that sessions share. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Pool(Arc<Mutex<HashMap<[u8; 32], Weak<Server>>>>);
+pub struct Pool(Arc<Mutex<HashMap<[u8; 32], Weak<McpServer>>>>);
 
 /// Whose servers are shared with whom.
 #[derive(Clone, Default)]
@@ -27,17 +27,17 @@ pub struct Sharing {
 }
 
 /// A session's hold on a server.
-pub(super) struct Lease {
-    pub server: Arc<Server>,
+pub(super) struct PoolLease {
+    pub server: Arc<McpServer>,
     session: SessionHandle,
     /// How long it stays after the last session; none: it is this session's alone.
     linger: Option<Duration>,
 }
 
-impl Lease {
+impl PoolLease {
     /// A server for this session alone.
     pub(super) fn private_server(name: String, spec: Spec, env: &ServerEnv, times: ServerTimeouts) -> Self {
-        let server = Arc::new(Server::new(name, spec, env.clone(), times));
+        let server = Arc::new(McpServer::new(name, spec, env.clone(), times));
         server.sessions.add_session(&env.session);
         Self { server, session: env.session.clone(), linger: None }
     }
@@ -53,7 +53,7 @@ impl Lease {
         let key = pool_key(&name, &spec, env, &sharing.owner);
         let mut servers = sharing.pool.0.lock().unwrap_or_else(PoisonError::into_inner);
         let server = servers.get(&key).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let server = Arc::new(Server::new(name, spec, env.clone(), times));
+            let server = Arc::new(McpServer::new(name, spec, env.clone(), times));
             servers.retain(|_, server| server.strong_count() > 0);
             servers.insert(key, Arc::downgrade(&server));
             server
@@ -63,7 +63,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for PoolLease {
     /// Whoever comes soon after the last one finds it still there.
     fn drop(&mut self) {
         self.server.sessions.remove_session(&self.session);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::catalogue::PromptSpec;
 use super::content;
-use super::server::Server;
+use super::server::McpServer;
 
 impl PromptSpec {
     /// What people type after a slash.
@@ -27,7 +27,7 @@ pub(super) fn typed_prompt(parts: &[Part]) -> Option<(&str, &str)> {
 
 /// What a prompt says, filled in with the words after its name.
 pub(super) async fn fill_prompt(
-    servers: &[Arc<Server>],
+    servers: &[Arc<McpServer>],
     prompt: &PromptSpec,
     words: &str,
     limits: &Limits,
@@ -38,7 +38,7 @@ pub(super) async fn fill_prompt(
 
 /// What a prompt says with these arguments, message by message.
 pub(super) async fn get_prompt(
-    servers: &[Arc<Server>],
+    servers: &[Arc<McpServer>],
     prompt: &PromptSpec,
     arguments: Map<String, Value>,
     limits: &Limits,

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::content;
-use super::listener::visible_line;
-use super::server::Server;
+use super::server::McpServer;
+use super::session_handle::session_handle_line;
 
 const LIST_TOOL: &str = "list_resources";
 pub(super) const READ_TOOL: &str = "read_resource";
@@ -29,7 +29,7 @@ struct ReadArguments {
 }
 
 /// The two tools, if any server has resources.
-pub(super) fn listed_resource_tools(servers: &[Arc<Server>]) -> Vec<ListedTool> {
+pub(super) fn listed_resource_tools(servers: &[Arc<McpServer>]) -> Vec<ListedTool> {
     if !servers.iter().any(|server| has_resources(server)) {
         return Vec::new();
     }
@@ -62,7 +62,7 @@ pub(super) fn describe_resource_call(
     let title = match name {
         LIST_TOOL => "List the resources of MCP servers".to_owned(),
         READ_TOOL => match ReadArguments::deserialize(arguments) {
-            Ok(ReadArguments { server, uri }) => visible_line(&format!("Read {uri} of {server}")),
+            Ok(ReadArguments { server, uri }) => session_handle_line(&format!("Read {uri} of {server}")),
             Err(error) => return Some(Err(failed_resource_result(format!("arguments do not fit the tool: {error}")))),
         },
         _ => return None,
@@ -73,7 +73,11 @@ pub(super) fn describe_resource_call(
 }
 
 /// Runs a call of one of the two; `None` if it is neither.
-pub(super) async fn run_resource_call(servers: &[Arc<Server>], call: &ToolCall, limits: &Limits) -> Option<ToolResult> {
+pub(super) async fn run_resource_call(
+    servers: &[Arc<McpServer>],
+    call: &ToolCall,
+    limits: &Limits,
+) -> Option<ToolResult> {
     match call.name.as_str() {
         LIST_TOOL => Some(list_resources(servers, limits)),
         READ_TOOL => Some(read_resource(servers, &call.arguments, limits).await.unwrap_or_else(failed_resource_result)),
@@ -81,7 +85,7 @@ pub(super) async fn run_resource_call(servers: &[Arc<Server>], call: &ToolCall, 
     }
 }
 
-fn list_resources(servers: &[Arc<Server>], limits: &Limits) -> ToolResult {
+fn list_resources(servers: &[Arc<McpServer>], limits: &Limits) -> ToolResult {
     let lines = servers.iter().flat_map(|server| {
         let catalogue = server.current_view().catalogue;
         let resources = catalogue
@@ -100,7 +104,7 @@ fn list_resources(servers: &[Arc<Server>], limits: &Limits) -> ToolResult {
     ToolResult::text(ToolEnd::Completed, clip_output(format!("server\turi\tname\tdescription\n{text}"), limits.result))
 }
 
-async fn read_resource(servers: &[Arc<Server>], arguments: &Value, limits: &Limits) -> Result<ToolResult, String> {
+async fn read_resource(servers: &[Arc<McpServer>], arguments: &Value, limits: &Limits) -> Result<ToolResult, String> {
     let ReadArguments { server, uri } = ReadArguments::deserialize(arguments).map_err(|error| error.to_string())?;
     let server =
         servers.iter().find(|known| known.name == server).ok_or_else(|| format!("no such server: {server}"))?;
@@ -122,7 +126,7 @@ fn resource_tool_content(part: Part) -> ToolContent {
     ToolContent::Part { part }
 }
 
-fn has_resources(server: &Server) -> bool {
+fn has_resources(server: &McpServer) -> bool {
     let catalogue = server.current_view().catalogue;
     !catalogue.resources.is_empty() || !catalogue.templates.is_empty()
 }

@@ -6,11 +6,11 @@ use super::call_tool;
 use super::calls::{CallError, ToolUse};
 use super::catalogue::OfferedTool;
 use super::connection::McpConnectionHandle;
-use super::server::Server;
+use super::server::McpServer;
 
 /// Calls a tool. A call that the server died of, or before, is sent again, once: if it never left us, or if the
 /// server says that its tool may be called twice.
-pub(super) async fn call_with_retry(server: &Server, wanted: &ToolUse) -> Result<CallToolResult, CallError> {
+pub(super) async fn call_with_retry(server: &McpServer, wanted: &ToolUse) -> Result<CallToolResult, CallError> {
     let line = wait_for_connection_to_retry(wanted, server.wait_for_connection()).await?;
     check_same_tool_on_retry(server, wanted)?;
     let writes = writes_before_retry(&line);
@@ -33,7 +33,7 @@ pub(super) async fn call_with_retry(server: &Server, wanted: &ToolUse) -> Result
 }
 
 /// A server that was started anew may offer something else under the same name: nobody agreed to that.
-fn check_same_tool_on_retry(server: &Server, wanted: &ToolUse) -> Result<(), CallError> {
+fn check_same_tool_on_retry(server: &McpServer, wanted: &ToolUse) -> Result<(), CallError> {
     let same = |offered: &OfferedTool| offered.tool == wanted.tool && offered.definition == wanted.definition;
     match server.current_view().catalogue.tools.iter().any(same) {
         true => Ok(()),

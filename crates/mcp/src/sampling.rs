@@ -12,7 +12,7 @@ use rmcp::model::{
 };
 use uuid::Uuid;
 
-use super::listener::{RunListener, ServerEvent, SessionHandle};
+use super::session_handle::{RunListener, ServerEvent, SessionHandle};
 
 /// How much of what is asked the person is shown.
 const MAX_PREVIEW_CHARS: usize = 200;

@@ -10,9 +10,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::catalogue::Catalogue;
 use super::connection::{FailureReport, McpConnection, McpConnectionHandle, OpenError, ServerEnv};
-use super::listener::Outage;
 use super::pending_login::LoginInProgress;
-use super::sessions::SessionHandles;
+use super::session_handle::Outage;
+use super::session_handles::SessionHandles;
 use super::spec::Spec;
 
 /// The first pause after a failure; each further one is twice as long.
@@ -28,7 +28,7 @@ const MAX_START_ATTEMPTS: u32 = 5;
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 /// One server of a session, or of several. Dropping it ends it.
-pub(super) struct Server {
+pub(super) struct McpServer {
     /// Its name before its tools.
     pub name: String,
     pub spec: Spec,
@@ -79,7 +79,7 @@ pub(super) enum ServerPhase {
     Failed(String),
 }
 
-impl Server {
+impl McpServer {
     /// A server that sleeps until it is wanted.
     pub(super) fn new(name: String, spec: Spec, env: ServerEnv, times: ServerTimeouts) -> Self {
         let (view_sender, view) = watch::channel(ServerView::default());

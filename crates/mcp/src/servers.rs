@@ -19,18 +19,18 @@ use super::call_title::{call_argument_fields, call_title};
 use super::calls::ToolUse;
 use super::catalogue::{OfferedTool, PromptSpec};
 use super::connection::ServerEnv;
-use super::listener::{ListenGuard, RunListener, ServerEvent, SessionHandle};
 use super::login::Keyring;
 use super::network_store::{MemoryNetworkGrantStore, NetworkGrantStore};
 use super::pins::{self, MemoryToolPinStore, ToolPinStore};
-use super::pool::{Lease, Sharing};
-use super::server::{Server, ServerPhase, ServerTimeouts};
+use super::pool::{PoolLease, Sharing};
+use super::server::{McpServer, ServerPhase, ServerTimeouts};
+use super::session_handle::{ListenGuard, RunListener, ServerEvent, SessionHandle};
 use super::spec::Spec;
 use super::{content, login_prompt, names, network_prompt, prompts, resources, retry};
 
 /// A session's servers. Dropping it ends them all.
 pub struct Servers {
-    servers: Mutex<Vec<Lease>>,
+    servers: Mutex<Vec<PoolLease>>,
     sharing: Sharing,
     pub(super) env: ServerEnv,
     pub(super) limits: Limits,
@@ -174,8 +174,8 @@ impl Servers {
         *servers = specs.into_iter().zip(names).map(|(spec, name)| self.keep_or_start(&mut old, name, spec)).collect();
     }
 
-    fn keep_or_start(&self, old: &mut Vec<Lease>, name: String, spec: Spec) -> Lease {
-        let same = |lease: &Lease| {
+    fn keep_or_start(&self, old: &mut Vec<PoolLease>, name: String, spec: Spec) -> PoolLease {
+        let same = |lease: &PoolLease| {
             let likes = |spec: &Spec| (spec.identity(), spec.confinement, spec.patience, spec.client_id(), spec.shared);
             let server = &lease.server;
             server.name == name
@@ -184,8 +184,8 @@ impl Servers {
         };
         match old.iter().position(same) {
             Some(place) => old.swap_remove(place),
-            None if spec.shared => Lease::shared_server(name, spec, &self.env, self.times, &self.sharing),
-            None => Lease::private_server(name, spec, &self.env, self.times),
+            None if spec.shared => PoolLease::shared_server(name, spec, &self.env, self.times, &self.sharing),
+            None => PoolLease::private_server(name, spec, &self.env, self.times),
         }
     }
 
@@ -225,7 +225,7 @@ impl Servers {
 
     /// Somebody logged in at this server: where it waits for that, it goes on.
     pub fn resume_after_login(&self, spec: &Spec) {
-        let waits = |server: &&Arc<Server>| {
+        let waits = |server: &&Arc<McpServer>| {
             server.current_view().phase == ServerPhase::Locked && server.spec.identity() == spec.identity()
         };
         self.all_servers().iter().filter(waits).for_each(|server| server.request_start());
@@ -305,7 +305,7 @@ impl Servers {
     /// What the servers say about themselves, by name.
     pub fn server_instructions(&self) -> Vec<(String, String)> {
         let said =
-            |server: Arc<Server>| Some((server.name.clone(), server.current_view().catalogue.instructions.clone()?));
+            |server: Arc<McpServer>| Some((server.name.clone(), server.current_view().catalogue.instructions.clone()?));
         self.all_servers().into_iter().filter_map(said).collect()
     }
 
@@ -397,7 +397,7 @@ impl Servers {
             Err(error) => ToolResult::text(error.tool_end(), error.to_string()),
         };
         if result.end == ToolEnd::Failed
-            && let Some(advice) = self.env.network_advice(&server.spec, &server_result_text(&result))
+            && let Some(advice) = self.env.network_advice(&server.spec, &servers_result_text(&result))
         {
             result.content.push(ToolContent::Part { part: Part::text(format!("[{advice}]")) });
         }
@@ -410,7 +410,7 @@ impl Servers {
     pub async fn offer_network(&self, call: &ToolCall, result: &ToolResult, cancel: &CancellationToken) -> bool {
         let Some((server, _)) = self.find_tool(&call.name) else { return false };
         let missed = result.end == ToolEnd::Failed
-            && self.env.network_advice(&server.spec, &server_result_text(result)).is_some();
+            && self.env.network_advice(&server.spec, &servers_result_text(result)).is_some();
         if !missed {
             return false;
         }
@@ -442,28 +442,28 @@ impl Servers {
         !resources::listed_resource_tools(&self.all_servers()).is_empty()
     }
 
-    pub(super) fn all_servers(&self) -> Vec<Arc<Server>> {
+    pub(super) fn all_servers(&self) -> Vec<Arc<McpServer>> {
         let leases = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         leases.iter().map(|lease| Arc::clone(&lease.server)).collect()
     }
 
-    fn offered_tools(&self) -> Vec<(Arc<Server>, OfferedTool)> {
-        let of = |server: Arc<Server>| {
+    fn offered_tools(&self) -> Vec<(Arc<McpServer>, OfferedTool)> {
+        let of = |server: Arc<McpServer>| {
             let tools = server.current_view().catalogue.tools.clone();
             tools.into_iter().map(move |offered| (Arc::clone(&server), offered))
         };
         self.all_servers().into_iter().flat_map(of).collect()
     }
 
-    fn usable_tools(&self) -> Vec<(Arc<Server>, OfferedTool)> {
+    fn usable_tools(&self) -> Vec<(Arc<McpServer>, OfferedTool)> {
         self.offered_tools().into_iter().filter(|(server, offered)| self.is_pinned(server, offered)).collect()
     }
 
-    pub(super) fn find_tool(&self, name: &str) -> Option<(Arc<Server>, OfferedTool)> {
+    pub(super) fn find_tool(&self, name: &str) -> Option<(Arc<McpServer>, OfferedTool)> {
         self.usable_tools().into_iter().find(|(_, offered)| offered.spec.name == name)
     }
 
-    pub(super) fn is_pinned(&self, server: &Server, offered: &OfferedTool) -> bool {
+    pub(super) fn is_pinned(&self, server: &McpServer, offered: &OfferedTool) -> bool {
         pins::is_tool_pinned(&*self.pins, &server.spec.identity(), &offered.tool, &offered.definition)
     }
 }
@@ -472,7 +472,7 @@ impl Servers {
 async fn ask_about_changed_tool(
     session: SessionHandle,
     pins: Arc<dyn ToolPinStore>,
-    server: Arc<Server>,
+    server: Arc<McpServer>,
     offered: OfferedTool,
 ) {
     let title = format!(
@@ -491,7 +491,7 @@ async fn ask_about_changed_tool(
 }
 
 /// The texts of a result.
-fn server_result_text(result: &ToolResult) -> String {
+fn servers_result_text(result: &ToolResult) -> String {
     let texts = result.content.iter().filter_map(|content| match content {
         ToolContent::Part { part: Part::Text { text } } => Some(text.as_str()),
         ToolContent::Part { .. } | ToolContent::Diff { .. } | ToolContent::Terminal { .. } => None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::network_prompt;
-use super::server::{Server, ServerPhase};
+use super::server::{McpServer, ServerPhase};
 use super::servers::{ServerState, ServerStatus, Servers};
 
 /// What came of starting a server once.
@@ -45,7 +45,7 @@ impl Servers {
     }
 
     /// How one of them is.
-    pub(super) fn server_status(&self, server: &Arc<Server>) -> ServerStatus {
+    pub(super) fn server_status(&self, server: &Arc<McpServer>) -> ServerStatus {
         let view = server.current_view();
         let (tools, changed): (Vec<_>, Vec<_>) =
             view.catalogue.tools.iter().partition(|offered| self.is_pinned(server, offered));

@@ -175,7 +175,7 @@ impl Vendor {
 
     /// A dated snapshot is described by its alias.
     fn model_data(&self, model: &str) -> ModelData {
-        let listed = self.models.get(model).or_else(|| self.models.get(super::history::model_family(model)));
+        let listed = self.models.get(model).or_else(|| self.models.get(super::history::history_model_family(model)));
         listed.cloned().unwrap_or_default()
     }
 }

@@ -69,12 +69,12 @@ pub fn connect_with(
     let model = Some(model).filter(|model| !model.is_empty()).or(vendor.default_model.as_deref());
     let model = model.ok_or_else(|| ConnectError::NoModel { provider: provider.into() })?;
     let profile = Profile { info: vendor.model_info(provider, model), quirks: vendor.model_quirks(model) };
-    let place = locate_vendor(vendor, lookup);
+    let place = locate_connect_vendor(vendor, lookup);
     match place.engine {
         Engine::Demo => Ok(Arc::new(Demo::new(profile.info))),
         Engine::Genai => connect_genai(vendor, profile, lookup, timeouts),
         Engine::Wire(wire) => {
-            let endpoint = build_endpoint(vendor, wire, place, lookup)?;
+            let endpoint = build_connect_endpoint(vendor, wire, place, lookup)?;
             let mut limits = timeouts.limits;
             limits.header = vendor.header_seconds.map_or(limits.header, Duration::from_secs);
             Ok(Arc::new(HttpModel::new(profile, endpoint, limits, timeouts.retry)?))
@@ -92,37 +92,38 @@ pub(super) struct VendorAddress {
     pub(super) moved: bool,
 }
 
-pub(super) fn locate_vendor(vendor: &Vendor, lookup: Lookup<'_>) -> VendorAddress {
-    let find = |variable: &Option<String>| variable.as_deref().and_then(|name| lookup_nonempty(lookup, name));
+pub(super) fn locate_connect_vendor(vendor: &Vendor, lookup: Lookup<'_>) -> VendorAddress {
+    let find =
+        |variable: &Option<String>| variable.as_deref().and_then(|name| lookup_nonempty_to_connect(lookup, name));
     let url = find(&vendor.base_url_variable);
-    let url = url.or_else(|| find(&vendor.host_variable).map(|host| vendor_host_url(&host, &vendor.base_url)));
+    let url = url.or_else(|| find(&vendor.host_variable).map(|host| connect_host_url(&host, &vendor.base_url)));
     let base_url = url.as_deref().unwrap_or(&vendor.base_url).trim_end_matches('/').to_owned();
-    let moved = vendor_url_host(&base_url) != vendor_url_host(&vendor.base_url);
+    let moved = connect_url_host(&base_url) != connect_url_host(&vendor.base_url);
     let engine = vendor.engine_elsewhere.filter(|_| moved).unwrap_or(vendor.engine);
     VendorAddress { base_url, engine, moved }
 }
 
 /// A variable that is set to something.
-pub(super) fn lookup_nonempty(lookup: Lookup<'_>, variable: &str) -> Option<String> {
+pub(super) fn lookup_nonempty_to_connect(lookup: Lookup<'_>, variable: &str) -> Option<String> {
     lookup(variable).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
 /// The key and the variable it was found in.
-pub(super) fn find_vendor_key(vendor: &Vendor, lookup: Lookup<'_>) -> Option<(String, SecretString)> {
+pub(super) fn find_connect_key(vendor: &Vendor, lookup: Lookup<'_>) -> Option<(String, SecretString)> {
     let mut variables = vendor.key_variables.iter();
-    variables.find_map(|name| Some((name.clone(), SecretString::from(lookup_nonempty(lookup, name)?))))
+    variables.find_map(|name| Some((name.clone(), SecretString::from(lookup_nonempty_to_connect(lookup, name)?))))
 }
 
-fn build_endpoint(
+fn build_connect_endpoint(
     vendor: &Vendor,
     wire: Wire,
     place: VendorAddress,
     lookup: Lookup<'_>,
 ) -> Result<Endpoint, ConnectError> {
-    let key = find_vendor_key(vendor, lookup).map(|(_, key)| key);
+    let key = find_connect_key(vendor, lookup).map(|(_, key)| key);
     // A server of one's own may want no key.
     if key.is_none() && !vendor.key_variables.is_empty() && !place.moved {
-        return Err(no_vendor_key(vendor));
+        return Err(no_connect_key_error(vendor));
     }
     let base_url = match wire {
         // Its variable names the root, but many write the version as well.
@@ -146,7 +147,7 @@ fn connect_genai(
     lookup: Lookup<'_>,
     timeouts: Timeouts,
 ) -> Result<Arc<dyn Model>, ConnectError> {
-    let (_, key) = find_vendor_key(vendor, lookup).ok_or_else(|| no_vendor_key(vendor))?;
+    let (_, key) = find_connect_key(vendor, lookup).ok_or_else(|| no_connect_key_error(vendor))?;
     Ok(Arc::new(super::genai::GenaiModel::new(profile, &vendor.namespace, key, timeouts)?))
 }
 
@@ -155,7 +156,7 @@ fn connect_genai(_: &Vendor, profile: Profile, _: Lookup<'_>, _: Timeouts) -> Re
     Err(ConnectError::NotBuilt { provider: profile.info.provider })
 }
 
-fn no_vendor_key(vendor: &Vendor) -> ConnectError {
+fn no_connect_key_error(vendor: &Vendor) -> ConnectError {
     ConnectError::NoKey { title: vendor.title.clone(), variables: vendor.key_variables.join(" or ") }
 }
 
@@ -164,16 +165,16 @@ fn unknown_connect_provider(catalogue: &Catalogue, name: &str) -> ConnectError {
     ConnectError::UnknownProvider { name: name.into(), known: known.join(", ") }
 }
 
-fn vendor_url_host(url: &str) -> &str {
+fn connect_url_host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split('/').next().unwrap_or_default()
 }
 
 /// `OLLAMA_HOST` is what the server binds to: host, port, both, or a URL, and possibly "any address".
-fn vendor_host_url(text: &str, usual: &str) -> String {
+fn connect_host_url(text: &str, usual: &str) -> String {
     let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
     let authority = rest.split('/').next().unwrap_or_default();
-    let usual_port = vendor_url_host(usual).rsplit(':').next().unwrap_or_default();
+    let usual_port = connect_url_host(usual).rsplit(':').next().unwrap_or_default();
     let (name, port) = match authority.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => (name, port),
         Some(_) | None => (authority, if text.contains("://") { "" } else { usual_port }),
@@ -195,7 +196,7 @@ mod tests {
     fn place_of(provider: &str, variables: &[(&str, &str)]) -> VendorAddress {
         let catalogue = Catalogue::built_in();
         let lookup = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        locate_vendor(catalogue.vendor(provider).unwrap(), &lookup)
+        locate_connect_vendor(catalogue.vendor(provider).unwrap(), &lookup)
     }
 
     #[test]

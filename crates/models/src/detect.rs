@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::catalogue::{Catalogue, Vendor};
-use super::connect::{Lookup, find_vendor_key, locate_vendor, lookup_nonempty};
+use super::connect::{Lookup, find_connect_key, locate_connect_vendor, lookup_nonempty_to_connect};
 use super::http;
 
 /// How long a local server may take to show itself.
@@ -36,7 +36,7 @@ pub struct Probe {
 /// Where local servers usually are, after a person's variables.
 pub fn probes_to_try(catalogue: &Catalogue, lookup: Lookup<'_>) -> Vec<Probe> {
     let probe = |(name, vendor): (&str, &Vendor)| {
-        let base_url = locate_vendor(vendor, lookup).base_url;
+        let base_url = locate_connect_vendor(vendor, lookup).base_url;
         let path = vendor.probe.as_deref()?;
         Some(Probe { provider: name.into(), url: format!("{}{path}", base_url.trim_end_matches("/v1")) })
     };
@@ -66,10 +66,11 @@ type Candidates = Vec<(String, String)>;
 
 async fn detect_by_keys(catalogue: &Catalogue, lookup: Lookup<'_>) -> Candidates {
     let candidates = catalogue.vendors_by_rank().into_iter().filter_map(|(name, vendor)| {
-        let place = locate_vendor(vendor, lookup);
-        let moved = vendor.base_url_variable.clone().filter(|variable| lookup_nonempty(lookup, variable).is_some());
+        let place = locate_connect_vendor(vendor, lookup);
+        let moved =
+            vendor.base_url_variable.clone().filter(|variable| lookup_nonempty_to_connect(lookup, variable).is_some());
         let variable =
-            find_vendor_key(vendor, lookup).map(|(variable, _)| variable).or(moved.filter(|_| place.moved))?;
+            find_connect_key(vendor, lookup).map(|(variable, _)| variable).or(moved.filter(|_| place.moved))?;
         Some(async move {
             let usual = vendor.default_model.clone();
             // Another host has other models: it is asked which.

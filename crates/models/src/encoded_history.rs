@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_domain::Message;
 
-use super::encoded_tools::EncodedToolsCache;
+use super::encoded_tools::{EncodedPromptCache, EncodedToolsCache};
 use super::history::stable_history_prefix_len;
 
 /// A shorter conversation is written faster than looked up.
@@ -21,6 +21,8 @@ pub struct EncodedHistoryCache {
     kept: Mutex<VecDeque<EncodedPrefix>>,
     /// The tools that were offered with them.
     pub(super) tools: EncodedToolsCache,
+    /// The system prompts that were before them.
+    pub(super) prompts: EncodedPromptCache,
 }
 
 /// The beginning of a conversation: nothing that comes later changes how it is written.

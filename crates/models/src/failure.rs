@@ -9,7 +9,7 @@ use super::ModelError;
 
 /// Who refused, and what a person could do about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ErrorHints {
+pub struct FailureHints {
     /// The provider's name.
     pub provider: String,
     /// The variables that may hold its key.
@@ -19,9 +19,14 @@ pub struct ErrorHints {
 }
 
 /// An HTTP answer that is no success.
-pub fn failure_from_status(hints: &ErrorHints, status: u16, body: &[u8], retry_after: Option<Duration>) -> ModelError {
-    let said = ErrorText::from_body(body);
-    let ErrorHints { provider, url, .. } = hints;
+pub fn failure_from_status(
+    hints: &FailureHints,
+    status: u16,
+    body: &[u8],
+    retry_after: Option<Duration>,
+) -> ModelError {
+    let said = FailureText::from_body(body);
+    let FailureHints { provider, url, .. } = hints;
     let tell = |what: &str| format!("{provider} {what} (HTTP {status}): {}", said.message);
     match status {
         _ if said.is_about_credit() => ModelError::NoCredit(tell("wants the account to be topped up")),
@@ -48,10 +53,10 @@ pub fn failure_from_status(hints: &ErrorHints, status: u16, body: &[u8], retry_a
 
 /// An error that came inside a stream.
 pub fn failure_in_stream(provider: &str, error: &Value) -> ModelError {
-    let said = ErrorText::from_json(error);
+    let said = FailureText::from_json(error);
     let code = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
     let status = code.filter(|code| (400..600).contains(code)).unwrap_or_else(|| said.http_status());
-    let hints = ErrorHints { provider: provider.into(), ..ErrorHints::default() };
+    let hints = FailureHints { provider: provider.into(), ..FailureHints::default() };
     let tell = |what: &str| format!("{provider} {what} in the middle of its answer: {}", said.message);
     match failure_from_status(&hints, status, error.to_string().as_bytes(), None) {
         ModelError::RateLimited { .. } => {
@@ -72,20 +77,20 @@ pub fn failure_in_stream(provider: &str, error: &Value) -> ModelError {
     }
 }
 
-impl ErrorHints {
+impl FailureHints {
     fn key_hint(&self) -> String {
         if self.key_variables.is_empty() { "the settings".into() } else { self.key_variables.join(" or ") }
     }
 }
 
 /// What a provider said about an error, in whatever shape it came.
-struct ErrorText {
+struct FailureText {
     message: String,
     /// Type, code and message in lower case, to look for telling words.
     words: String,
 }
 
-impl ErrorText {
+impl FailureText {
     fn from_body(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             // Gemini answers with a list of one.

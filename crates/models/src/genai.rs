@@ -15,9 +15,10 @@ use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::failure::{self, ErrorHints};
+use super::failure::{self, FailureHints};
 use super::history::{
-    AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, history_tool_uses, join_history_text, provider_call_id,
+    AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, history_provider_call_id, history_tool_uses,
+    join_history_text,
 };
 use super::profile::Profile;
 use super::timeouts::Timeouts;
@@ -191,7 +192,7 @@ fn merge_genai_call_chunk(calls: &mut Vec<ToolCall>, mut call: ToolCall, out: &m
 }
 
 fn encode_genai_request(request: &Request, info: &ModelInfo) -> ChatRequest {
-    let turns = HistoryReader { wire: WIRE, info, native_ids: genai_native_ids, make_id: provider_call_id }
+    let turns = HistoryReader { wire: WIRE, info, native_ids: genai_native_ids, make_id: history_provider_call_id }
         .group_into_turns(&request.messages);
     let mut messages = Vec::with_capacity(turns.len());
     for turn in &turns {
@@ -276,7 +277,7 @@ fn genai_tokens(usage: &Usage) -> Tokens {
 )]
 fn genai_model_error(info: &ModelInfo, error: &genai::Error) -> ModelError {
     use genai::webc::Error as WebError;
-    let hints = ErrorHints { provider: info.provider.clone(), ..ErrorHints::default() };
+    let hints = FailureHints { provider: info.provider.clone(), ..FailureHints::default() };
     let refusal = |status: reqwest::StatusCode, body: &str, headers: &reqwest::header::HeaderMap| {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let wait = retry::retry_after(header, Timestamp::now());

@@ -76,7 +76,7 @@ pub struct HistoryReader<'a> {
 }
 
 /// `call_` and the bare id: within the alphabet of every provider but one.
-pub fn provider_call_id(call: ToolCallId) -> String {
+pub fn history_provider_call_id(call: ToolCallId) -> String {
     format!("call_{}", call.uuid().simple())
 }
 
@@ -130,7 +130,7 @@ impl HistoryReader<'_> {
         let native = message.native.as_ref().filter(|native| native.wire == self.wire)?;
         let made_by = |field: &str| native.items.get(field).and_then(Value::as_str).unwrap_or_default();
         let same = made_by("provider") == self.info.provider
-            && model_family(made_by("model")) == model_family(&self.info.model);
+            && history_model_family(made_by("model")) == history_model_family(&self.info.model);
         let items = native.items.get("items")?.as_array()?;
         (same && !items.is_empty()).then_some(items.as_slice())
     }
@@ -279,7 +279,7 @@ fn empty_history_output_text(end: ToolEnd) -> &'static str {
 }
 
 /// A model's name without its date, so that an alias and its snapshot are one family.
-pub fn model_family(model: &str) -> &str {
+pub fn history_model_family(model: &str) -> &str {
     let model = model.strip_suffix("-latest").unwrap_or(model);
     let undated = |length: usize| {
         let (name, date) = model.split_at_checked(model.len().checked_sub(length)?)?;
@@ -296,6 +296,9 @@ mod tests {
     #[test]
     fn a_snapshot_is_of_the_family_of_its_alias() {
         let names = ["claude-sonnet-4-5-20250929", "gpt-5.4-2026-03-05", "gpt-4o", "mistral-large-latest", "o3", ""];
-        assert_eq!(names.map(model_family), ["claude-sonnet-4-5", "gpt-5.4", "gpt-4o", "mistral-large", "o3", ""]);
+        assert_eq!(
+            names.map(history_model_family),
+            ["claude-sonnet-4-5", "gpt-5.4", "gpt-4o", "mistral-large", "o3", ""]
+        );
     }
 }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::encoded_history::EncodedHistoryCache;
-use super::failure::{self, ErrorHints, describe_network_failure};
+use super::failure::{self, FailureHints, describe_network_failure};
 use super::profile::Profile;
 use super::response_stream::ResponseStream;
 use super::retry::{self, Retry};
@@ -116,7 +116,7 @@ impl HttpModel {
                 break;
             }
         }
-        let hints = ErrorHints {
+        let hints = FailureHints {
             provider: self.profile.info.provider.clone(),
             key_variables: self.endpoint.key_variables.clone(),
             url: self.endpoint.url.clone(),

@@ -91,7 +91,7 @@ impl ResponseStream {
         if self.decoder.is_done()
             && let Some(response) = self.response.take()
         {
-            tokio::spawn(drain_response_body(response));
+            tokio::spawn(drain_model_response_body(response));
         }
     }
 
@@ -115,7 +115,7 @@ fn response_idle_error(provider: &str, span: Duration) -> ModelError {
 }
 
 /// Reads the end of a body after its last event, so that the connection can serve the next request.
-async fn drain_response_body(mut response: Response) {
+async fn drain_model_response_body(mut response: Response) {
     let end = async { while let Ok(Some(_)) = response.chunk().await {} };
     if timeout(Duration::from_secs(1), end).await.is_err() {
         tracing::debug!("a provider kept its connection open after the end");

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::codec::Codec;
 pub use super::decoder::Decoder;
 use super::encoded_history::EncodedHistoryCache;
+use super::encoded_tools::FixedParts;
 pub use super::profile::{EffortStyle, Profile, Quirks};
 use super::{ModelInfo, Request, anthropic, openai_chat, openai_responses};
 
@@ -43,7 +44,7 @@ const RESERVED_PARAMS: [&str; 14] = [
 ];
 
 /// Puts further fields before those of an envelope whose list is open.
-fn add_params(body: &mut Vec<u8>, params: &Map<String, Value>) {
+fn add_wire_params(body: &mut Vec<u8>, params: &Map<String, Value>) {
     if params.is_empty() {
         return;
     }
@@ -74,14 +75,15 @@ impl Wire {
             Self::OpenaiResponses => openai_responses::encode_openai_responses_tools(tools),
             Self::Anthropic => anthropic::encode_anthropic_tools(tools),
         });
-        let tools = tools.as_deref();
+        let system = encoded.prompts.encoded_prompt(&request.system);
+        let fixed = FixedParts { system: &system, tools: tools.as_deref() };
         let mut body = match self {
-            Self::OpenaiChat => openai_chat::encode_openai_chat_envelope(request, profile, tools),
-            Self::OpenaiResponses => openai_responses::encode_openai_responses_envelope(request, profile, tools),
-            Self::Anthropic => anthropic::encode_anthropic_envelope(request, profile, tools),
+            Self::OpenaiChat => openai_chat::encode_openai_chat_envelope(request, profile, fixed),
+            Self::OpenaiResponses => openai_responses::encode_openai_responses_envelope(request, profile, fixed),
+            Self::Anthropic => anthropic::encode_anthropic_envelope(request, profile, fixed),
         };
         body.truncate(body.len() - LIST_END.len());
-        add_params(&mut body, &request.params);
+        add_wire_params(&mut body, &request.params);
         match self {
             Self::OpenaiChat => encoded.append_conversation(&mut body, messages, |some, list| {
                 openai_chat::encode_openai_chat_conversation(some, profile, list)

@@ -34,7 +34,8 @@ impl Backend for Native {
         self.send_notices(&view, &client_resources, &reports).await;
         let is_first_run = start == RunStart::Fresh && view.ended.is_empty();
         let servers = self.extensions.servers_of(&view);
-        let mut run = NativeRun { native: self, context, view, client_resources, servers, reports };
+        let settings = (self.run_settings)();
+        let mut run = NativeRun { native: self, settings, context, view, client_resources, servers, reports };
         run.mark_other_agents().await;
         let subtasks = match start {
             RunStart::Fresh => run.route_prompt().await,

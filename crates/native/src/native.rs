@@ -16,7 +16,7 @@ use gander_services::recipes::Recipes;
 use gander_services::trust::Trust;
 use gander_services::workspaces::Workspaces;
 use gander_tools::permission::{LivePolicy, LiveRules};
-use gander_tools::{FileAccess, Limits, Toolbox};
+use gander_tools::{FileAccess, Limits, ListedTool, Toolbox};
 
 /// The native agent.
 pub struct Native {
@@ -42,6 +42,8 @@ pub struct Native {
     pub apps: Apps,
     pub artifacts: Artifacts,
     pub memories: Memories,
+    /// Every tool of our own, whichever of them are on.
+    pub own_tools: Arc<[ListedTool]>,
     /// Where sub-agents are started. Set once the hub is there, which itself is made with this back-end.
     pub hub: Arc<OnceLock<WeakHub>>,
 }

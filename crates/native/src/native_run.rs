@@ -30,6 +30,8 @@ use crate::{routing, subagents};
 /// that routing chose decides which model, prompt and tools the run has.
 pub(super) struct NativeRun<'a> {
     pub native: &'a Native,
+    /// As they were when the run began.
+    pub settings: RunSettings,
     pub context: Context,
     pub view: SessionView,
     pub client_resources: ClientResources,
@@ -53,7 +55,7 @@ impl NativeRun<'_> {
             }
         };
         let (modes, mut query) = (self.available_modes(), model.as_deref().map(ModelQuery::new));
-        let split = match self.may_split() {
+        let split = match self.may_split().await {
             true => routing::split_prompt(&modes, &self.context, query.as_mut()).await,
             false => None,
         };
@@ -121,7 +123,7 @@ impl NativeRun<'_> {
         // A client may have told how much of the window counts.
         model_info.window = self.context.settings.model_params.window.or(model_info.window);
         let setup = TurnSetup {
-            settings: (self.native.run_settings)().agent,
+            settings: self.settings.agent.clone(),
             model: model_info,
             system: mode.system,
             tools: mode.tools,
@@ -142,7 +144,7 @@ impl NativeRun<'_> {
         sub_recipes: Vec<SubRecipeSource>,
     ) -> SessionTools {
         let Native { apps, artifacts, memories, .. } = self.native;
-        let RunSettings { limits, toolbox, rules, policy, .. } = (self.native.run_settings)();
+        let RunSettings { limits, toolbox, rules, policy, .. } = self.settings.clone();
         let plan = Arc::new(Mutex::new(self.view.plan.clone()));
         let subagents = self.subagent_runner();
         let delegate = subagents.clone().map(|runner| delegate_tool(runner, self.servers.clone(), Arc::clone(&plan)));
@@ -165,6 +167,7 @@ impl NativeRun<'_> {
             rules,
             grants: self.native.grants.for_principal(&self.view.owner),
             tools: tools.collect(),
+            own_tools: Arc::clone(&self.native.own_tools),
             plan,
             policy: Mutex::new(self.context.settings.session_policy()),
             provenance: Mutex::new(self.context.provenance.clone()),
@@ -186,10 +189,10 @@ impl NativeRun<'_> {
     }
 
     /// A prompt is not split where a recipe says what is to be done, nor where there are no sub-agents.
-    fn may_split(&self) -> bool {
-        (self.native.run_settings)().agent.split
-            && !self.native.recipes.has_recipe(self.view.session)
-            && self.subagent_runner().is_some()
+    async fn may_split(&self) -> bool {
+        // A recipe that could not be looked for may be there.
+        let has_recipe = async || self.native.recipes.has_recipe(self.view.session).await.unwrap_or(true);
+        self.settings.agent.split && self.subagent_runner().is_some() && !has_recipe().await
     }
 
     /// None for a run that is a sub-agent itself.
@@ -215,7 +218,7 @@ impl NativeRun<'_> {
 
     /// What people wrote for agents, as it is now. Files may be slow: they are read on a thread for blocking work.
     async fn read_context_files(&self) -> ContextFiles {
-        let (user_dirs, names) = (self.native.user_dirs.clone(), (self.native.run_settings)().agent.context_files);
+        let (user_dirs, names) = (self.native.user_dirs.clone(), self.settings.agent.context_files.clone());
         let (files, workspace) = (self.native.files.clone(), PathBuf::from(&self.context.workspace));
         let read = tokio::task::spawn_blocking(move || {
             ContextFiles::read_context_files(&files, &user_dirs, &workspace, &names)

@@ -175,9 +175,9 @@ impl HubSubagents {
     async fn confirm_program(&self, sub: &SubagentRun<'_>, recipe: &str, program: &Spec) -> Result<(), String> {
         let title = format!(
             "The recipe {} starts a program, {}: {}",
-            sanitize::visible_line(recipe),
-            sanitize::visible_line(&program.name),
-            sanitize::visible_line(&program.command_or_url())
+            sanitize::sanitized_line(recipe),
+            sanitize::sanitized_line(&program.name),
+            sanitize::sanitized_line(&program.command_or_url())
         );
         let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
         let choices = vec![
@@ -315,7 +315,7 @@ impl SubagentRun<'_> {
         let origin = if question.is_non_blocking() { QuestionOrigin::NonBlocking } else { QuestionOrigin::Held };
         let Question { id, call, title, ask, preview, .. } = question;
         let call = calls.iter().find(|known| Some(known.id) == call).cloned();
-        let agent = sanitize::visible_line(self.name);
+        let agent = sanitize::sanitized_line(self.name);
         let title = format!("{agent}: {title}");
         let subagent = call.map(|call| Box::new(SubagentCall { agent, call, preview }));
         let reply = async move { self.parent.prompter.ask_for_subagent(&title, ask, origin, subagent).await };

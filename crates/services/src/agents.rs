@@ -8,7 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gander_agent::modes::{AgentCatalog, ModeSet};
 use gander_domain::{
-    AgentManifest, AgentModels, Outcome, Principal, Report, Role, Roster, SessionView, Settings, SlashCommand,
+    AgentManifest, AgentModels, AgentOption, Outcome, Principal, Report, Role, Roster, SessionView, Settings,
+    SlashCommand,
 };
 use gander_runtime::backend::{Backend, BackendFailure, BackendRun, RemoteFile, RemoteSession, RemoteTool};
 use tokio::sync::watch;
@@ -217,6 +218,16 @@ impl Agents {
         let own = configured.iter().filter_map(|agent| {
             let offers = agent.backend.offers().filter(|offers| !offers.models.models.is_empty())?;
             Some((agent.manifest.name.clone(), offers.models.clone()))
+        });
+        own.collect()
+    }
+
+    /// Options of agents that bring their own, by the agents' names.
+    pub fn agent_options(&self) -> BTreeMap<String, Vec<AgentOption>> {
+        let configured = self.configured();
+        let own = configured.iter().filter_map(|agent| {
+            let offers = agent.backend.offers().filter(|offers| !offers.options.is_empty())?;
+            Some((agent.manifest.name.clone(), offers.options.clone()))
         });
         own.collect()
     }

@@ -123,7 +123,7 @@ impl Evaluations {
 
     /// A set with its cases.
     pub async fn get_set(&self, set: &str) -> Result<EvalSet, EvaluationError> {
-        self.read_state().await?.sets.remove(set).ok_or_else(|| unknown_set(set))
+        self.read_state().await?.sets.remove(set).ok_or_else(|| unknown_evaluation_set(set))
     }
 
     /// Makes an empty set.
@@ -206,6 +206,6 @@ impl Evaluations {
     }
 }
 
-fn unknown_set(set: &str) -> EvaluationError {
+fn unknown_evaluation_set(set: &str) -> EvaluationError {
     EvaluationError::Unknown(format!("Eval set `{set}`"))
 }

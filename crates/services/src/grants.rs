@@ -10,7 +10,7 @@ use gander_tools::permission::Grant;
 use serde::{Deserialize, Serialize};
 
 /// The log's key.
-const SCOPE: &str = "grants";
+pub(crate) const SCOPE: &str = "grants";
 
 /// A grant in force.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -65,12 +65,19 @@ impl Grants {
     /// Grants in this store.
     pub async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
         let grants = Self { log: Arc::new(FactLog::new(store, SCOPE)), known: Arc::default() };
+        grants.refresh().await?;
+        Ok(grants)
+    }
+
+    /// Reads the log, again if another node wrote to it. One that was just given here and is not written yet counts again
+    /// when it is.
+    pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
         let mut known: HashMap<Principal, Vec<Grant>> = HashMap::new();
-        for held in grants.all_grants().await? {
+        for held in self.all_grants().await? {
             known.entry(held.by).or_default().push(held.grant);
         }
-        *grants.lock_grants() = known;
-        Ok(grants)
+        *self.lock_grants() = known;
+        Ok(())
     }
 
     /// This principal's, for its runs.

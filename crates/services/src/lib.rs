@@ -20,6 +20,8 @@ pub mod grants;
 pub mod idempotency;
 pub mod memory;
 pub mod models;
+pub mod oidc;
+pub mod other_nodes;
 pub mod paths;
 pub mod permission_changes;
 pub mod prompts;

@@ -35,7 +35,7 @@ pub struct Paths {
 
 /// A lock on a file, given back when dropped or when the process ends.
 #[derive(Debug)]
-pub struct Lock {
+pub struct DirectoryLock {
     file: File,
 }
 
@@ -70,6 +70,16 @@ impl Paths {
     /// Hashes of the cookies of browsers.
     pub fn browsers_file(&self) -> PathBuf {
         self.data.join("browsers.json")
+    }
+
+    /// Logins at servers elsewhere.
+    pub fn logins_file(&self) -> PathBuf {
+        self.data.join("logins.json")
+    }
+
+    /// How far the audit trail was exported.
+    pub fn audit_export_file(&self) -> PathBuf {
+        self.data.join("audit-export.json")
     }
 
     /// Secrets that must last.
@@ -110,6 +120,11 @@ impl Paths {
     /// Homes of the programs of MCP servers: what they keep lasts.
     pub fn extensions_folder(&self) -> PathBuf {
         self.data.join("extensions")
+    }
+
+    /// What agents in the sandbox keep, a folder for each.
+    pub fn agent_homes_folder(&self) -> PathBuf {
+        self.data.join("agent-homes")
     }
 
     /// What protected files held while a command runs, and what was set aside of it.
@@ -175,7 +190,7 @@ impl Paths {
     }
 }
 
-impl Lock {
+impl DirectoryLock {
     /// Takes the lock if nobody has it.
     pub fn try_take(path: &Path) -> io::Result<Option<Self>> {
         let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
@@ -214,6 +229,13 @@ pub fn create_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
     linked
 }
 
+/// Appends to a file, which is made for its owner only, in one write, and syncs it.
+pub fn append_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    io::Write::write_all(&mut file, content)?;
+    file.sync_data()
+}
+
 /// The content on disk, beside where it belongs.
 fn write_private_draft(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
     let draft = path.with_extension(format!("draft-{}", std::process::id()));
@@ -245,7 +267,8 @@ pub fn last_lines_of_file(path: &Path, lines: usize) -> String {
 
 /// Bytes as lower-case hexadecimal digits.
 pub fn hex_path_text(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |four: u8| char::from(b"0123456789abcdef"[usize::from(four)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Makes a directory that only its owner may enter, and refuses one that somebody else made first.
@@ -317,14 +340,14 @@ mod tests {
     fn a_lock_is_held_once_and_given_back() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("lock");
-        let mut held = Lock::try_take(&path).unwrap();
+        let mut held = DirectoryLock::try_take(&path).unwrap();
         assert!(held.is_some());
-        assert!(Lock::try_take(&path).unwrap().is_none());
-        assert_eq!(Lock::holder_pid(&path).unwrap(), None, "it did not say");
+        assert!(DirectoryLock::try_take(&path).unwrap().is_none());
+        assert_eq!(DirectoryLock::holder_pid(&path).unwrap(), None, "it did not say");
         held.as_mut().unwrap().note_holder().unwrap();
-        assert_eq!(Lock::holder_pid(&path).unwrap(), Some(std::process::id()));
+        assert_eq!(DirectoryLock::holder_pid(&path).unwrap(), Some(std::process::id()));
         drop(held);
-        assert_eq!(Lock::holder_pid(&path).unwrap(), None);
-        assert!(Lock::try_take(&path).unwrap().is_some());
+        assert_eq!(DirectoryLock::holder_pid(&path).unwrap(), None);
+        assert!(DirectoryLock::try_take(&path).unwrap().is_some());
     }
 }

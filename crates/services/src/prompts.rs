@@ -17,15 +17,15 @@ pub async fn prepare_prompt(
     session: SessionId,
     parts: Vec<Part>,
 ) -> Result<Vec<Part>, ServiceError> {
-    if parts.iter().any(is_audio) {
-        check_audio(services, &services.sessions.view(caller, session).await?).await?;
+    if parts.iter().any(is_prompt_audio) {
+        check_prompt_audio(services, &services.sessions.view(caller, session).await?).await?;
     }
     slash_commands::expand_slash_command(services, caller, session, parts).await
 }
 
 /// Refuses sounds in words to a running turn whose model takes none.
 pub async fn check_prompt_media(services: &Services, view: &SessionView, parts: &[Part]) -> Result<(), ServiceError> {
-    if parts.iter().any(is_audio) { check_audio(services, view).await } else { Ok(()) }
+    if parts.iter().any(is_prompt_audio) { check_prompt_audio(services, view).await } else { Ok(()) }
 }
 
 impl Services {
@@ -33,7 +33,7 @@ impl Services {
     pub fn with_accepted_media(&self, agent: &AgentManifest) -> AgentManifest {
         let mut agent = agent.clone();
         let default = self.models.known_default();
-        if is_native(&agent) && default.is_some_and(|model| self.models.takes_audio(&model)) {
+        if is_native_for_prompt(&agent) && default.is_some_and(|model| self.models.takes_audio(&model)) {
             agent.takes.extend(AUDIO_TYPES.map(str::to_owned));
         }
         agent
@@ -41,8 +41,8 @@ impl Services {
 }
 
 /// The session's own model decides: it may be another than the one that new sessions get.
-async fn check_audio(services: &Services, view: &SessionView) -> Result<(), ServiceError> {
-    if !services.agents.manifest(&view.settings.agent).is_some_and(|agent| is_native(&agent)) {
+async fn check_prompt_audio(services: &Services, view: &SessionView) -> Result<(), ServiceError> {
+    if !services.agents.manifest(&view.settings.agent).is_some_and(|agent| is_native_for_prompt(&agent)) {
         return Ok(()); // what another agent takes is in its manifest
     }
     let model = match &view.settings.model {
@@ -55,7 +55,7 @@ async fn check_audio(services: &Services, view: &SessionView) -> Result<(), Serv
     }
 }
 
-fn is_audio(part: &Part) -> bool {
+fn is_prompt_audio(part: &Part) -> bool {
     match part {
         Part::Audio { .. } => true,
         Part::Resource { mime: Some(mime), blob: Some(_), .. } => mime.starts_with("audio/"),
@@ -70,6 +70,6 @@ fn is_audio(part: &Part) -> bool {
     }
 }
 
-fn is_native(agent: &AgentManifest) -> bool {
+fn is_native_for_prompt(agent: &AgentManifest) -> bool {
     agent.family.as_deref() == Some(FAMILY)
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Services;
 use crate::apply_recipe::{ApplyRecipe, apply_recipe};
 use crate::errors::{service_error_from_hub, service_error_from_recipe, service_error_from_store};
-use crate::schedules::{MissedRuns, Schedule};
+use crate::schedules::{MissedRuns, Schedule, ScheduleKey, ScheduleState};
 use crate::sessions::{NewSession, SessionFolder};
 
 /// The longest sleep: a machine that slept, or a clock that was set, is noticed by then.
@@ -40,7 +40,7 @@ pub async fn run_due_schedules(services: Arc<Services>, stop: CancellationToken)
             services.schedules.skip_missed(&(owner, id), current_time());
             continue;
         }
-        if let Err(error) = start_schedule(&services, &owner, &id).await {
+        if let Err(error) = start_due_schedule(&services, &(owner.clone(), id.clone()), at).await {
             tracing::warn!(schedule = id, %error, "a schedule could not run");
             services.schedules.record_failure(&owner, &id, error.to_string());
             services.schedules.skip_missed(&(owner, id), current_time());
@@ -50,13 +50,7 @@ pub async fn run_due_schedules(services: Arc<Services>, stop: CancellationToken)
 
 /// Runs a schedule now. One that runs still is not run beside itself.
 pub async fn start_schedule(services: &Services, owner: &Principal, id: &str) -> Result<SessionId, ServiceError> {
-    let missing = || ServiceError::BadParams(format!("no such schedule: {id}"));
-    let state = services.schedules.get(owner, id).ok_or_else(missing)?;
-    if let Some((_, session)) = state.last_run()
-        && is_schedule_running(services, session).await
-    {
-        return Err(ServiceError::BadParams(format!("the schedule runs already, in session {session}: {id}")));
-    }
+    let state = check_schedule_rests(services, owner, id).await?;
     let session = SessionId::make(&mut SystemIds);
     services
         .schedules
@@ -65,6 +59,28 @@ pub async fn start_schedule(services: &Services, owner: &Principal, id: &str) ->
         .map_err(|error| service_error_from_store(&error))?;
     begin_scheduled_session(services, &state.job, session).await?;
     Ok(session)
+}
+
+/// Runs a schedule for a time at which it is due, unless another node does.
+async fn start_due_schedule(services: &Services, key: &ScheduleKey, due: Timestamp) -> Result<(), ServiceError> {
+    let state = check_schedule_rests(services, &key.0, &key.1).await?;
+    let session = SessionId::make(&mut SystemIds);
+    let claimed = services.schedules.claim_due_run(key, due, current_time(), session).await;
+    match claimed.map_err(|error| service_error_from_store(&error))? {
+        true => begin_scheduled_session(services, &state.job, session).await,
+        false => Ok(()),
+    }
+}
+
+async fn check_schedule_rests(services: &Services, owner: &Principal, id: &str) -> Result<ScheduleState, ServiceError> {
+    let missing = || ServiceError::BadParams(format!("no such schedule: {id}"));
+    let state = services.schedules.get(owner, id).ok_or_else(missing)?;
+    match state.last_run() {
+        Some((_, session)) if is_schedule_running(services, session).await => {
+            Err(ServiceError::BadParams(format!("the schedule runs already, in session {session}: {id}")))
+        }
+        Some(_) | None => Ok(state),
+    }
 }
 
 /// True if a run of this session is under way or waits for somebody.

@@ -33,7 +33,7 @@ pub async fn list_slash_commands(
     };
     let (agent, prompts) = futures::join!(agent, prompts);
     commands.extend(prompts.iter().map(prompt_slash_command).chain(agent));
-    remove_repeated(&mut commands);
+    remove_repeated_slash_commands(&mut commands);
     Ok(commands)
 }
 
@@ -48,7 +48,7 @@ pub async fn list_agent_slash_commands(
     let settings = services.agents.settings_for_agent(agent, &services.default_session_settings());
     let agent = settings.map_or_else(|| agent.to_owned(), |settings| settings.agent);
     commands.extend(services.agents.slash_commands(&agent, "/").await);
-    remove_repeated(&mut commands);
+    remove_repeated_slash_commands(&mut commands);
     Ok(commands)
 }
 
@@ -60,11 +60,11 @@ pub async fn list_common_slash_commands(
     let mut commands = SlashCommand::of_every_session();
     let recipes = recipes::load_slash_recipes(&services.recipes, &caller.principal).await?;
     commands.extend(recipes.iter().map(SlashRecipe::to_command));
-    remove_repeated(&mut commands);
+    remove_repeated_slash_commands(&mut commands);
     Ok(commands)
 }
 
-fn remove_repeated(commands: &mut Vec<SlashCommand>) {
+fn remove_repeated_slash_commands(commands: &mut Vec<SlashCommand>) {
     let mut seen = std::collections::HashSet::new();
     commands.retain(|command| seen.insert(command.name.clone()));
 }

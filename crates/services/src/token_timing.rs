@@ -62,7 +62,7 @@ fn a_wrong_token_is_refused_in_the_same_time_wherever_it_is_wrong() {
         }
     }
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    eprintln!("token comparison: Welch t {least:.2} of {values:.2?}, {SAMPLES} samples each");
+    eprintln!("token comparison: Welch t {least:.2} of {values:.2?}, {SAMPLES} samples");
     assert!(least < THRESHOLD, "{values:?}");
 }
 
@@ -75,6 +75,6 @@ fn a_naive_comparison_is_told_apart() {
     let values: Vec<f64> =
         (0..TRIES).map(|_| welch_t(|last| assert!(!naive(black_box(&wrong[usize::from(last)]))))).collect();
     let most = values.iter().copied().fold(0.0, f64::max);
-    eprintln!("naive comparison: Welch t {most:.2} of {values:.2?}, {SAMPLES} samples each");
+    eprintln!("naive comparison: Welch t {most:.2} of {values:.2?}, {SAMPLES} samples");
     assert!(most > THRESHOLD, "{values:?}");
 }

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use crate::paths::hex_path_text;
 
 /// The log's key.
-const SCOPE: &str = "trust";
+pub(crate) const SCOPE: &str = "trust";
 
 /// Where a project keeps its own settings.
 pub const PROJECT_FOLDER: &str = ".gander";
@@ -109,6 +109,13 @@ impl Trust {
         let log = Arc::new(FactLog::<TrustState>::new(store, SCOPE));
         let known = log.fold_all().await?.0;
         Ok(Self { log, known: Arc::new(Mutex::new(known)), told: Arc::default() })
+    }
+
+    /// Reads the log again: another node wrote to it.
+    pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
+        let known = self.log.fold_all().await?.0;
+        *lock_trust(&self.known) = known;
+        Ok(())
     }
 
     /// True if the settings that this very folder brings along count. What lies below it needs its own trust.

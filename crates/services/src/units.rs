@@ -50,7 +50,7 @@ impl FromStr for DurationSetting {
 
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, factor) = largest_unit(self.0, &SIZE_UNITS);
+        let (unit, factor) = largest_fitting_unit(self.0, &SIZE_UNITS);
         write!(f, "{} {unit}", self.0 / factor)
     }
 }
@@ -58,7 +58,7 @@ impl fmt::Display for ByteSize {
 impl fmt::Display for DurationSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
-        let (unit, factor) = largest_unit(millis, &TIME_UNITS);
+        let (unit, factor) = largest_fitting_unit(millis, &TIME_UNITS);
         write!(f, "{}{unit}", millis / factor)
     }
 }
@@ -71,7 +71,7 @@ fn parse_with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.checked_mul(*factor)
 }
 
-fn largest_unit<'a>(value: u64, units: &[(&'a str, u64)]) -> (&'a str, u64) {
+fn largest_fitting_unit<'a>(value: u64, units: &[(&'a str, u64)]) -> (&'a str, u64) {
     let fitting = units.iter().find(|(_, factor)| value != 0 && value.is_multiple_of(*factor));
     *fitting.unwrap_or(&units[units.len() - 1])
 }

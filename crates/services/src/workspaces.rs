@@ -9,8 +9,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 
 use gander_domain::caller::{Caller, Protocol};
-use gander_domain::{Principal, SessionId};
-use gander_runtime::hub::Hub;
+use gander_domain::{Principal, SessionId, SessionView};
+use gander_runtime::hub::{Hub, PrivateFolder};
 use gander_tools::FileAccess;
 
 use crate::paths;
@@ -49,6 +49,8 @@ pub enum BadWorkspace {
 pub struct Workspaces {
     scratch: PathBuf,
     roots: Vec<PathBuf>,
+    /// The only folders below the roots that the caller at hand may choose, if its credential lists some.
+    claimed_roots: Option<Vec<PathBuf>>,
     /// Where new sessions of an agent work whose client names no folder.
     agent_folders: BTreeMap<String, PathBuf>,
     files: FileAccess,
@@ -72,7 +74,7 @@ enum CheckedFolder {
 impl Workspaces {
     /// Folders of sessions that name none are made in `scratch`; what `files` hides is never a workspace.
     pub fn new(scratch: PathBuf, roots: Vec<PathBuf>, files: FileAccess) -> Self {
-        Self { scratch, roots, agent_folders: BTreeMap::new(), files }
+        Self { scratch, roots, claimed_roots: None, agent_folders: BTreeMap::new(), files }
     }
 
     /// The same, where new sessions of these agents work if their client names no folder.
@@ -108,7 +110,7 @@ impl Workspaces {
     /// The folder that a caller chose, without symbolic links. Nothing is made.
     pub async fn choose_workspace(&self, hub: &Hub, caller: &Caller, path: &str) -> Result<String, BadWorkspace> {
         let choice = allowed_folders(caller);
-        let (this, named) = (self.clone(), path.to_owned());
+        let (this, named) = (self.within_roots_of(caller), path.to_owned());
         // The disk may be slow, or a server far away.
         let looked = tokio::task::spawn_blocking(move || this.check_folder(choice, &named)).await;
         let chosen = looked.map_err(|error| BadWorkspace::Closed(error.to_string()))??;
@@ -126,6 +128,12 @@ impl Workspaces {
                 Err(BadWorkspace::OutsideRoots(path.to_owned()))
             }
         }
+    }
+
+    /// The same for a caller whose credential lists its folders: only what lies below one of them and below a root.
+    fn within_roots_of(&self, caller: &Caller) -> Self {
+        let claimed = caller.roots.clone().map(|roots| roots.into_iter().map(PathBuf::from).collect());
+        Self { claimed_roots: claimed, ..self.clone() }
     }
 
     /// Checks again, when work begins, a folder that was chosen before: roots may be fewer, links may have been turned.
@@ -156,6 +164,29 @@ impl Workspaces {
     /// Where a session's private folder is, or would be.
     pub fn scratch_of_session(&self, session: SessionId) -> String {
         self.scratch.join(session.to_string()).to_string_lossy().into_owned()
+    }
+
+    /// True if the session works in its own private folder, of this data directory or of another node's.
+    pub fn has_private_folder(&self, view: &SessionView) -> bool {
+        private_session(view).is_some()
+    }
+
+    /// Where this server keeps the private folder that a session was given on any node. It is made if it is missing.
+    /// None if the session works elsewhere, or if its folder is as it was.
+    pub fn find_private_folder(&self, view: &SessionView) -> Option<PrivateFolder> {
+        let session = private_session(view)?;
+        let path = self.scratch_of_session(session);
+        let is_new = !Path::new(&path).is_dir();
+        if path == view.workspace && !is_new {
+            return None;
+        }
+        match self.create_scratch(session) {
+            Ok(path) => Some(PrivateFolder { path, is_new }),
+            Err(error) => {
+                tracing::warn!(%session, %error, "no private folder on this node");
+                None
+            }
+        }
     }
 
     /// The private folder that this is, or lies in.
@@ -222,14 +253,8 @@ impl Workspaces {
 
     /// What really lies below a root, or would by its name if it were there.
     fn is_below_roots(&self, path: &str, real: Option<&Path>) -> bool {
-        let roots = || self.roots.iter().filter_map(|root| root.canonicalize().ok());
-        match real {
-            Some(real) => roots().any(|root| real.starts_with(root)),
-            None => {
-                let plain = Path::new(path).components().all(|part| !matches!(part, Component::ParentDir));
-                plain && roots().chain(self.roots.clone()).any(|root| Path::new(path).starts_with(root))
-            }
-        }
+        let lists = [Some(&self.roots), self.claimed_roots.as_ref()];
+        lists.into_iter().flatten().all(|roots| is_below_any_root(roots, path, real))
     }
 
     /// The session whose private folder holds this path; the inner value is absent if no session is named so.
@@ -237,6 +262,26 @@ impl Workspaces {
         let scratch = self.scratch.canonicalize().ok()?;
         let below = real.strip_prefix(scratch).ok()?.components().next()?;
         Some(below.as_os_str().to_str().and_then(|name| name.parse().ok()))
+    }
+}
+
+/// The session whose private folder this one works in, in whichever data directory: its own, or that of the one it belongs
+/// to. A folder that is only called like another's private one must not lead there.
+fn private_session(view: &SessionView) -> Option<SessionId> {
+    let folder = Path::new(&view.workspace);
+    let session = folder.file_name()?.to_str()?.parse().ok()?;
+    let is_private = folder.parent()?.file_name()? == paths::Paths::SCRATCH;
+    (is_private && (session == view.session || view.parent == Some(session))).then_some(session)
+}
+
+fn is_below_any_root(roots: &[PathBuf], path: &str, real: Option<&Path>) -> bool {
+    let real_roots = || roots.iter().filter(|root| root.is_absolute()).filter_map(|root| root.canonicalize().ok());
+    match real {
+        Some(real) => real_roots().any(|root| real.starts_with(root)),
+        None => {
+            let plain = Path::new(path).components().all(|part| !matches!(part, Component::ParentDir));
+            plain && real_roots().chain(roots.to_vec()).any(|root| Path::new(path).starts_with(root))
+        }
     }
 }
 

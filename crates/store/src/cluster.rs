@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gander_domain::SessionId;
+use gander_domain::{Seq, SessionId};
 
 use crate::error::StoreError;
 use crate::node::{CommandAnswer, CommandId, Hints, NodeId, NodeInfo, NodeStatus, SessionCommand};
@@ -55,6 +55,10 @@ pub trait ClusterStore: Send + Sync {
 
     /// Compares the ends of all followed sessions with the store and wakes whoever follows one that grew.
     async fn refresh_tails(&self) -> Result<(), StoreError>;
+
+    /// Where these logs of no session end; those that nothing was written to are left out. Another node may have written to
+    /// one whose fold is kept in memory here.
+    async fn scope_heads(&self, scopes: &[&str]) -> Result<Vec<(String, Seq)>, StoreError>;
 
     /// Waits for a hint. A hint may be lost, late or wrong: each of the things it may mean must also be looked for
     /// now and then.

@@ -67,7 +67,9 @@ pub enum StoreError {
     #[error("data directory is in use by process: {0}")]
     Locked(String),
     /// A newer version wrote it.
-    #[error("database was written by a newer version, schema {found}, this one knows: {known}")]
+    #[error(
+        "data was written by a newer gander: use that version again, or another data directory; its schema is {found}, this gander knows up to: {known}"
+    )]
     Newer {
         /// The file's schema.
         found: u32,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::shorten::{Due, Place, compacted_facts, shorten_fact_log};
+use super::fact_log_compaction::{CompactionDue, LogPosition, compacted_log_facts, shorten_fact_log};
 use super::{Durability, SCOPE_PAGE, ScopeAppend, Store, StoreError, clock};
 
 /// What a log of facts folds to.
@@ -43,7 +43,7 @@ pub struct FactEntry {
 pub struct FoldedFacts<S> {
     /// The fold of everything up to there.
     pub state: S,
-    position: Place,
+    position: LogPosition,
     /// Facts that this version cannot read would be lost if the log were compacted.
     has_unknown: bool,
 }
@@ -62,14 +62,14 @@ impl<S> FoldedFacts<S> {
 pub struct FactLog<S> {
     store: Arc<dyn Store>,
     scope: String,
-    due: Due,
+    due: CompactionDue,
     state: PhantomData<fn() -> S>,
 }
 
 impl<S: FactState> FactLog<S> {
     /// The log of this scope. Nothing is read yet.
     pub fn new(store: Arc<dyn Store>, scope: impl Into<String>) -> Self {
-        Self { store, scope: scope.into(), due: Due::default(), state: PhantomData }
+        Self { store, scope: scope.into(), due: CompactionDue::default(), state: PhantomData }
     }
 
     /// Its scope.
@@ -99,8 +99,8 @@ impl<S: FactState> FactLog<S> {
                     Ok(fact) => state.apply(fact, written),
                     Err(_) => *has_unknown = true,
                 };
-                *position = Place { end: entry.seq, at: entry.at, entries: position.entries + 1 };
-                match compacted_facts(entry.fact) {
+                *position = LogPosition { end: entry.seq, at: entry.at, entries: position.entries + 1 };
+                match compacted_log_facts(entry.fact) {
                     Ok(facts) => {
                         position.entries = 1;
                         *state = S::default();
@@ -183,7 +183,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{MemoryStore, append_fact, longest_log, read_scope_all};
+    use crate::{MemoryStore, append_fact, longest_fact_log, read_scope_all};
 
     #[derive(Serialize, Deserialize)]
     #[serde(tag = "kind", rename_all = "snake_case")]
@@ -236,7 +236,7 @@ mod tests {
         }
         log.append_fact(&set("gone", 1)).await.unwrap();
         log.append_fact(&Fact::Removed { key: "gone".to_owned() }).await.unwrap();
-        assert!(read_scope_all(&*store, "a").await.unwrap().len() <= longest_log(3) + 1);
+        assert!(read_scope_all(&*store, "a").await.unwrap().len() <= longest_fact_log(3) + 1);
         let folded = FactLog::<Values>::new(Arc::clone(&store), "a").fold_all().await.unwrap();
         assert_eq!(folded.0.len(), 2);
         assert_eq!(folded.0["first"], (1, first.at), "what was written first keeps its time");

@@ -73,13 +73,13 @@ impl Tail {
 
     /// What is there now, without waiting.
     pub fn peek_event(&self, after: Seq) -> Option<TailEvent> {
-        lock_mutex(&self.feed.ring).entries_after(after)
+        lock_feed_mutex(&self.feed.ring).entries_after(after)
     }
 }
 
 impl Drop for Tail {
     fn drop(&mut self) {
-        let mut map = lock_mutex(&self.feeds.map);
+        let mut map = lock_feed_mutex(&self.feeds.map);
         // Ours and the map's: nobody else follows, and nobody can begin to while the map is locked.
         let is_listed = map.get(&self.session).is_some_and(|feed| Arc::ptr_eq(feed, &self.feed));
         if is_listed && Arc::strong_count(&self.feed) == 2 {
@@ -99,7 +99,7 @@ pub(super) struct Feeds {
 
 impl Feeds {
     pub(super) fn subscribe(self: &Arc<Self>, session: SessionId) -> Tail {
-        let feed = Arc::clone(lock_mutex(&self.map).entry(session).or_default());
+        let feed = Arc::clone(lock_feed_mutex(&self.map).entry(session).or_default());
         Tail { feeds: Arc::clone(self), feed, session }
     }
 
@@ -107,25 +107,25 @@ impl Feeds {
     pub(super) fn publish(&self, session: SessionId, owner: Option<&Principal>, entries: Vec<Entry>, bytes: usize) {
         // Deltas change nothing that a list shows: a stream must not wake everybody who watches one.
         if entries.iter().any(|entry| !matches!(entry.event, Event::PartDelta { .. })) {
-            self.count_change(owner.or_else(|| creation_owner(&entries)));
+            self.count_change(owner.or_else(|| feed_creation_owner(&entries)));
         }
-        let feed = lock_mutex(&self.map).get(&session).cloned();
+        let feed = lock_feed_mutex(&self.map).get(&session).cloned();
         let Some((feed, head)) = feed.zip(entries.last().map(|entry| entry.seq)) else { return };
         let cost = bytes + entries.len() * size_of::<Entry>();
-        lock_mutex(&feed.ring).push_batch(entries.into(), head, cost);
+        lock_feed_mutex(&feed.ring).push_batch(entries.into(), head, cost);
         feed.wake.notify_waiters();
     }
 
     /// Told whenever facts of this principal's sessions were published.
     pub(super) fn change_counter(&self, principal: &Principal) -> watch::Receiver<u64> {
-        let mut changes = lock_mutex(&self.changes);
+        let mut changes = lock_feed_mutex(&self.changes);
         changes.retain(|watched, sender| watched == principal || sender.receiver_count() > 0);
         changes.entry(principal.clone()).or_default().subscribe()
     }
 
     fn count_change(&self, owner: Option<&Principal>) {
         let count = |sender: &watch::Sender<u64>| sender.send_modify(|count| *count = count.wrapping_add(1));
-        let changes = lock_mutex(&self.changes);
+        let changes = lock_feed_mutex(&self.changes);
         match owner {
             Some(owner) => changes.get(owner).into_iter().for_each(count),
             None => changes.values().for_each(count),
@@ -135,30 +135,30 @@ impl Feeds {
     /// The session is no more.
     pub(super) fn end_session(&self, session: SessionId, owner: Option<&Principal>) {
         self.count_change(owner);
-        if let Some(feed) = lock_mutex(&self.map).get(&session) {
+        if let Some(feed) = lock_feed_mutex(&self.map).get(&session) {
             feed.end_feed();
         }
     }
 
     /// What the session wrote last is not stored. Who follows it is told; who comes later begins anew.
     pub(super) fn fail_session(&self, session: SessionId, reason: &str) {
-        let feed = lock_mutex(&self.map).remove(&session);
+        let feed = lock_feed_mutex(&self.map).remove(&session);
         if let Some(feed) = feed {
-            lock_mutex(&feed.ring).failed = Some(reason.to_owned());
+            lock_feed_mutex(&feed.ring).failed = Some(reason.to_owned());
             feed.wake.notify_waiters();
         }
     }
 
     /// Sessions that somebody follows.
     pub(super) fn followed_sessions(&self) -> Vec<SessionId> {
-        lock_mutex(&self.map).keys().copied().collect()
+        lock_feed_mutex(&self.map).keys().copied().collect()
     }
 
     /// Another node wrote: whoever follows the session reads the log up to there.
     pub(super) fn note_head(&self, session: SessionId, head: Seq) {
-        let feed = lock_mutex(&self.map).get(&session).cloned();
+        let feed = lock_feed_mutex(&self.map).get(&session).cloned();
         if let Some(feed) = feed
-            && lock_mutex(&feed.ring).note_head(head)
+            && lock_feed_mutex(&feed.ring).note_head(head)
         {
             feed.wake.notify_waiters();
         }
@@ -171,35 +171,35 @@ impl Feeds {
 
     /// The store is no more.
     pub(super) fn end_all(&self) {
-        lock_mutex(&self.map).values().for_each(|feed| feed.end_feed());
+        lock_feed_mutex(&self.map).values().for_each(|feed| feed.end_feed());
     }
 
     /// Drops the rings of sessions that were quiet for some seconds. Call it as often as you like.
     pub(super) fn drop_quiet_rings(&self) {
-        let before = lock_mutex(&self.settled).replace(Instant::now());
+        let before = lock_feed_mutex(&self.settled).replace(Instant::now());
         if let Some(before) = before.filter(|before| before.elapsed() < QUIET_AFTER) {
-            *lock_mutex(&self.settled) = Some(before);
+            *lock_feed_mutex(&self.settled) = Some(before);
             return;
         }
-        lock_mutex(&self.map).values().for_each(|feed| lock_mutex(&feed.ring).drop_if_quiet());
+        lock_feed_mutex(&self.map).values().for_each(|feed| lock_feed_mutex(&feed.ring).drop_if_quiet());
     }
 }
 
 #[derive(Default)]
 struct Feed {
-    ring: Mutex<Ring>,
+    ring: Mutex<FeedRing>,
     wake: Notify,
 }
 
 impl Feed {
     fn end_feed(&self) {
-        lock_mutex(&self.ring).ended = true;
+        lock_feed_mutex(&self.ring).ended = true;
         self.wake.notify_waiters();
     }
 }
 
 #[derive(Default)]
-struct Ring {
+struct FeedRing {
     head: Seq,
     batches: VecDeque<(Arc<[Entry]>, usize)>,
     bytes: usize,
@@ -208,7 +208,7 @@ struct Ring {
     failed: Option<String>,
 }
 
-impl Ring {
+impl FeedRing {
     fn push_batch(&mut self, batch: Arc<[Entry]>, head: Seq, cost: usize) {
         // Entries of another node may lie between what is here and this: readers must not jump over them.
         if batch.first().is_some_and(|entry| entry.seq > self.head.next()) {
@@ -261,7 +261,7 @@ impl Ring {
 }
 
 /// Who begins a session with these entries, if they do.
-fn creation_owner(entries: &[Entry]) -> Option<&Principal> {
+fn feed_creation_owner(entries: &[Entry]) -> Option<&Principal> {
     match entries.first().map(|entry| &entry.event) {
         Some(Event::SessionCreated { owner, .. }) => Some(owner),
         Some(_) | None => None,
@@ -269,6 +269,6 @@ fn creation_owner(entries: &[Entry]) -> Option<&Principal> {
 }
 
 /// A panic while the lock was held leaves nothing half done here.
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_feed_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

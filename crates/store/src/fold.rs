@@ -88,7 +88,9 @@ impl UsageChange {
 pub(super) fn fold_entries<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> SideTableChanges {
     let mut changes = SideTableChanges::default();
     for entry in entries {
-        if !entry.event.is_delta() {
+        // What a message that grows begins with is no news for a list, and comes with the first delta: that one would
+        // have to wait for the summary and its indices.
+        if !entry.event.is_delta() && !matches!(entry.event, Event::MessageStarted { .. }) {
             changes.apply_entry(entry);
         }
     }

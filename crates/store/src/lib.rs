@@ -9,6 +9,7 @@ mod cluster;
 mod copy;
 mod error;
 mod fact_log;
+mod fact_log_compaction;
 mod feed;
 mod fold;
 pub mod memory;
@@ -16,7 +17,6 @@ mod node;
 pub mod postgres;
 mod row;
 mod runs;
-mod shorten;
 pub mod sqlite;
 mod types;
 
@@ -30,13 +30,13 @@ pub use cluster::ClusterStore;
 pub use copy::{CopyReport, StoreAddress, copy_store};
 pub use error::StoreError;
 pub use fact_log::{FactEntry, FactLog, FactState, FoldedFacts};
+pub use fact_log_compaction::longest_fact_log;
 pub use feed::{LiveBatch, Tail, TailEvent};
 pub use memory::MemoryStore;
 pub use node::{CommandAnswer, CommandId, HintBox, Hints, NodeId, NodeInfo, NodeStatus, Ownership, SessionCommand};
 pub use postgres::{PostgresOptions, PostgresStore, PostgresUrl};
-pub use row::join_deltas;
+pub use row::join_decoded_deltas;
 pub use runs::{RunKey, RunPage, RunQuery, RunSort};
-pub use shorten::longest_log;
 pub use sqlite::{SqliteStore, StoreOptions};
 pub use types::{
     Alias, Append, BusyTimeout, Claim, Committed, Cursor, DeltaForm, Durability, Epoch, Health, Limit,

@@ -45,6 +45,8 @@ pub struct NodeStatus {
     pub info: NodeInfo,
     /// How long its lease lasts, by the store's clock; none if it has ended.
     pub lease: Option<Duration>,
+    /// How long ago it was renewed.
+    pub renewed: Duration,
     /// Sessions that it owns.
     pub sessions: u64,
 }

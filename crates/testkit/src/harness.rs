@@ -22,7 +22,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 pub use agent::{Agent, Background, script};
 pub use client::{Client, Refusal};
-pub use process::{Process, processes_naming, terminate};
+pub use process::{Process, pause, processes_naming, resume, terminate};
 pub use stream::{DeltaStream, Finished};
 pub use terminal::Terminal;
 pub use transcript::{Item, Transcript};

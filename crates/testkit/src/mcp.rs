@@ -30,6 +30,7 @@ pub type Program = (String, Vec<String>, Vec<(String, String)>);
 /// [`serve_if_asked`]; `temper` is `good`, or one of `mute`, `dies`, `garbage`, `wrong_id`, `huge`,
 /// or `fickle`: its tools are others each time it is started, or `online`: it does not start without the network,
 /// or `hostile`: it offers [`HOSTILE`], whose title and hints lie, or `writer`: it offers `write_file`,
+/// or `teller`: it offers `tell`, which says what a file holds, and `lament`, which fails with it,
 /// or `keeper`: it offers `remember`, which counts its calls in a file of its home, or `waits`: it starts once there is
 /// a file `go` in its folder.
 pub fn command(test: &str, temper: &str) -> Program {
@@ -172,6 +173,9 @@ impl Server {
             tools.push(tool("write_file", "Writes a text into a file"));
             tools.push(tool("write_later", "Writes a text into a file once another file is there, after its answer"));
         }
+        if self.temper == "teller" {
+            tools.extend(["tell", "lament"].map(|name| tool(name, "Says what a file holds")));
+        }
         if self.temper == "keeper" {
             tools.push(tool("remember", "Counts its calls"));
         }
@@ -230,6 +234,7 @@ impl Server {
                 let [path, text] = ["path", "text"].map(|name| params["arguments"][name].as_str().unwrap_or_default());
                 say(id, &std::fs::write(path, text).map_or_else(|error| error.to_string(), |()| "written".to_owned()));
             }
+            "tell" | "lament" => tell_file(id, params),
             "remember" => say(id, &remember().unwrap_or_else(|error| error.to_string())),
             "write_later" => write_later(id, params),
             "grown" if self.grown => say(id, "here"),
@@ -265,7 +270,14 @@ impl Server {
     }
 }
 
-/// True if it finds whom the variable names.
+/// Says what a file holds, as a result or as a failure.
+fn tell_file(id: &Value, params: &Value) {
+    let path = params["arguments"]["path"].as_str().unwrap_or_default();
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| error.to_string());
+    let content = json!([{"type": "text", "text": text}]);
+    answer(id, json!({"isError": params["name"] == "lament", "content": content, "structuredContent": {"text": text}}));
+}
+
 /// Answers, and writes behind the back of whoever called.
 fn write_later(id: &Value, params: &Value) {
     let names = ["path", "text", "when"];
@@ -279,6 +291,7 @@ fn write_later(id: &Value, params: &Value) {
     say(id, "later");
 }
 
+/// True if it finds whom the variable names.
 fn reaches() -> bool {
     std::env::var(PEER).is_ok_and(|peer| std::net::TcpStream::connect(peer).is_ok())
 }

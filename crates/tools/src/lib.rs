@@ -5,9 +5,9 @@
 
 pub mod arguments;
 mod blocking;
+mod built_in_extension;
 pub mod builtin;
 mod environment;
-mod extension;
 pub mod files;
 mod group;
 mod guard;
@@ -26,9 +26,9 @@ mod tool_effect;
 mod tool_event;
 mod toolbox;
 
+pub use built_in_extension::{BuiltIn, BuiltIns, extension_absence_reason};
 pub use builtin::fetch::download_page;
 pub use environment::Environment;
-pub use extension::{BuiltIn, BuiltIns, extension_absence_reason};
 pub use files::access::FileAccess;
 pub use files::workspace::{Located, PathError, Workspace};
 pub use group::{DELEGATE, Group, PROPOSE_PLAN};

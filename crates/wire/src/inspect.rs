@@ -8,7 +8,7 @@ use crate::a2a::json::a2a_stream_event_json_with_ids;
 use crate::a2a::{A2aDialect, A2aProjection, DetailLevel, TaskOpening, TaskSubject, TaskUpdate};
 use crate::acp;
 use crate::acp_rest::AcpRestProjection;
-use crate::adk::output::HistoryProjection;
+use crate::adk::projection::HistoryProjection;
 use crate::goose;
 
 /// What each protocol's clients are told of one entry; nothing if it does not concern them.
@@ -50,7 +50,7 @@ impl Inspection {
             self.acp_rest = Some(AcpRestProjection::new(view.session, &view.settings.agent, run));
         }
         let projections = Projections {
-            acp: acp::inspect::told_messages(view, catalog, entry),
+            acp: acp::inspect::inspected_acp_messages(view, catalog, entry),
             acp_rest: self
                 .acp_rest
                 .as_mut()
@@ -58,7 +58,7 @@ impl Inspection {
                 .unwrap_or_default(),
             a2a: self.a2a.as_mut().map(|projection| inspected_a2a_updates(projection, entry)).unwrap_or_default(),
             adk: inspected_values(&self.adk.project_entry(entry)),
-            goose: goose::output::project_goose_entry(view, entry),
+            goose: goose::projection::project_goose_entry(view, entry),
         };
         if let Some(view) = &mut self.view {
             view.apply(entry);

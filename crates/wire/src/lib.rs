@@ -6,7 +6,6 @@ pub mod acp_rest;
 pub mod adk;
 pub mod answer;
 pub mod check;
-mod git_patch;
 pub mod goose;
 pub mod inspect;
 pub mod json_check;

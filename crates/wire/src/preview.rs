@@ -2,7 +2,7 @@
 
 use gander_domain::{Part, Question, ToolContent};
 
-use crate::git_patch::git_patch;
+use gander_domain::git_patch::git_patch;
 
 /// Of longer previews only the beginning is told in text: the tool's arguments hold all of it.
 const MAX_PREVIEW_TEXT: usize = 16 * 1024;

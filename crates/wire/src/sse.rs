@@ -43,9 +43,10 @@ impl SseParser {
             self.returned = rest[end] == b'\r';
             rest = &rest[end + 1..];
             if !half {
+                // Before the line is taken apart: what it says may be dropped, and it was too long all the same.
+                self.check_limit()?;
                 let line = std::mem::take(&mut self.line);
                 events.extend(self.handle_line(&line));
-                self.check_limit()?;
             }
         }
         if !rest.is_empty() {

@@ -75,6 +75,13 @@ describe('ChatSession', () => {
     expect(session.state).toMatchObject({ running: true, items: [{ open: true }] });
   });
 
+  it('says at once that a turn runs, so that an end within the same frame is not missed', () => {
+    session.handleRunning(true);
+    expect(session.state.running).toBe(true);
+    session.handleRunning(false);
+    expect(session.state.running).toBe(false);
+  });
+
   it('gives back a prompt that never arrived', async () => {
     const unsent = vi.fn();
     session.onunsent = unsent;

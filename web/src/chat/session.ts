@@ -139,12 +139,12 @@ export class ChatSession implements ChatStore {
 
   /** The server says whether a turn runs, whoever began it. */
   handleRunning(running: boolean): void {
-    if (running) return this.#push({ type: 'started' });
     // The answer to a prompt of our own says it better, and comes after all its updates.
-    if (this.#prompting) return;
-    this.#push({ type: 'ended', stopReason: null });
+    if (!running && this.#prompting) return;
+    this.#push(running ? { type: 'started' } : { type: 'ended', stopReason: null });
+    // Not with the next frame: who tells the end of a short turn before it compares with what is shown.
     if (!this.#loading) this.#frames.flushNow();
-    void this.#sendQueued();
+    if (!running) void this.#sendQueued();
   }
 
   /** What the session can be set to beyond the modes of its agent. The protocol does not tell: whoever knows does. */

@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { fileOf, previewOf } from './artifacts';
+import { auditAddress, auditLines, type AuditRecord, decisionText, endText } from './audit';
 import { accessOf, linkPages, routesOf } from './docs';
 import { commitText, type Entry, latencies } from './inspect';
 import { parseRoute } from './route.svelte';
@@ -81,5 +82,22 @@ describe('a log', () => {
   it('says how its entries were stored', () => {
     expect(commitText({ first: 1, last: 2, synced: true, micros: 1234 })).toBe('synced in 1.2 ms');
     expect(commitText({ first: 1, last: 1, synced: false, micros: 90 })).toBe('committed in 0.1 ms');
+  });
+});
+
+describe('the audit trail', () => {
+  const record: AuditRecord = { session: 's', owner: 'owner', seq: 3, at: 0, tool: 'shell', decision: { type: 'unasked' } };
+  it('is asked for by principal and time', () => {
+    expect(auditAddress('', 0)).toBe('gander/audit?limit=1000');
+    expect(auditAddress(' oidc:ada ', 1, 7_200_000)).toBe('gander/audit?limit=1000&principal=oidc%3Aada&since=3600000000');
+  });
+  it('says who decided and how it ended', () => {
+    expect(decisionText(record)).toBe('allowed unasked');
+    expect(decisionText({ ...record, decision: { type: 'chosen', choice: 'allow_once' }, answered_by: 'ada', answered_from: 'a2a' })).toBe('allow_once by ada (a2a)');
+    expect(decisionText({ ...record, decision: { type: 'declined', reason: 'cancelled' } })).toBe('declined: cancelled');
+    expect([endText(record), endText({ ...record, end: 'done', exit_code: 0 })]).toEqual(['has not ended', 'done, exit code 0']);
+  });
+  it('is exported as one line per action', () => {
+    expect(auditLines([record, record]).split('\n')).toHaveLength(3);
   });
 });

@@ -6,7 +6,7 @@ export type Route =
   | { view: 'inspector'; id: string | null }
   | { view: 'apps'; name: string | null }
   | { view: 'docs'; name: string }
-  | { view: 'inbox' | 'recipes' | 'schedules' | 'extensions' };
+  | { view: 'inbox' | 'recipes' | 'schedules' | 'extensions' | 'audit' };
 
 export function parseRoute(hash: string, path = ''): Route {
   const [, view = '', id = ''] = /^#\/([a-z]*)\/?(.*)$/.exec(hash) ?? [];
@@ -14,7 +14,7 @@ export function parseRoute(hash: string, path = ''): Route {
   if (view === 'inspector') return { view, id: id ? decodeURIComponent(id) : null };
   if (view === 'apps') return { view, name: id ? decodeURIComponent(id) : null };
   if (view === 'docs') return { view, name: id === '' ? 'README' : decodeURIComponent(id) };
-  if (view === 'inbox' || view === 'recipes' || view === 'schedules' || view === 'extensions') return { view };
+  if (view === 'inbox' || view === 'recipes' || view === 'schedules' || view === 'extensions' || view === 'audit') return { view };
   return path.endsWith('/inspector') ? { view: 'inspector', id: null } : { view: 'home' };
 }
 

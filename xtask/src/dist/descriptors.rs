@@ -6,6 +6,8 @@ use super::platform::Platform;
 use super::release::{Release, SUMMARY};
 
 const CONTAINERFILE: &str = include_str!("../../../packaging/Containerfile");
+/// The registry takes no entry without one: 16 pixels, one colour, which is the client's.
+pub(crate) const REGISTRY_ICON: &str = include_str!("../../../packaging/icon.svg");
 
 /// A tarball that was made.
 #[derive(Clone, Debug)]
@@ -48,7 +50,7 @@ pub(crate) fn registry_entry(release: &Release, tarballs: &[Tarball], base: &str
         .collect();
     let entry = json!({
         "id": "gander", "name": "gander", "version": release.version, "description": SUMMARY,
-        "authors": ["gander maintainers"], "license": "Apache-2.0",
+        "website": base, "authors": ["gander maintainers"], "license": "Apache-2.0",
         "distribution": {
             "binary": binary,
             "npx": { "package": format!("{}@{}", super::release::PACKAGE, release.version), "args": ["acp"] },

@@ -5,6 +5,7 @@ mod build;
 mod contents;
 mod deb;
 mod descriptors;
+mod elf;
 mod linked;
 mod npm;
 mod platform;
@@ -23,13 +24,13 @@ use self::release::Release;
 use crate::say;
 
 pub(crate) const USAGE: &str = "\
-usage: cargo xtask dist [--target TARGET]… [--binary FILE] [--base-url URL] [--out FOLDER]
+usage: cargo xtask dist [--target TARGET]… [--binary FILE]… [--base-url URL] [--out FOLDER]
 
 Makes tarballs, .deb, npm and Python packages, a Homebrew formula, an entry of the ACP registry, a container file, release
 notes and checksums of this commit.
 
   --target TARGET   only this platform (x86_64-unknown-linux-musl, aarch64-unknown-linux-musl); may be repeated
-  --binary FILE     package this binary for this machine's platform instead of building static ones
+  --binary FILE     package this binary instead of building static ones; may be repeated, once for each platform
   --base-url URL    where the tarballs will be [default: https://example.org/gander]
   --out FOLDER      where everything is put [default: target/packages]
 ";
@@ -41,34 +42,33 @@ const CHECKSUM_MARK: &[u8; 16] = b"\0gander-sha256:\0";
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
     platforms: Vec<Platform>,
-    binary: Option<PathBuf>,
+    binaries: Vec<PathBuf>,
     base_url: String,
     out: PathBuf,
+}
+
+/// A binary to package.
+struct PlatformBinary {
+    platform: Platform,
+    path: PathBuf,
+    content: Vec<u8>,
 }
 
 /// Makes every package; says where they are.
 pub(crate) fn make_packages(root: &Path, target_folder: &Path, arguments: Vec<String>) -> Result<(), String> {
     let options = parse_options(target_folder, arguments)?;
     let release = Release::of_repository(root)?;
-    let binaries = binaries(root, target_folder, &options, &release)?;
-    let runs_here = binaries.iter().find(|(platform, _)| Some(*platform) == Platform::here());
-    let runs_here = match runs_here {
-        Some((_, binary)) => binary.clone(),
-        None => {
-            let here = Platform::here().ok_or("there are no packages for this machine's platform")?;
-            build::build_static_binary(root, target_folder, here, &release)?
-        }
-    };
+    let binaries = binaries_to_package(root, target_folder, &options, &release)?;
+    let runs_here = path_that_runs_here(root, target_folder, &options, &release, &binaries)?;
     let packages = linked::linked_packages(root)?;
     let notices = linked::notices(&packages)?;
     let sbom = linked::bill_of_materials(&release, &packages);
     let shared = SharedContents::from_binary(&runs_here, read(&root.join("LICENSE"))?, notices, sbom)?;
     let output = Output::new(&options.out)?;
     let mut tarballs = Vec::new();
-    for (platform, binary) in binaries {
-        let binary = std::fs::read(&binary).map_err(|error| format!("cannot read {}: {error}", binary.display()))?;
-        let binary = with_own_checksum(binary);
-        tarballs.push(output.packages_of(&release, platform, &Contents::new(binary, &shared))?);
+    for PlatformBinary { platform, content, .. } in binaries {
+        let contents = Contents::new(with_own_checksum(content), &shared);
+        tarballs.push(output.packages_of(&release, platform, &contents)?);
     }
     output.descriptors(&release, &shared, &tarballs, &options.base_url)?;
     output.checksums()?;
@@ -80,27 +80,69 @@ fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-fn binaries(
+fn binaries_to_package(
     root: &Path,
     target_folder: &Path,
     options: &Options,
     release: &Release,
-) -> Result<Vec<(Platform, PathBuf)>, String> {
-    if let Some(binary) = &options.binary {
-        let here = Platform::here().ok_or("there are no packages for this machine's platform")?;
-        return Ok(vec![(here, binary.clone())]);
+) -> Result<Vec<PlatformBinary>, String> {
+    if !options.binaries.is_empty() {
+        return given_binaries(&options.binaries);
     }
     let build = |platform: &Platform| {
-        let binary = build::build_static_binary(root, target_folder, *platform, release)?;
-        Ok((*platform, binary))
+        let binary = read_binary(&build::build_static_binary(root, target_folder, *platform, release)?)?;
+        // Packages promise that it runs on every Linux of its platform.
+        if !elf::is_static(&binary.content) {
+            return Err(format!("the binary for {} was linked dynamically", platform.target));
+        }
+        Ok(binary)
     };
     options.platforms.iter().map(build).collect()
+}
+
+fn given_binaries(paths: &[PathBuf]) -> Result<Vec<PlatformBinary>, String> {
+    let binaries: Vec<PlatformBinary> = paths.iter().map(|path| read_binary(path)).collect::<Result<_, _>>()?;
+    for (index, binary) in binaries.iter().enumerate() {
+        if binaries[..index].iter().any(|other| other.platform == binary.platform) {
+            return Err(format!("two binaries are for {}: {}", binary.platform.short, binary.path.display()));
+        }
+        if !elf::is_static(&binary.content) {
+            let path = binary.path.display();
+            say(&format!("not static, so it runs only where a C library as new as this machine's is: {path}"));
+        }
+    }
+    Ok(binaries)
+}
+
+fn read_binary(path: &Path) -> Result<PlatformBinary, String> {
+    let content = std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let platform = elf::processor_of(&content).and_then(Platform::for_processor);
+    let platform = platform.ok_or(format!("not a Linux binary for x86_64 or aarch64: {}", path.display()))?;
+    Ok(PlatformBinary { platform, path: path.to_owned(), content })
+}
+
+/// A binary that can be asked for its manual pages and completions.
+fn path_that_runs_here(
+    root: &Path,
+    target_folder: &Path,
+    options: &Options,
+    release: &Release,
+    binaries: &[PlatformBinary],
+) -> Result<PathBuf, String> {
+    let here = Platform::here().ok_or("there are no packages for this machine's platform")?;
+    if let Some(binary) = binaries.iter().find(|binary| binary.platform == here) {
+        return Ok(binary.path.clone());
+    }
+    if !options.binaries.is_empty() {
+        return Err(format!("manual pages come from a binary that runs here: add one for {}", here.short));
+    }
+    build::build_static_binary(root, target_folder, here, release)
 }
 
 fn parse_options(target_folder: &Path, arguments: Vec<String>) -> Result<Options, String> {
     let mut options = Options {
         platforms: Vec::new(),
-        binary: None,
+        binaries: Vec::new(),
         base_url: "https://example.org/gander".to_owned(),
         out: target_folder.join("packages"),
     };
@@ -112,7 +154,7 @@ fn parse_options(target_folder: &Path, arguments: Vec<String>) -> Result<Options
                 let platform = Platform::for_target(&value).ok_or(format!("no packages are made for: {value}"))?;
                 options.platforms.push(platform);
             }
-            "--binary" => options.binary = Some(value.into()),
+            "--binary" => options.binaries.push(value.into()),
             "--base-url" => options.base_url = value.trim_end_matches('/').to_owned(),
             "--out" => options.out = value.into(),
             _ => return Err(format!("unknown option: {name}\n{USAGE}")),
@@ -169,6 +211,7 @@ impl Output {
         self.write(&name, &package)?;
         self.write("gander.rb", descriptors::homebrew_formula(release, tarballs, base).as_bytes())?;
         self.write("agent.json", descriptors::registry_entry(release, tarballs, base).as_bytes())?;
+        self.write("icon.svg", descriptors::REGISTRY_ICON.as_bytes())?;
         self.write("Containerfile", descriptors::containerfile(release).as_bytes())?;
         self.write("RELEASE-NOTES.md", release.notes.as_bytes())?;
         self.write("sbom.cdx.json", shared.sbom.as_bytes())?;

@@ -43,6 +43,11 @@ impl Platform {
 
     /// The platform of this machine.
     pub(crate) fn here() -> Option<Self> {
-        PLATFORMS.into_iter().find(|platform| platform.target.starts_with(std::env::consts::ARCH))
+        Self::for_processor(std::env::consts::ARCH)
+    }
+
+    /// `processor` is Rust's name, the first word of a target.
+    pub(crate) fn for_processor(processor: &str) -> Option<Self> {
+        PLATFORMS.into_iter().find(|platform| platform.target.split('-').next() == Some(processor))
     }
 }

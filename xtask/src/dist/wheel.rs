@@ -11,8 +11,8 @@ use super::contents::Contents;
 use super::platform::Platform;
 use super::release::{PACKAGE, Release, SUMMARY};
 
-/// `uvx` starts the program that has the package's name.
-const STARTER: &str = "#!/bin/sh\nexec \"$(dirname \"$0\")/gander\" \"$@\"\n";
+/// `uvx` starts the program that has the package's name. Tools that install link to it from another folder.
+const STARTER: &str = "#!/bin/sh\nexec \"$(dirname \"$(readlink -f \"$0\")\")/gander\" \"$@\"\n";
 const README: &str = include_str!("../../../packaging/README.md");
 
 /// The wheel's file name and its bytes.

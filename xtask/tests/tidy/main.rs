@@ -142,9 +142,10 @@ fn only_the_configuration_reads_the_environment() {
 /// (`crates/tools/src/files/access.rs`), which confines, leaves out secrets and masks.
 const OPENS_FILES: &[(&str, &str)] = &[
     ("crates/tools/src/files/workspace.rs", "the confined opener: opens the roots"),
-    ("crates/tools/src/files/opener.rs", "the confined opener: files from the handles of their folders"),
+    ("crates/tools/src/files/workspace_opener.rs", "the confined opener: files from the handles of their folders"),
     ("crates/tools/src/process/process_tree.rs", "reads /proc to find what a command left behind"),
     ("crates/gander/src/serve/mod.rs", "stdout, taken for the protocol alone"),
+    ("crates/services/src/audit/export.rs", "its own note of what was exported"),
     ("crates/agent/src/modes/catalog.rs", "agents in the owner's own settings folder"),
     ("crates/tools/src/builtin/shell_reads.rs", "decides about shell lines by what git's settings hold; shows nothing"),
     (

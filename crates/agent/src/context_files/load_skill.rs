@@ -61,8 +61,8 @@ impl Tool for LoadSkill {
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
         let Arguments { name, file } = arguments::parse_tool_arguments(arguments)?;
         self.find_skill(&name, workspace)?;
-        let of = file.map(|file| format!(", file {}", sanitize::visible_line(&file))).unwrap_or_default();
-        let title = format!("Skill {}{of}", sanitize::visible_line(&name));
+        let of = file.map(|file| format!(", file {}", sanitize::sanitized_line(&file))).unwrap_or_default();
+        let title = format!("Skill {}{of}", sanitize::sanitized_line(&name));
         Ok(ToolPreview { title, kind: ToolKind::Read, locations: vec![], idempotent: true })
     }
 

@@ -45,7 +45,7 @@ impl ContextFiles {
     pub fn read_context_files(access: &FileAccess, own: &UserDirs, workspace: &Path, names: &[String]) -> Self {
         let mut reader = ContextFileReader::new(names);
         own.notes.iter().for_each(|folder| reader.read_folder(&access.of_owner(), folder));
-        parent_folders(workspace).iter().rev().for_each(|folder| reader.read_folder(access, folder));
+        context_file_folders(workspace).iter().rev().for_each(|folder| reader.read_folder(access, folder));
         reader.read_folder(access, workspace);
         let (hints, mut warnings) = reader.into_text_and_notices();
         let (skills, more) = skills::find_skills(access, &own.skills, workspace);
@@ -55,7 +55,7 @@ impl ContextFiles {
 }
 
 /// The folders above this one that belong to the same repository, the nearest first.
-fn parent_folders(workspace: &Path) -> Vec<PathBuf> {
+fn context_file_folders(workspace: &Path) -> Vec<PathBuf> {
     if workspace.join(".git").exists() {
         return Vec::new();
     }

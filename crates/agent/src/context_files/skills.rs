@@ -54,7 +54,7 @@ pub fn find_skills(access: &FileAccess, own: &[PathBuf], workspace: &Path) -> (V
             }
             Ok(skill) => skills.push(skill),
             Err(why) => warnings
-                .push(format!("a skill was left out, {why}: {}", sanitize::visible_line(&folder.to_string_lossy()))),
+                .push(format!("a skill was left out, {why}: {}", sanitize::sanitized_line(&folder.to_string_lossy()))),
         }
     }
     (skills, warnings)
@@ -88,8 +88,10 @@ impl Skill {
 
 /// The folders right below one that hold a skill, in the order of their names. None leads out of `room`.
 fn skill_folders(room: &Path, folder: &Path) -> Vec<PathBuf> {
+    // Most folders have no skills: that is found out first, by one call of the system.
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let Ok(room) = room.canonicalize() else { return Vec::new() };
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = entries.flatten();
     let real = entries.filter_map(|entry| entry.path().canonicalize().ok());
     let mut found: Vec<PathBuf> =
         real.filter(|path| path.starts_with(&room) && path.join("SKILL.md").is_file()).take(MAX_SKILLS * 4).collect();

@@ -14,20 +14,22 @@ pub(super) struct Clauses {
 }
 
 /// The items of the prompt's list, if it has exactly one.
-pub(super) fn list_items(prompt: &str) -> Option<Clauses> {
+pub(super) fn list_item_clauses(prompt: &str) -> Option<Clauses> {
     let (mut wishes, mut context): (Vec<String>, Vec<&str>) = (Vec::new(), Vec::new());
     let (mut fenced, mut open, mut closed, mut counted) = (false, false, false, false);
     for line in prompt.lines() {
-        let marked = (!fenced).then(|| list_item(line)).flatten();
-        fenced ^= is_fence(line);
+        let marked = (!fenced).then(|| list_item_clause(line)).flatten();
+        fenced ^= is_fence_among_clauses(line);
         match (marked, wishes.last_mut()) {
             (Some(_), _) if closed => return None, // a second list: which of them is the request?
             (Some(text), _) => {
                 wishes.push(text.to_owned());
                 open = true;
-                counted |= numbered_item(line.trim_start()).is_some();
+                counted |= numbered_item_clause(line.trim_start()).is_some();
             }
-            (None, Some(last)) if open && (fenced || is_fence(line) || continues_list_item(line)) => {
+            (None, Some(last))
+                if open && (fenced || is_fence_among_clauses(line) || continues_list_item_clause(line)) =>
+            {
                 last.push('\n');
                 last.push_str(line);
             }
@@ -46,21 +48,22 @@ pub(super) fn list_items(prompt: &str) -> Option<Clauses> {
 /// The wishes in the sentences of a prompt; every sentence that holds none is context.
 pub(super) fn prose_clauses(prompt: &str) -> Clauses {
     let mut pieces = Clauses::default();
-    for sentence in cut_into_clauses(prompt, sentence_end) {
+    for sentence in cut_into_clauses(prompt, clause_sentence_end) {
         // "In parallel: read one" begins behind its colon.
         let led = sentence.split_once(": ").unwrap_or(("", &sentence));
-        let found = [("", sentence.as_str()), led].into_iter().find(|(_, said)| verbs::request_order(said).is_some());
+        let found =
+            [("", sentence.as_str()), led].into_iter().find(|(_, said)| verbs::verb_request_order(said).is_some());
         let (lead, said) = found.unwrap_or((&sentence, ""));
-        pieces.wishes.extend(sentence_requests(said));
+        pieces.wishes.extend(sentence_clauses(said));
         pieces.context = format!("{} {lead}", pieces.context).trim().to_owned();
     }
     pieces
 }
 
 /// "After that, run it" is one wish: what stands before its comma is none.
-fn sentence_requests(sentence: &str) -> Vec<String> {
-    let mut wishes = cut_into_clauses(sentence, conjunction_end);
-    if wishes.len() > 1 && verbs::request_order(&wishes[0]).is_none() {
+fn sentence_clauses(sentence: &str) -> Vec<String> {
+    let mut wishes = cut_into_clauses(sentence, clause_conjunction_end);
+    if wishes.len() > 1 && verbs::verb_request_order(&wishes[0]).is_none() {
         let first = wishes.remove(0);
         wishes[0] = format!("{first}, {}", wishes[0]);
     }
@@ -68,17 +71,17 @@ fn sentence_requests(sentence: &str) -> Vec<String> {
 }
 
 /// The text of a list's item of the first level.
-fn list_item(line: &str) -> Option<&str> {
+fn list_item_clause(line: &str) -> Option<&str> {
     let plain = line.trim_start();
     if line.len() - plain.len() > 1 {
         return None;
     }
     let bullet = ["- [ ] ", "- ", "* ", "• ", "+ "].iter().find_map(|mark| plain.strip_prefix(mark));
-    bullet.or_else(|| numbered_item(plain)).map(str::trim).filter(|text| !text.is_empty())
+    bullet.or_else(|| numbered_item_clause(plain)).map(str::trim).filter(|text| !text.is_empty())
 }
 
 /// `1. text`, `2) text`, `a) text`.
-fn numbered_item(line: &str) -> Option<&str> {
+fn numbered_item_clause(line: &str) -> Option<&str> {
     let digits = line.chars().take_while(char::is_ascii_digit).count();
     let letter = line.starts_with(|letter: char| letter.is_ascii_lowercase()) && line[1..].starts_with(')');
     let rest = if (1..=2).contains(&digits) { &line[digits..] } else { line.get(usize::from(letter)..)? };
@@ -87,11 +90,11 @@ fn numbered_item(line: &str) -> Option<&str> {
 }
 
 /// A line that goes on with the item before it.
-fn continues_list_item(line: &str) -> bool {
+fn continues_list_item_clause(line: &str) -> bool {
     line.trim().is_empty() || line.starts_with("  ") || line.starts_with('\t')
 }
 
-fn is_fence(line: &str) -> bool {
+fn is_fence_among_clauses(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("```") || line.starts_with("~~~")
 }
@@ -123,17 +126,17 @@ fn cut_into_clauses(text: &str, at: fn(&str) -> Option<usize>) -> Vec<String> {
         .collect()
 }
 
-fn sentence_end(rest: &str) -> Option<usize> {
+fn clause_sentence_end(rest: &str) -> Option<usize> {
     let ends = [". ", "! ", "? ", "; ", ".\n", "!\n", "?\n", ";\n", "\n\n"];
     ends.iter().find(|end| rest.starts_with(**end)).map(|end| end.len())
 }
 
 /// Where one wish ends and the next begins: the word that orders them stays.
-fn conjunction_end(rest: &str) -> Option<usize> {
+fn clause_conjunction_end(rest: &str) -> Option<usize> {
     let joints = [", and ", ", ", " and ", " then "];
     let length = joints.iter().find(|joint| rest.starts_with(**joint)).map(|joint| joint.len())?;
     let kept = if rest.starts_with(" then ") { 1 } else { length };
-    verbs::request_order(rest[kept..].split(", ").next()?).map(|_| kept)
+    verbs::verb_request_order(rest[kept..].split(", ").next()?).map(|_| kept)
 }
 
 #[cfg(test)]
@@ -150,10 +153,10 @@ mod tests {
         let list = "In this repository:\n\n1. Fix the build\n   on Linux\n2) Write docs\n```\n- not an item\n```\n\nKeep it short.";
         let wishes = ["Fix the build\n   on Linux", "Write docs\n```\n- not an item\n```"];
         let counted = Clauses { counted: true, ..of(&wishes, "In this repository:\n\nKeep it short.") };
-        assert_eq!(list_items(list), Some(counted));
-        assert_eq!(list_items("- one\n  - inner\n- two"), Some(of(&["one\n  - inner", "two"], "")));
+        assert_eq!(list_item_clauses(list), Some(counted));
+        assert_eq!(list_item_clauses("- one\n  - inner\n- two"), Some(of(&["one\n  - inner", "two"], "")));
         for none in ["", "no list", "- only one", "1.5 is a number\n2.5 too", "- a\n- b\n\nand\n\n- c\n- d"] {
-            assert_eq!(list_items(none), None, "{none}");
+            assert_eq!(list_item_clauses(none), None, "{none}");
         }
     }
 

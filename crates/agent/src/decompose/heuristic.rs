@@ -6,7 +6,7 @@ use gander_domain::Routing;
 
 use super::clauses::{self, Clauses};
 use super::verbs::{self, Order};
-use super::{Decomposition, MAX_PROMPT_BYTES, mode_for_text};
+use super::{Decomposition, MAX_PROMPT_BYTES, decomposed_text_mode};
 use crate::delegate::{MAX_SUBTASKS, SubTask};
 use crate::modes::ModeSet;
 
@@ -32,15 +32,15 @@ pub fn decompose_by_words(modes: &ModeSet, prompt: &str) -> Decomposition {
     if prompt.len() > MAX_PROMPT_BYTES {
         return whole("it is too long to be told apart by its words");
     }
-    let list = clauses::list_items(prompt);
+    let list = clauses::list_item_clauses(prompt);
     let is_list = list.is_some();
     if list.is_none() && (prompt.len() > MAX_PROSE_CHARS || prompt.contains("```")) {
         return whole("it holds no list of tasks");
     }
     let Clauses { wishes, counted, context } = list.unwrap_or_else(|| clauses::prose_clauses(prompt));
     // Whoever counts says in which order, unless they say otherwise.
-    let order = if counted && !verbs::wants_parallel(prompt) { Order::Previous } else { Order::Free };
-    let Some(parts) = find_requests(modes, &wishes, order) else {
+    let order = if counted && !verbs::verbs_want_parallel(prompt) { Order::Previous } else { Order::Free };
+    let Some(parts) = find_requests_by_words(modes, &wishes, order) else {
         return whole("not every point of its list is a task");
     };
     if parts.len() < 2 {
@@ -52,30 +52,31 @@ pub fn decompose_by_words(modes: &ModeSet, prompt: &str) -> Decomposition {
     if parts.iter().filter(|part| part.order == Order::Free).count() < 2 {
         return whole("its steps build on each other");
     }
-    let confidence = split_confidence(is_list, &parts, prompt);
+    let confidence = heuristic_split_confidence(is_list, &parts, prompt);
     if confidence < MIN_CONFIDENCE {
         return whole("its parts belong closely together");
     }
-    let reasons = split_reasons(is_list, &parts, prompt);
-    Decomposition { tasks: to_subtasks(&parts, &context), confidence, reasons, by: Routing::Rules }
+    let reasons = heuristic_split_reasons(is_list, &parts, prompt);
+    Decomposition { tasks: heuristic_subtasks(&parts, &context), confidence, reasons, by: Routing::Rules }
 }
 
 /// Each wish with what it waits for, `order` if it does not say; none if one of them is no wish.
-fn find_requests(modes: &ModeSet, wishes: &[String], order: Order) -> Option<Vec<RequestPart>> {
+fn find_requests_by_words(modes: &ModeSet, wishes: &[String], order: Order) -> Option<Vec<RequestPart>> {
     let part = |(place, text): (usize, &String)| {
         // Nothing stands before the first.
-        let order = verbs::request_order(text).map(|said| if place == 0 { Order::Free } else { said.or(order) })?;
-        (verbs::lowercase_words(text).len() > 1).then(|| RequestPart {
+        let order =
+            verbs::verb_request_order(text).map(|said| if place == 0 { Order::Free } else { said.or(order) })?;
+        (verbs::lowercase_verb_words(text).len() > 1).then(|| RequestPart {
             text: text.clone(),
             order,
-            mode: mode_for_text(modes, text),
+            mode: decomposed_text_mode(modes, text),
         })
     };
     wishes.iter().enumerate().map(part).collect()
 }
 
 /// Of a hundred. A list is written to be taken apart, a sentence only if its parts are many or of different crafts.
-fn split_confidence(is_list: bool, parts: &[RequestPart], prompt: &str) -> u8 {
+fn heuristic_split_confidence(is_list: bool, parts: &[RequestPart], prompt: &str) -> u8 {
     let crafts: BTreeSet<&str> = parts.iter().filter_map(|part| part.mode.as_deref()).collect();
     let many = parts.iter().filter(|part| part.order == Order::Free).count() > 2;
     let base = match (is_list, crafts.len() > 1, many) {
@@ -84,34 +85,35 @@ fn split_confidence(is_list: bool, parts: &[RequestPart], prompt: &str) -> u8 {
         (false, false, true) => 60,
         (false, false, false) => 40,
     };
-    if verbs::wants_parallel(prompt) { base + 20 } else { base }
+    if verbs::verbs_want_parallel(prompt) { base + 20 } else { base }
 }
 
-fn split_reasons(is_list: bool, parts: &[RequestPart], prompt: &str) -> Vec<String> {
+fn heuristic_split_reasons(is_list: bool, parts: &[RequestPart], prompt: &str) -> Vec<String> {
     let from = if is_list { "its list has" } else { "its sentences hold" };
     let first = format!("it is several requests in one: {from} {} tasks", parts.len());
-    let beside = verbs::wants_parallel(prompt).then(|| "it asks for them at the same time".to_owned());
-    let mode =
-        |part: &RequestPart| format!("{}: {}", task_name(&part.text), part.mode.as_deref().unwrap_or("specialist"));
+    let beside = verbs::verbs_want_parallel(prompt).then(|| "it asks for them at the same time".to_owned());
+    let mode = |part: &RequestPart| {
+        format!("{}: {}", heuristic_subtask_name(&part.text), part.mode.as_deref().unwrap_or("specialist"))
+    };
     std::iter::once(first).chain(beside).chain(parts.iter().map(mode)).collect()
 }
 
-fn to_subtasks(parts: &[RequestPart], context: &str) -> Vec<SubTask> {
-    let names = task_names(parts);
+fn heuristic_subtasks(parts: &[RequestPart], context: &str) -> Vec<SubTask> {
+    let names = heuristic_subtask_names(parts);
     let task = |(place, part): (usize, &RequestPart)| {
         let after = match part.order {
             Order::Free => Vec::new(),
             Order::Previous => vec![names[place - 1].clone()],
             Order::All => names[..place].to_vec(),
         };
-        let prompt = task_prompt(part, place + 1, parts.len(), context);
+        let prompt = heuristic_subtask_prompt(part, place + 1, parts.len(), context);
         SubTask { mode: part.mode.clone(), after, ..SubTask::new(names[place].clone(), prompt) }
     };
     parts.iter().enumerate().map(task).collect()
 }
 
 /// A sub-agent sees nothing of the conversation.
-fn task_prompt(part: &RequestPart, number: usize, of: usize, context: &str) -> String {
+fn heuristic_subtask_prompt(part: &RequestPart, number: usize, of: usize, context: &str) -> String {
     let role =
         format!("This is part {number} of {of} of a larger request. Others do the rest: do this part and no other.");
     let context = if context.is_empty() { String::new() } else { format!("\n\nFor all parts holds:\n{context}") };
@@ -119,20 +121,20 @@ fn task_prompt(part: &RequestPart, number: usize, of: usize, context: &str) -> S
 }
 
 /// The first words of each, made unlike each other.
-fn task_names(parts: &[RequestPart]) -> Vec<String> {
+fn heuristic_subtask_names(parts: &[RequestPart]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for part in parts {
-        let name = task_name(&part.text);
+        let name = heuristic_subtask_name(&part.text);
         let taken = names.contains(&name);
         names.push(if taken { format!("{name} ({})", names.len() + 1) } else { name });
     }
     names
 }
 
-fn task_name(text: &str) -> String {
+fn heuristic_subtask_name(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let words: Vec<&str> = line.split_whitespace().take(MAX_NAME_WORDS).collect();
-    gander_domain::sanitize::visible_line(words.join(" ").trim_end_matches([',', ':', '.']))
+    gander_domain::sanitize::sanitized_line(words.join(" ").trim_end_matches([',', ':', '.']))
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use serde_json::json;
 use super::{Decomposition, decompose_by_words};
 use crate::delegate::{self, SubTask};
 use crate::modes::ModeSet;
-use crate::route::{MAX_PROMPT_BYTES as MAX_QUERY_BYTES, ModelQuery, QueryInput, ask_model_as_json, list_roles};
+use crate::route::{
+    MAX_PROMPT_BYTES as MAX_QUERY_BYTES, ModelQuery, QueryInput, ask_model_as_json, list_roles_for_route,
+};
 
 /// How much a model may write about it.
 const MAX_OUTPUT_TOKENS: u32 = 4_000;
@@ -46,8 +48,9 @@ pub async fn decompose_by_model(adviser: &mut ModelQuery<'_>, modes: &ModeSet, p
     if prompt.len() > MAX_QUERY_BYTES {
         return decompose_by_words(modes, prompt);
     }
-    let question = QueryInput { system: SYSTEM, before: &list_roles(modes), prompt, longest: MAX_OUTPUT_TOKENS };
-    match ask_model_as_json(adviser, &question).await.and_then(|verdict| to_decomposition(modes, verdict)) {
+    let question =
+        QueryInput { system: SYSTEM, before: &list_roles_for_route(modes), prompt, longest: MAX_OUTPUT_TOKENS };
+    match ask_model_as_json(adviser, &question).await.and_then(|verdict| llm_decomposition(modes, verdict)) {
         Ok(split) => split,
         Err(why) => {
             let mut split = decompose_by_words(modes, prompt);
@@ -57,13 +60,13 @@ pub async fn decompose_by_model(adviser: &mut ModelQuery<'_>, modes: &ModeSet, p
     }
 }
 
-fn to_decomposition(modes: &ModeSet, verdict: DecompositionVerdict) -> Result<Decomposition, String> {
+fn llm_decomposition(modes: &ModeSet, verdict: DecompositionVerdict) -> Result<Decomposition, String> {
     let reason = if verdict.reason.trim().is_empty() { "the model says so".to_owned() } else { verdict.reason };
     if verdict.tasks.len() < 2 {
         return Ok(Decomposition::undivided(Routing::Model, reason));
     }
     let tasks = verdict.tasks.into_iter().map(|wanted| SubTask {
-        mode: wanted.role.and_then(|role| known_mode(modes, &role)),
+        mode: wanted.role.and_then(|role| llm_subtask_mode(modes, &role)),
         after: wanted.after,
         ..SubTask::new(wanted.name, wanted.prompt)
     });
@@ -75,7 +78,7 @@ fn to_decomposition(modes: &ModeSet, verdict: DecompositionVerdict) -> Result<De
 }
 
 /// A role that is not there is nobody's.
-fn known_mode(modes: &ModeSet, role: &str) -> Option<String> {
+fn llm_subtask_mode(modes: &ModeSet, role: &str) -> Option<String> {
     let id = role.rsplit('/').next()?;
     let mut modes = modes.agent_specs().iter().flat_map(|agent| &agent.modes);
     modes.find(|mode| mode.id == id).map(|mode| mode.id.clone())
@@ -90,7 +93,7 @@ mod tests {
     fn followed(verdict: Value) -> Result<Vec<(String, Option<String>, usize)>, String> {
         let verdict = serde_json::from_value(verdict).map_err(|error| error.to_string())?;
         let shown = |task: SubTask| (task.name, task.mode, task.after.len());
-        to_decomposition(&ModeSet::built_in(), verdict).map(|split| split.tasks.into_iter().map(shown).collect())
+        llm_decomposition(&ModeSet::built_in(), verdict).map(|split| split.tasks.into_iter().map(shown).collect())
     }
 
     #[test]

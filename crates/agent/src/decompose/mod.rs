@@ -70,15 +70,19 @@ impl Decomposition {
 
 /// The mode that fits a part; none: a specialist, also in place of whoever would take anything. Who only judges, or waits for
 /// an approval, carries nothing out.
-fn mode_for_text(modes: &ModeSet, text: &str) -> Option<String> {
+fn decomposed_text_mode(modes: &ModeSet, text: &str) -> Option<String> {
     let route = route::route_by_words(modes, &Settings::new(crate::modes::AGENT, ""), text);
-    let mode = modes.agent_specs().iter().flat_map(|agent| &agent.modes).find(|mode| is_route_of(mode, &route))?;
+    let mode = modes
+        .agent_specs()
+        .iter()
+        .flat_map(|agent| &agent.modes)
+        .find(|mode| is_route_of_decomposition(mode, &route))?;
     let works = !mode.groups.is_empty() && !mode.groups.contains(&Group::Propose);
     let special = !mode.groups.contains(&Group::All);
     (works && special).then(|| mode.id.clone())
 }
 
-fn is_route_of(mode: &ModeSpec, route: &Route) -> bool {
+fn is_route_of_decomposition(mode: &ModeSpec, route: &Route) -> bool {
     mode.agent == route.agent && mode.id == route.mode
 }
 

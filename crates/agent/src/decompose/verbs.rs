@@ -47,19 +47,19 @@ pub(super) enum Order {
 }
 
 /// What a clause waits for, if it is a wish at all.
-pub(super) fn request_order(text: &str) -> Option<Order> {
-    let words = lowercase_words(text);
+pub(super) fn verb_request_order(text: &str) -> Option<Order> {
+    let words = lowercase_verb_words(text);
     let (mut order, mut rest) = (Order::Free, words.as_slice());
     while let Some((word, more)) = rest.split_first() {
         let word = word.as_str();
         if is_one_of_verbs(WISHES, word) {
-            return Some(order.or(back_reference_order(more, text)));
+            return Some(order.or(verb_back_reference_order(more, text)));
         } else if is_one_of_verbs(LAST, word) {
             order = Order::All;
         } else if is_one_of_verbs(THEN, word) {
             // "After that, test it" says its verb only behind the comma.
             order = Order::Previous;
-            rest = behind_comma(text, more).unwrap_or(more);
+            rest = verb_behind_comma(text, more).unwrap_or(more);
             continue;
         } else if !is_one_of_verbs(POLITE, word) && !word.chars().all(|letter| letter.is_ascii_digit()) {
             return None;
@@ -70,13 +70,13 @@ pub(super) fn request_order(text: &str) -> Option<Order> {
 }
 
 /// True if the request itself asks for work side by side.
-pub(super) fn wants_parallel(prompt: &str) -> bool {
+pub(super) fn verbs_want_parallel(prompt: &str) -> bool {
     let prompt = prompt.to_lowercase();
     BESIDE.iter().any(|phrase| prompt.contains(phrase))
 }
 
 /// Lower-case words.
-pub(super) fn lowercase_words(text: &str) -> Vec<String> {
+pub(super) fn lowercase_verb_words(text: &str) -> Vec<String> {
     let split = text.split(|letter: char| !(letter.is_alphanumeric() || letter == '\'' || letter == '-'));
     split.map(|word| word.trim_matches(['\'', '-']).to_lowercase()).filter(|word| !word.is_empty()).collect()
 }
@@ -93,7 +93,7 @@ fn is_one_of_verbs(list: &str, word: &str) -> bool {
 }
 
 /// Words behind the verb, and phrases anywhere, that mean what came before.
-fn back_reference_order(behind: &[String], text: &str) -> Order {
+fn verb_back_reference_order(behind: &[String], text: &str) -> Order {
     let text = text.to_lowercase();
     let first = behind.first().is_some_and(|word| is_one_of_verbs(BACK_FIRST, word));
     let back = first || behind.iter().any(|word| is_one_of_verbs(BACK, word));
@@ -107,9 +107,9 @@ fn back_reference_order(behind: &[String], text: &str) -> Order {
 }
 
 /// The words behind the first comma, as a part of `rest`.
-fn behind_comma<'a>(text: &str, rest: &'a [String]) -> Option<&'a [String]> {
+fn verb_behind_comma<'a>(text: &str, rest: &'a [String]) -> Option<&'a [String]> {
     let (_, behind) = text.split_once(',')?;
-    let count = lowercase_words(behind).len();
+    let count = lowercase_verb_words(behind).len();
     (count < rest.len()).then(|| &rest[rest.len() - count..])
 }
 
@@ -139,7 +139,7 @@ mod tests {
             ("", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(request_order(text), expected, "{text}");
+            assert_eq!(verb_request_order(text), expected, "{text}");
         }
     }
 }

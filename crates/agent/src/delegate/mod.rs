@@ -1,7 +1,7 @@
 //! `delegate`: hands sub-tasks to sub-agents, those that do not depend on each other at the same time.
 
-mod scheduler;
-mod subtasks;
+mod parse_subtasks;
+mod run_subtasks;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-pub use subtasks::SubTask;
-pub(crate) use subtasks::{MAX_SUBTASKS, parse_subtasks};
+pub use parse_subtasks::SubTask;
+pub(crate) use parse_subtasks::{MAX_SUBTASKS, parse_subtasks};
 
 /// The tool's name.
 pub const NAME: &str = gander_tools::DELEGATE;
@@ -117,18 +117,19 @@ impl Tool for Delegate {
 
     /// Running a call twice is running it once: the same call finds the sub-agents that it began.
     fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        let tasks = subtasks::parse_subtasks(arguments).map_err(ToolError::failed)?;
+        let tasks = parse_subtasks::parse_subtasks(arguments).map_err(ToolError::failed)?;
         tasks.iter().try_for_each(|task| self.subagents.check(task)).map_err(ToolError::failed)?;
         let names: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
-        let title = gander_domain::sanitize::visible_line(&format!("Delegate: {}", names.join(", ")));
+        let title = gander_domain::sanitize::sanitized_line(&format!("Delegate: {}", names.join(", ")));
         Ok(ToolPreview { title, kind: ToolKind::Other, locations: Vec::new(), idempotent: true })
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let tasks = subtasks::parse_subtasks(&call.arguments).map_err(ToolError::failed)?;
+        let tasks = parse_subtasks::parse_subtasks(&call.arguments).map_err(ToolError::failed)?;
         let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let parent = Parent { prompter: &*self.prompter, signals: &context.signals, cancel: &context.cancel };
-        Ok(scheduler::run_subtasks(call.id, tasks, DelegateContext { subagents: &*self.subagents, plan, parent }).await)
+        Ok(run_subtasks::run_subtasks(call.id, tasks, DelegateContext { subagents: &*self.subagents, plan, parent })
+            .await)
     }
 }
 
@@ -155,7 +156,7 @@ pub fn delegate_spec() -> ToolSpec {
                 "tasks": {
                     "type": "array",
                     "minItems": 1,
-                    "maxItems": subtasks::MAX_SUBTASKS,
+                    "maxItems": parse_subtasks::MAX_SUBTASKS,
                     "items": {
                         "type": "object",
                         "properties": {

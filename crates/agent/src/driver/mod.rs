@@ -5,7 +5,7 @@ mod model_call;
 mod network_retry;
 mod orders;
 mod pending_questions;
-mod protected;
+mod protected_files;
 mod session_tools;
 mod tool_tasks;
 
@@ -63,14 +63,14 @@ pub async fn drive_turn(
     cancel: CancellationToken,
 ) {
     let mut orders = orders.into();
-    let mut driver = Driver::new(deps, setup, context, reports);
+    let mut driver = TurnDriver::new(deps, setup, context, reports);
     while let Some(input) = driver.next_input(&mut orders, &cancel).await {
         driver.handle_input(input);
     }
     driver.finish_turn(&cancel).await;
 }
 
-struct Driver {
+struct TurnDriver {
     turn: Turn,
     deps: RunDeps,
     model_call: ModelCall,
@@ -86,7 +86,7 @@ struct Driver {
     over: bool,
 }
 
-impl Driver {
+impl TurnDriver {
     fn new(deps: RunDeps, mut setup: TurnSetup, context: Context, reports: mpsc::Sender<Report>) -> Self {
         let (tell, events) = mpsc::channel(EVENTS_CAPACITY);
         // Listens first and lists the tools afterwards: whatever changes in between is told as an event.
@@ -114,20 +114,20 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return None,
-                order = orders.next_order() => return order.map(|order| handle_order(&mut self.questions, &self.deps, order)),
+                order = orders.next_order() => return order.map(|order| handle_driver_order(&mut self.questions, &self.deps, order)),
                 permit = self.reports.reserve(), if !free => permit.ok()?.send(self.outbox.pop_front()?),
                 input = self.tasks.next_input(), if free => return Some(input),
                 input = self.model_call.next_input(), if free => return Some(input),
-                () = wait_for_pause(&mut self.pause) => return Some(Input::Waited),
+                () = wait_for_driver_pause(&mut self.pause) => return Some(Input::Waited),
                 question = self.questions.next_abandoned() => return Some(Input::Abandoned(question)),
-                Some(events) = self.events.recv(), if free => return Some(handle_server_event(&mut self.questions, &mut self.deps, events)),
+                Some(events) = self.events.recv(), if free => return Some(handle_driver_server_event(&mut self.questions, &mut self.deps, events)),
             }
         }
         None
     }
 
     fn handle_input(&mut self, input: Input) {
-        self.turn.handle_input(current_time(), input, &mut *self.deps.ids);
+        self.turn.handle_input(driver_current_time(), input, &mut *self.deps.ids);
         while let Some(effect) = self.turn.poll_effect() {
             self.perform_effect(effect);
         }
@@ -174,7 +174,7 @@ impl Driver {
     }
 }
 
-async fn wait_for_pause(pause: &mut Option<Pin<Box<Sleep>>>) {
+async fn wait_for_driver_pause(pause: &mut Option<Pin<Box<Sleep>>>) {
     match pause {
         Some(sleep) => sleep.await,
         None => std::future::pending().await,
@@ -182,7 +182,7 @@ async fn wait_for_pause(pause: &mut Option<Pin<Box<Sleep>>>) {
     *pause = None;
 }
 
-fn handle_order(questions: &mut PendingQuestions, deps: &RunDeps, order: Order) -> Input {
+fn handle_driver_order(questions: &mut PendingQuestions, deps: &RunDeps, order: Order) -> Input {
     if let Order::Answered { question, answer } = &order {
         questions.answer_question(*question, answer);
     }
@@ -191,11 +191,11 @@ fn handle_order(questions: &mut PendingQuestions, deps: &RunDeps, order: Order) 
             let ModeSetup { system, tools } = mode_prompt.apply_settings(&settings);
             Input::Refitted { settings, system, tools }
         }
-        (order, _) => order_to_input(order),
+        (order, _) => driver_order_to_input(order),
     }
 }
 
-fn handle_server_event(questions: &mut PendingQuestions, deps: &mut RunDeps, events: ServerEvent) -> Input {
+fn handle_driver_server_event(questions: &mut PendingQuestions, deps: &mut RunDeps, events: ServerEvent) -> Input {
     match events {
         ServerEvent::Tools => {
             deps.servers.ask_pending_reviews();
@@ -210,7 +210,7 @@ fn handle_server_event(questions: &mut PendingQuestions, deps: &mut RunDeps, eve
     }
 }
 
-fn order_to_input(order: Order) -> Input {
+fn driver_order_to_input(order: Order) -> Input {
     match order {
         Order::Begin { .. } | Order::Resume { .. } => Input::Begin,
         Order::RunTool { call } => Input::RunTool(call),
@@ -221,7 +221,7 @@ fn order_to_input(order: Order) -> Input {
     }
 }
 
-fn current_time() -> Timestamp {
+fn driver_current_time() -> Timestamp {
     let micros = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros());
     Timestamp::from_micros(i64::try_from(micros).unwrap_or(i64::MAX))
 }

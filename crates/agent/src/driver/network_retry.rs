@@ -12,7 +12,7 @@ use crate::delegate::UserPrompter;
 const MAX_LINE_CHARS: usize = 200;
 
 /// The same call with the network, if its result says that this is what it missed.
-pub(super) fn retry_call(call: &ToolCall, result: &ToolResult) -> Option<ToolCall> {
+pub(super) fn retry_call_with_network(call: &ToolCall, result: &ToolResult) -> Option<ToolCall> {
     let missed = result.raw.as_ref().is_some_and(|raw| raw[network_failure::MARK] == Value::Bool(true));
     let mut again = call.clone();
     again.arguments.as_object_mut().filter(|_| missed)?.insert("network".to_owned(), Value::Bool(true));
@@ -20,8 +20,12 @@ pub(super) fn retry_call(call: &ToolCall, result: &ToolResult) -> Option<ToolCal
 }
 
 /// True if somebody says yes to exactly this line. With nobody there it is a no.
-pub(super) async fn is_granted(people: &dyn UserPrompter, again: &ToolCall, cancel: &CancellationToken) -> bool {
-    let line = again.arguments["command"].as_str().map(sanitize::visible_line).unwrap_or_default();
+pub(super) async fn is_network_retry_granted(
+    people: &dyn UserPrompter,
+    again: &ToolCall,
+    cancel: &CancellationToken,
+) -> bool {
+    let line = again.arguments["command"].as_str().map(sanitize::sanitized_line).unwrap_or_default();
     if line.is_empty() || line.chars().count() > MAX_LINE_CHARS {
         return false;
     }

@@ -11,12 +11,14 @@ use gander_domain::{
 };
 use gander_mcp::Servers;
 use gander_tools::permission::{self, CallContext, Grant, LivePolicy, LiveRules, Outlet, Verdict};
-use gander_tools::{Group, Host, ProtectedChanges, Tool, ToolContext, ToolEffect, ToolEvent, Toolbox, Workspace};
+use gander_tools::{
+    Group, Host, ListedTool, ProtectedChanges, Tool, ToolContext, ToolEffect, ToolEvent, Toolbox, Workspace,
+};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{network_retry, protected};
+use super::{network_retry, protected_files};
 use crate::delegate::UserPrompter;
 use crate::modes::ModeSpec;
 use crate::propose;
@@ -51,6 +53,9 @@ pub struct SessionTools {
     pub grants: Arc<dyn GrantStore>,
     /// The tools that services and the run's task lend to this session.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Tools that are the same in every run. Their specs are taken from here: schemas that runs share are compared by
+    /// where they lie, and not made anew for each list.
+    pub own_tools: Arc<[ListedTool]>,
     /// The plan as it was last set. [`Delegate`](crate::delegate) shows its sub-tasks after it.
     pub plan: Arc<Mutex<Plan>>,
     /// What the session lets run unasked, as it was when a call was last judged.
@@ -101,7 +106,9 @@ impl ToolExecutor for SessionTools {
         let of_servers = self.servers.listed_tools().into_iter().filter(|tool| mode.offers_group(tool.group));
         let lent = |is_delegate: bool| {
             let optional = self.tools.iter().filter(|tool| !tool.is_required() && is_offered(tool.group()));
-            optional.filter(move |tool| (tool.group() == Group::Delegate) == is_delegate).map(|tool| tool.spec())
+            optional
+                .filter(move |tool| (tool.group() == Group::Delegate) == is_delegate)
+                .map(|tool| self.spec_of(&**tool))
         };
         let required = self.tools.iter().filter(|tool| tool.is_required()).map(|tool| tool.spec());
         // Providers cache a request by its beginning: what stays the same for a server's lifetime comes first.
@@ -111,10 +118,11 @@ impl ToolExecutor for SessionTools {
 
     async fn run(&self, call: &ToolCall, signals: mpsc::Sender<ToolEvent>, cancel: CancellationToken) -> ToolResult {
         if self.servers.runs_program(call) {
-            let running = protected::RunningCall { signals: &signals, cancel: &cancel };
-            let work =
-                async { self.run_at_server(call, &signals, &cancel).await.unwrap_or_else(|| no_such_tool(call)) };
-            return protected::run_program(self, running, work).await;
+            let running = protected_files::RunningCall { signals: &signals, cancel: &cancel };
+            let work = async {
+                self.run_at_server(call, &signals, &cancel).await.unwrap_or_else(|| no_such_session_tool(call))
+            };
+            return protected_files::run_program_among_protected_files(self, running, work).await;
         }
         if let Some(result) = self.run_at_server(call, &signals, &cancel).await {
             return result;
@@ -132,15 +140,15 @@ impl ToolExecutor for SessionTools {
         }
         if call.name == propose::NAME {
             // Its start is in the log, so it was approved, and then the process died: the session has set the plan.
-            return propose::approved_result(&self.plan.lock().unwrap_or_else(PoisonError::into_inner));
+            return propose::approved_proposal_result(&self.plan.lock().unwrap_or_else(PoisonError::into_inner));
         }
         if let ("plan", Ok(plan)) = (call.name.as_str(), Plan::parse_edited(&call.arguments)) {
             *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
         }
-        let result = protected::run_watching_protected_files(self, call, &context).await;
-        match network_retry::retry_call(call, &result).filter(|again| self.asks_about(again)) {
-            Some(again) if network_retry::is_granted(&*self.servers, &again, &context.cancel).await => {
-                protected::run_watching_protected_files(self, &again, &context).await
+        let result = protected_files::run_watching_protected_files(self, call, &context).await;
+        match network_retry::retry_call_with_network(call, &result).filter(|again| self.asks_about(again)) {
+            Some(again) if network_retry::is_network_retry_granted(&*self.servers, &again, &context.cancel).await => {
+                protected_files::run_watching_protected_files(self, &again, &context).await
             }
             Some(_) | None => result,
         }
@@ -179,7 +187,7 @@ impl PermissionEvaluator for SessionTools {
         provenance.clone_into(&mut self.provenance.lock().unwrap_or_else(PoisonError::into_inner));
         let offered = self.tools();
         if !offered.iter().any(|tool| tool.name == name) {
-            return ToolDecision::Bad(ToolResult::text(ToolEnd::Failed, unknown_tool_text(name, &offered)));
+            return ToolDecision::Bad(ToolResult::text(ToolEnd::Failed, unknown_session_tool_text(name, &offered)));
         }
         let lent = || {
             let tool = self.find_lent_tool(name)?;
@@ -206,13 +214,13 @@ impl PermissionEvaluator for SessionTools {
     }
 
     fn fingerprint(&self, call: &ToolCall) -> String {
-        permission::call_fingerprint(call)
+        permission::permission_call_fingerprint(call)
     }
 
     /// Exactly what was shown is granted. [`Policy::Ask`] shows it whatever the policy is by now.
     fn record_answer(&self, call: &ToolCall, question: &Question, answer: &Answer) {
         let Reply::Chosen { choice, .. } = &answer.reply else { return };
-        if question.fingerprint.as_deref() != Some(permission::call_fingerprint(call).as_str()) {
+        if question.fingerprint.as_deref() != Some(permission::permission_call_fingerprint(call).as_str()) {
             return;
         }
         if answer.reply.is_allowed() {
@@ -233,6 +241,11 @@ impl PermissionEvaluator for SessionTools {
 }
 
 impl SessionTools {
+    fn spec_of(&self, tool: &dyn Tool) -> ToolSpec {
+        let same = |own: &&ListedTool| own.group == tool.group() && own.spec.name == tool.name();
+        self.own_tools.iter().find(same).map_or_else(|| tool.spec(), |own| own.spec.clone())
+    }
+
     /// How it works now.
     pub fn current_mode(&self) -> Arc<ModeSpec> {
         Arc::clone(&self.mode.lock().unwrap_or_else(PoisonError::into_inner))
@@ -255,7 +268,7 @@ impl SessionTools {
 
     /// A plan is always put to a person.
     fn decide_tool_call(&self, call: ToolCall, ids: &mut dyn IdGenerator) -> ToolDecision {
-        match propose::approval_question(QuestionId::make(ids), &call, self.current_mode().then.clone()) {
+        match propose::proposal_question(QuestionId::make(ids), &call, self.current_mode().then.clone()) {
             Some(question) => ToolDecision::Ask(call, question),
             None => ToolDecision::Bad(ToolResult::text(ToolEnd::Failed, "the plan cannot be read")),
         }
@@ -356,11 +369,11 @@ impl SessionTools {
 }
 
 /// The tool went away between being found and being called.
-fn no_such_tool(call: &ToolCall) -> ToolResult {
+fn no_such_session_tool(call: &ToolCall) -> ToolResult {
     ToolResult::text(ToolEnd::Failed, format!("no such tool here: {:?}", call.name))
 }
 
-fn unknown_tool_text(name: &str, offered: &[ToolSpec]) -> String {
+fn unknown_session_tool_text(name: &str, offered: &[ToolSpec]) -> String {
     let offered: Vec<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
     format!("no such tool here: {name:?} (there are: {})", offered.join(", "))
 }

@@ -34,7 +34,7 @@ impl ToolTasks {
 
     pub(super) fn spawn_call(&mut self, call: ToolCall) {
         let id = call.id;
-        let task = run_call(self.executor.clone(), call, self.tell.clone(), self.stop.clone());
+        let task = run_tool_task_call(self.executor.clone(), call, self.tell.clone(), self.stop.clone());
         let handle = self.tasks.spawn(task);
         self.calls.insert(handle.id(), id);
     }
@@ -77,24 +77,30 @@ impl ToolTasks {
             Err(error) => (error.id(), Some(error)),
         };
         let call = self.calls.remove(&task)?;
-        tracing::error!(%call, error = %crash?, "a tool crashed");
+        // Without the panic's own words, which the panic hook has written down without secrets.
+        tracing::error!(%call, panicked = crash?.is_panic(), "a tool crashed");
         Some(Input::ToolDone(call, ToolResult::text(ToolEnd::Failed, "the tool crashed: this is a bug in it")))
     }
 }
 
-async fn run_call(executor: Arc<dyn ToolExecutor>, call: ToolCall, tell: mpsc::Sender<Input>, stop: CancellationToken) {
+async fn run_tool_task_call(
+    executor: Arc<dyn ToolExecutor>,
+    call: ToolCall,
+    tell: mpsc::Sender<Input>,
+    stop: CancellationToken,
+) {
     let (signals, mut heard) = mpsc::channel(EVENTS_CAPACITY);
     let mut work = executor.run(&call, signals, stop);
     let result = loop {
         // The tool itself listens to `stop`, so that it can end what it started.
         tokio::select! {
             biased;
-            Some(signal) = heard.recv() => forward_event(&tell, call.id, signal).await,
+            Some(signal) = heard.recv() => forward_tool_task_event(&tell, call.id, signal).await,
             result = &mut work => break result,
         }
     };
     while let Ok(signal) = heard.try_recv() {
-        forward_event(&tell, call.id, signal).await;
+        forward_tool_task_event(&tell, call.id, signal).await;
     }
     if tell.send(Input::ToolDone(call.id, result)).await.is_err() {
         tracing::debug!(call = %call.id, "a tool ended after its run");
@@ -102,13 +108,13 @@ async fn run_call(executor: Arc<dyn ToolExecutor>, call: ToolCall, tell: mpsc::S
 }
 
 /// What nobody hears any more is lost, but the tool goes on: it may still have to end what it started.
-async fn forward_event(tell: &mpsc::Sender<Input>, call: ToolCallId, signal: ToolEvent) {
-    if tell.send(to_input(call, signal)).await.is_err() {
+async fn forward_tool_task_event(tell: &mpsc::Sender<Input>, call: ToolCallId, signal: ToolEvent) {
+    if tell.send(tool_task_to_input(call, signal)).await.is_err() {
         tracing::debug!(%call, "a tool said something after its run");
     }
 }
 
-fn to_input(call: ToolCallId, signal: ToolEvent) -> Input {
+fn tool_task_to_input(call: ToolCallId, signal: ToolEvent) -> Input {
     match signal {
         ToolEvent::Shown(content) => Input::ToolShows(call, content),
         ToolEvent::Plan(plan) => Input::ToolPlans(call, plan),

@@ -90,7 +90,7 @@ impl AgentCatalog {
     /// The agents of no project as the files are now, or were a moment ago.
     pub fn modes(&self) -> Arc<ModeSet> {
         match &self.own {
-            Some(layer) => lock_cache(layer).modes_over(&self.built_in),
+            Some(layer) => lock_mode_catalog_cache(layer).modes_over(&self.built_in),
             None => Arc::clone(&self.built_in),
         }
     }
@@ -103,7 +103,7 @@ impl AgentCatalog {
         if !files.is_dir() || !(projects.trusted)(folder) {
             return below;
         }
-        let mut known = lock_cache(&projects.known);
+        let mut known = lock_mode_catalog_cache(&projects.known);
         if known.len() >= MAX_PROJECTS && !known.contains_key(folder) {
             let first = known.iter().min_by_key(|(_, layer)| layer.looked).map(|(folder, _)| folder.clone());
             first.map(|folder| known.remove(&folder));
@@ -140,7 +140,7 @@ impl FolderLayer {
     fn modes_over(&mut self, below: &Arc<ModeSet>) -> Arc<ModeSet> {
         let same = Arc::ptr_eq(below, &self.below);
         if !same || self.looked.is_none_or(|looked| looked.elapsed() >= RECHECK_AFTER) {
-            let marks = file_stamps(&self.folder);
+            let marks = mode_catalog_stamps(&self.folder);
             self.looked = Some(Instant::now());
             if !same || marks != self.marks {
                 self.add_files(below, marks);
@@ -171,7 +171,7 @@ impl FolderLayer {
             path.strip_prefix(&self.folder).ok()?.components().map(|name| name.as_os_str().to_str()).collect();
         let name = names?.join("/");
         let read = match &self.access {
-            Some(access) => read_confined(access, &self.folder, &name),
+            Some(access) => read_confined_mode_catalog(access, &self.folder, &name),
             None => fs::read_to_string(path).map_err(|error| error.to_string()),
         };
         if let Err(error) = &read {
@@ -181,24 +181,24 @@ impl FolderLayer {
     }
 }
 
-fn read_confined(access: &FileAccess, folder: &Path, name: &str) -> Result<String, String> {
+fn read_confined_mode_catalog(access: &FileAccess, folder: &Path, name: &str) -> Result<String, String> {
     let opened = access.open(folder, &[]).map_err(|error| error.to_string())?;
     opened.read_redacted(name, MAX_FILE_BYTES).map(|(_, text)| text).map_err(|error| error.to_string())
 }
 
 /// A panic while the lock was held leaves nothing half done here.
-fn lock_cache<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mode_catalog_cache<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Files of the folder and of the folders in it, by name.
-fn file_stamps(folder: &Path) -> Vec<FileStamp> {
+fn mode_catalog_stamps(folder: &Path) -> Vec<FileStamp> {
     let mut marks = Vec::new();
-    for (path, metadata) in read_folder_entries(folder) {
+    for (path, metadata) in read_mode_catalog_folder(folder) {
         if metadata.is_dir() {
-            marks.extend(read_folder_entries(&path).into_iter().filter_map(file_stamp));
+            marks.extend(read_mode_catalog_folder(&path).into_iter().filter_map(mode_catalog_stamp));
         } else {
-            marks.extend(file_stamp((path, metadata)));
+            marks.extend(mode_catalog_stamp((path, metadata)));
         }
     }
     marks.sort();
@@ -207,12 +207,12 @@ fn file_stamps(folder: &Path) -> Vec<FileStamp> {
 }
 
 /// A folder that cannot be read is an empty one: it need not exist.
-fn read_folder_entries(folder: &Path) -> Vec<(PathBuf, fs::Metadata)> {
+fn read_mode_catalog_folder(folder: &Path) -> Vec<(PathBuf, fs::Metadata)> {
     let listed = fs::read_dir(folder).into_iter().flatten().flatten();
     listed.filter_map(|entry| Some((entry.path(), fs::metadata(entry.path()).ok()?))).collect()
 }
 
-fn file_stamp((path, metadata): (PathBuf, fs::Metadata)) -> Option<FileStamp> {
+fn mode_catalog_stamp((path, metadata): (PathBuf, fs::Metadata)) -> Option<FileStamp> {
     let is_page = metadata.is_file() && path.extension().is_some_and(|extension| extension == "md");
     is_page.then(|| (path, metadata.len(), metadata.modified().ok()))
 }

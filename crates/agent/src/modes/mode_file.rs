@@ -41,20 +41,21 @@ pub(super) enum ParsedFile {
 
 /// Reads one file.
 pub(super) fn parse_mode_file(page: &ModeFile) -> Result<ParsedFile, BadFile> {
-    parse_description(page).map_err(|reason| BadFile { path: page.path.clone(), reason })
+    parse_mode_file_description(page).map_err(|reason| BadFile { path: page.path.clone(), reason })
 }
 
-fn parse_description(page: &ModeFile) -> Result<ParsedFile, String> {
+fn parse_mode_file_description(page: &ModeFile) -> Result<ParsedFile, String> {
     if page.text.len() > MAX_FILE_BYTES {
         return Err(format!("the file has more than {MAX_FILE_BYTES} bytes"));
     }
     let path = page.path.strip_suffix(".md").ok_or("the file does not end in .md")?;
     let front = parse_strict_front_matter(&page.text)?;
     match path.split_once('/') {
-        Some((agent, "agent")) => agent_spec(check_name(agent)?, front).map(ParsedFile::Agent),
-        Some((agent, id)) => parse_mode(check_name(agent)?, check_name(id)?, front).map(ParsedFile::Mode),
+        Some((agent, "agent")) => mode_file_agent_spec(check_mode_file_name(agent)?, front).map(ParsedFile::Agent),
+        Some((agent, id)) => parse_mode_in_mode_file(check_mode_file_name(agent)?, check_mode_file_name(id)?, front)
+            .map(ParsedFile::Mode),
         None => {
-            let mode = parse_mode(check_name(path)?, "default", front)?;
+            let mode = parse_mode_in_mode_file(check_mode_file_name(path)?, "default", front)?;
             let (name, title) = (mode.agent.clone(), mode.name.clone());
             let description = mode.description.clone();
             let (default, aliases, tags) = (None, Vec::new(), Vec::new());
@@ -71,14 +72,14 @@ fn parse_description(page: &ModeFile) -> Result<ParsedFile, String> {
     }
 }
 
-fn check_name(name: &str) -> Result<&str, String> {
+fn check_mode_file_name(name: &str) -> Result<&str, String> {
     let is_free = name != "auto";
     let wrong = || format!("a name has lower-case letters, digits, - and _, and is not auto: {name}");
     (is_valid_roster_name(name) && is_free).then_some(name).ok_or_else(wrong)
 }
 
-fn agent_spec(name: &str, front: FrontMatter<'_>) -> Result<AgentSpec, String> {
-    let mut fields = Fields(front);
+fn mode_file_agent_spec(name: &str, front: FrontMatter<'_>) -> Result<AgentSpec, String> {
+    let mut fields = ModeFileFields(front);
     let spec = AgentSpec {
         title: fields.take_text("title")?.unwrap_or_else(|| name.to_owned()),
         description: fields.take_text("description")?.unwrap_or_default(),
@@ -88,17 +89,18 @@ fn agent_spec(name: &str, front: FrontMatter<'_>) -> Result<AgentSpec, String> {
         modes: Vec::new(),
         name: name.to_owned(),
     };
-    spec.aliases.iter().try_for_each(|alias| check_name(alias).map(drop))?;
+    spec.aliases.iter().try_for_each(|alias| check_mode_file_name(alias).map(drop))?;
     fields.check_none_left().map(|()| spec)
 }
 
-fn parse_mode(agent: &str, id: &str, front: FrontMatter<'_>) -> Result<ModeSpec, String> {
-    let mut fields = Fields(front);
+fn parse_mode_in_mode_file(agent: &str, id: &str, front: FrontMatter<'_>) -> Result<ModeSpec, String> {
+    let mut fields = ModeFileFields(front);
     let shown = if id == "default" { agent } else { id };
-    let category = fields.take_text("category")?.map_or(Ok(Category::Session), |text| parse_category(&text))?;
+    let category =
+        fields.take_text("category")?.map_or(Ok(Category::Session), |text| parse_mode_file_category(&text))?;
     let groups = match fields.0.values.contains_key("tools") {
-        true => fields.take_list("tools")?.iter().map(|name| parse_group(name)).collect::<Result<_, _>>()?,
-        false => default_groups(category),
+        true => fields.take_list("tools")?.iter().map(|name| parse_mode_file_group(name)).collect::<Result<_, _>>()?,
+        false => mode_file_default_groups(category),
     };
     let spec = ModeSpec {
         agent: agent.to_owned(),
@@ -107,7 +109,7 @@ fn parse_mode(agent: &str, id: &str, front: FrontMatter<'_>) -> Result<ModeSpec,
         description: fields.take_text("description")?.unwrap_or_default(),
         category,
         groups,
-        policy: fields.take_text("policy")?.map_or(Ok(Policy::Auto), |text| parse_policy(&text))?,
+        policy: fields.take_text("policy")?.map_or(Ok(Policy::Auto), |text| parse_mode_file_policy(&text))?,
         model: fields.take_text("model")?,
         then: fields.take_text("then")?,
         words: fields.take_list("words")?.iter().map(|word| word.to_lowercase()).collect(),
@@ -115,12 +117,12 @@ fn parse_mode(agent: &str, id: &str, front: FrontMatter<'_>) -> Result<ModeSpec,
     };
     // Files that other agents read name themselves and their tools in ways of their own.
     fields.check_none_left()?;
-    check_mode(&spec)?;
+    check_mode_in_mode_file(&spec)?;
     if spec.instructions.is_empty() { Err("there are no instructions".to_owned()) } else { Ok(spec) }
 }
 
 /// No tools where none belong.
-fn check_mode(mode: &ModeSpec) -> Result<(), String> {
+fn check_mode_in_mode_file(mode: &ModeSpec) -> Result<(), String> {
     let wrong = |group: &&Group| match mode.category {
         Category::Session => false,
         Category::PromptOnly => !group.only_reads(),
@@ -135,7 +137,7 @@ fn check_mode(mode: &ModeSpec) -> Result<(), String> {
     }
 }
 
-fn default_groups(category: Category) -> Vec<Group> {
+fn mode_file_default_groups(category: Category) -> Vec<Group> {
     match category {
         Category::Session => vec![Group::All],
         Category::PromptOnly => vec![Group::Look],
@@ -143,7 +145,7 @@ fn default_groups(category: Category) -> Vec<Group> {
     }
 }
 
-fn parse_category(text: &str) -> Result<Category, String> {
+fn parse_mode_file_category(text: &str) -> Result<Category, String> {
     match text {
         "session" => Ok(Category::Session),
         "prompt_only" => Ok(Category::PromptOnly),
@@ -152,20 +154,20 @@ fn parse_category(text: &str) -> Result<Category, String> {
     }
 }
 
-fn parse_policy(text: &str) -> Result<Policy, String> {
+fn parse_mode_file_policy(text: &str) -> Result<Policy, String> {
     let value = serde_json::Value::String(text.to_owned());
     serde_json::from_value(value).map_err(|_| format!("policy must be read_only, ask, auto_edit or auto: {text}"))
 }
 
-fn parse_group(name: &str) -> Result<Group, String> {
+fn parse_mode_file_group(name: &str) -> Result<Group, String> {
     let known = || Group::NAMES.map(|(name, _)| name).join(", ");
     Group::from_name(name).ok_or_else(|| format!("no such tool group (there are: {}): {name}", known()))
 }
 
 /// Front matter that is taken out field by field, so that what is left over is a mistake.
-struct Fields<'a>(FrontMatter<'a>);
+struct ModeFileFields<'a>(FrontMatter<'a>);
 
-impl Fields<'_> {
+impl ModeFileFields<'_> {
     fn take_text(&mut self, key: &str) -> Result<Option<String>, String> {
         match self.0.values.remove(key) {
             None => Ok(None),

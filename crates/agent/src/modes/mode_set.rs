@@ -27,7 +27,7 @@ impl ModeSet {
         let mut wrong = Vec::new();
         for page in mode_files {
             match parse_mode_file(page) {
-                Ok(described) => self.add_described(described),
+                Ok(described) => self.add_parsed_file(described),
                 Err(bad) => wrong.push(bad),
             }
         }
@@ -51,10 +51,10 @@ impl ModeSet {
 
     /// The agents as every door shows them.
     pub fn agent_manifests(&self) -> impl Iterator<Item = AgentManifest> {
-        self.agents.iter().map(agent_manifest)
+        self.agents.iter().map(mode_set_manifest)
     }
 
-    fn add_described(&mut self, described: ParsedFile) {
+    fn add_parsed_file(&mut self, described: ParsedFile) {
         match described {
             ParsedFile::Agent(spec) => {
                 let agent = self.find_or_add_agent(&spec.name);
@@ -90,14 +90,14 @@ impl ModeSet {
 }
 
 /// The default mode comes first there.
-fn agent_manifest(agent: &AgentSpec) -> AgentManifest {
+fn mode_set_manifest(agent: &AgentSpec) -> AgentManifest {
     let default = agent.default_mode().map(|mode| mode.id.clone());
     let is_default = |mode: &&Arc<ModeSpec>| Some(&mode.id) == default.as_ref();
     let first = agent.modes.iter().filter(is_default);
     let others = agent.modes.iter().filter(|mode| !is_default(mode));
     let types = |types: &[&str]| types.iter().map(|kind| (*kind).to_owned()).collect();
     AgentManifest {
-        modes: first.chain(others).map(|mode| to_mode(mode)).collect(),
+        modes: first.chain(others).map(|mode| mode_set_mode(mode)).collect(),
         takes: types(&[
             "text/plain",
             "text/markdown",
@@ -108,7 +108,7 @@ fn agent_manifest(agent: &AgentSpec) -> AgentManifest {
             "image/webp",
         ]),
         gives: types(&["text/plain", "text/markdown"]),
-        capabilities: CAPABILITIES.iter().map(to_capability).collect(),
+        capabilities: CAPABILITIES.iter().map(mode_set_capability).collect(),
         tags: agent.tags.clone(),
         aliases: agent.aliases.clone(),
         family: Some(FAMILY.to_owned()),
@@ -124,11 +124,11 @@ const CAPABILITIES: &[(&str, &str)] = &[
     ("Plans", "Keeps a plan of what it does"),
 ];
 
-fn to_capability((name, description): &(&str, &str)) -> Capability {
+fn mode_set_capability((name, description): &(&str, &str)) -> Capability {
     Capability { name: (*name).to_owned(), description: (*description).to_owned() }
 }
 
-fn to_mode(mode: &ModeSpec) -> Mode {
+fn mode_set_mode(mode: &ModeSpec) -> Mode {
     Mode {
         id: mode.id.clone(),
         name: mode.name.clone(),

@@ -8,33 +8,34 @@ use serde_json::Value;
 use super::{Check, Flaw, InputType, Parameter, Recipe, Requirement, template};
 
 /// Refuses texts that hold what no reader sees.
-pub(super) fn check_visible(value: &Value) -> Result<(), Flaw> {
-    match hidden_characters(value) {
+pub(super) fn check_recipe_visible(value: &Value) -> Result<(), Flaw> {
+    match recipe_hidden_characters(value) {
         Some(field) => Err(Flaw::new(field, "it holds characters that no reader sees")),
         None => Ok(()),
     }
 }
 
 /// The first field of a recipe whose name or text holds characters that no reader sees.
-pub fn hidden_characters(value: &Value) -> Option<String> {
-    fn find_schema_flaw(value: &Value, path: &str) -> Option<String> {
+pub fn recipe_hidden_characters(value: &Value) -> Option<String> {
+    fn check_recipe_schema(value: &Value, path: &str) -> Option<String> {
         match value {
             Value::String(text) => sanitize::has_hidden_chars(text).then(|| path.to_owned()),
-            Value::Array(items) => {
-                items.iter().enumerate().find_map(|(place, item)| find_schema_flaw(item, &format!("{path}[{place}]")))
-            }
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .find_map(|(place, item)| check_recipe_schema(item, &format!("{path}[{place}]"))),
             Value::Object(fields) => fields.iter().find_map(|(name, value)| {
                 let path = if path.is_empty() {
-                    sanitize::visible_line(name)
+                    sanitize::sanitized_line(name)
                 } else {
-                    format!("{path}.{}", sanitize::visible_line(name))
+                    format!("{path}.{}", sanitize::sanitized_line(name))
                 };
-                if sanitize::has_hidden_chars(name) { Some(path) } else { find_schema_flaw(value, &path) }
+                if sanitize::has_hidden_chars(name) { Some(path) } else { check_recipe_schema(value, &path) }
             }),
             Value::Null | Value::Bool(_) | Value::Number(_) => None,
         }
     }
-    find_schema_flaw(value, "").map(|path| if path.is_empty() { "recipe".to_owned() } else { path })
+    check_recipe_schema(value, "").map(|path| if path.is_empty() { "recipe".to_owned() } else { path })
 }
 
 /// Everything that can be said before a value is filled in.
@@ -45,7 +46,7 @@ pub(super) fn check_recipe(recipe: &Recipe) -> Result<(), Flaw> {
     let mut keys = HashSet::new();
     for (place, parameter) in recipe.parameters.iter().enumerate() {
         let field = format!("parameters[{place}]");
-        check_parameter(&field, parameter)?;
+        check_recipe_parameter(&field, parameter)?;
         if !keys.insert(parameter.key.as_str()) {
             return Err(Flaw::new(format!("{field}.key"), format!("there are two of this name: {}", parameter.key)));
         }
@@ -65,12 +66,12 @@ pub(super) fn check_recipe(recipe: &Recipe) -> Result<(), Flaw> {
     if temperature.is_some_and(|degrees| !(0.0..=2.0).contains(&degrees)) {
         return Err(Flaw::new("settings.temperature", "it must be from 0 to 2"));
     }
-    check_extensions(recipe)?;
-    check_retry(recipe)?;
-    check_sub_recipes(recipe)
+    check_recipe_extensions(recipe)?;
+    check_recipe_retry(recipe)?;
+    check_sub_recipes_of_recipe(recipe)
 }
 
-fn check_parameter(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
+fn check_recipe_parameter(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
     let Parameter { key, input_type, requirement, default, options, .. } = parameter;
     let first = key.chars().next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
     if !first || key.len() > 64 || !key.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
@@ -91,7 +92,7 @@ fn check_parameter(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
     Ok(())
 }
 
-fn check_extensions(recipe: &Recipe) -> Result<(), Flaw> {
+fn check_recipe_extensions(recipe: &Recipe) -> Result<(), Flaw> {
     for (place, extension) in recipe.extensions.iter().enumerate() {
         let field = |name: &str| format!("extensions[{place}].{name}");
         match extension.kind.as_str() {
@@ -108,7 +109,7 @@ fn check_extensions(recipe: &Recipe) -> Result<(), Flaw> {
     Ok(())
 }
 
-fn check_retry(recipe: &Recipe) -> Result<(), Flaw> {
+fn check_recipe_retry(recipe: &Recipe) -> Result<(), Flaw> {
     let Some(retry) = &recipe.retry else { return Ok(()) };
     if retry.max_retries > 20 {
         return Err(Flaw::new("retry.max_retries", format!("more than 20 are not tried: {}", retry.max_retries)));
@@ -124,7 +125,7 @@ fn check_retry(recipe: &Recipe) -> Result<(), Flaw> {
     Ok(())
 }
 
-fn check_sub_recipes(recipe: &Recipe) -> Result<(), Flaw> {
+fn check_sub_recipes_of_recipe(recipe: &Recipe) -> Result<(), Flaw> {
     let mut names = HashSet::new();
     for (place, sub) in recipe.sub_recipes.iter().enumerate() {
         let field = |name: &str| format!("sub_recipes[{place}].{name}");
@@ -143,7 +144,7 @@ fn check_sub_recipes(recipe: &Recipe) -> Result<(), Flaw> {
         if path.is_empty() || !inside || path.contains("{{") || path.contains("{%") {
             return Err(Flaw::new(
                 field("path"),
-                format!("it leads out of the recipe's folder: {}", sanitize::visible_line(&sub.path)),
+                format!("it leads out of the recipe's folder: {}", sanitize::sanitized_line(&sub.path)),
             ));
         }
     }

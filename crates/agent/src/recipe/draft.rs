@@ -110,8 +110,8 @@ fn draft_code_block(answer: &str) -> &str {
 /// The text with addresses, paths and days as parameters whose default is what was said.
 fn find_draft_parameters(text: &str) -> (String, Vec<Value>) {
     let mut found: Vec<(String, &str, &'static str)> = Vec::new();
-    for word in text.split_whitespace().map(trim_punctuation) {
-        let Some((kind, input_type)) = parameter_kind(word) else { continue };
+    for word in text.split_whitespace().map(trim_draft_punctuation) {
+        let Some((kind, input_type)) = draft_parameter_kind(word) else { continue };
         if found.len() < MAX_PARAMETERS && found.iter().all(|(_, known, _)| *known != word) {
             let same = found.iter().filter(|(key, ..)| key.starts_with(kind)).count();
             let key = if same == 0 { kind.to_owned() } else { format!("{kind}_{}", same + 1) };
@@ -137,11 +137,11 @@ fn find_draft_parameters(text: &str) -> (String, Vec<Value>) {
     (filled, found.iter().map(parameter).collect())
 }
 
-fn trim_punctuation(word: &str) -> &str {
+fn trim_draft_punctuation(word: &str) -> &str {
     word.trim_matches(|letter: char| "\"'`()[]<>,;:!?".contains(letter)).trim_end_matches('.')
 }
 
-fn parameter_kind(word: &str) -> Option<(&'static str, &'static str)> {
+fn draft_parameter_kind(word: &str) -> Option<(&'static str, &'static str)> {
     let rest = word.strip_prefix("https://").or_else(|| word.strip_prefix("http://"));
     if rest.is_some_and(|rest| !rest.is_empty()) {
         return Some(("url", "string"));

@@ -26,7 +26,7 @@ pub fn fill_recipe_parameters(recipe: &Recipe, given: &Values, ways: &FillSource
     if let Some(unknown) = given.keys().find(|key| recipe.parameters.iter().all(|known| known.key != **key)) {
         let known: Vec<&str> = recipe.parameters.iter().map(|known| known.key.as_str()).collect();
         let reason = format!("unknown parameter, available: {}", known.join(", "));
-        return Err(Flaw::new(sanitize::visible_line(unknown), reason));
+        return Err(Flaw::new(sanitize::sanitized_line(unknown), reason));
     }
     let mut values = BTreeMap::new();
     let mut raw = Values::new();
@@ -34,7 +34,7 @@ pub fn fill_recipe_parameters(recipe: &Recipe, given: &Values, ways: &FillSource
     for parameter in &recipe.parameters {
         match given.get(&parameter.key).or(parameter.default.as_ref()) {
             Some(text) => {
-                values.insert(parameter.key.clone(), parse_parameter_value(parameter, text, ways)?);
+                values.insert(parameter.key.clone(), parse_filled_parameter_value(parameter, text, ways)?);
                 raw.insert(parameter.key.clone(), text.clone());
             }
             None if parameter.requirement == Requirement::Optional => {}
@@ -49,11 +49,15 @@ pub fn fill_recipe_parameters(recipe: &Recipe, given: &Values, ways: &FillSource
     }
     let folder = ways.folder.unwrap_or(".");
     values.insert("recipe_dir".to_owned(), minijinja::Value::from(folder));
-    render_recipe(recipe, &values, &raw)
+    render_filled_recipe(recipe, &values, &raw)
 }
 
 /// What a text means as a value of this type.
-fn parse_parameter_value(parameter: &Parameter, text: &str, ways: &FillSources<'_>) -> Result<minijinja::Value, Flaw> {
+fn parse_filled_parameter_value(
+    parameter: &Parameter,
+    text: &str,
+    ways: &FillSources<'_>,
+) -> Result<minijinja::Value, Flaw> {
     let wrong = |reason: String| Flaw::new(parameter.key.clone(), reason);
     if text.len() > MAX_VALUE_BYTES {
         return Err(wrong(format!("its value is larger than {MAX_VALUE_BYTES} bytes: {}", text.len())));
@@ -66,29 +70,33 @@ fn parse_parameter_value(parameter: &Parameter, text: &str, ways: &FillSources<'
         InputType::Number => match text.trim().parse::<f64>() {
             // As it was written: 7 stays 7.
             Ok(number) if number.is_finite() => Ok(minijinja::Value::from(text.trim())),
-            Ok(_) | Err(_) => Err(wrong(format!("it must be a number: {}", sanitize::visible_line(text)))),
+            Ok(_) | Err(_) => Err(wrong(format!("it must be a number: {}", sanitize::sanitized_line(text)))),
         },
         InputType::Boolean => match text.trim() {
             "true" => Ok(minijinja::Value::from(true)),
             "false" => Ok(minijinja::Value::from(false)),
-            other => Err(wrong(format!("it must be true or false: {}", sanitize::visible_line(other)))),
+            other => Err(wrong(format!("it must be true or false: {}", sanitize::sanitized_line(other)))),
         },
         InputType::Date => match text.trim().parse::<jiff::civil::Date>() {
             Ok(date) => Ok(minijinja::Value::from(date.to_string())),
-            Err(_) => Err(wrong(format!("it must be a day such as 2026-01-31: {}", sanitize::visible_line(text)))),
+            Err(_) => Err(wrong(format!("it must be a day such as 2026-01-31: {}", sanitize::sanitized_line(text)))),
         },
         InputType::Select => match parameter.options.iter().flatten().any(|option| option == text) {
             true => Ok(minijinja::Value::from(text)),
             false => {
                 let options = parameter.options.as_deref().unwrap_or_default().join(", ");
-                Err(wrong(format!("it must be one of {options}: {}", sanitize::visible_line(text))))
+                Err(wrong(format!("it must be one of {options}: {}", sanitize::sanitized_line(text))))
             }
         },
         InputType::File => (ways.read)(text).map(minijinja::Value::from).map_err(wrong),
     }
 }
 
-fn render_recipe(recipe: &Recipe, values: &BTreeMap<String, minijinja::Value>, raw: &Values) -> Result<Recipe, Flaw> {
+fn render_filled_recipe(
+    recipe: &Recipe,
+    values: &BTreeMap<String, minijinja::Value>,
+    raw: &Values,
+) -> Result<Recipe, Flaw> {
     let texts = template::template_texts(recipe).len();
     let text = |field: &str, text: &str| template::render_template(field, text, values, texts);
     let maybe = |field: &str, given: &Option<String>| given.as_deref().map(|given| text(field, given)).transpose();
@@ -103,10 +111,10 @@ fn render_recipe(recipe: &Recipe, values: &BTreeMap<String, minijinja::Value>, r
     if let Some(retry) = &mut ready.retry {
         for (place, Check::Shell { command }) in retry.checks.iter_mut().enumerate() {
             let field = format!("retry.checks[{place}].command");
-            *command = command_line(&field, command, values, raw, texts)?;
+            *command = filled_recipe_command_line(&field, command, values, raw, texts)?;
         }
         if let Some(command) = &mut retry.on_failure {
-            *command = command_line("retry.on_failure", command, values, raw, texts)?;
+            *command = filled_recipe_command_line("retry.on_failure", command, values, raw, texts)?;
         }
     }
     for (place, sub) in ready.sub_recipes.iter_mut().enumerate() {
@@ -121,7 +129,7 @@ fn render_recipe(recipe: &Recipe, values: &BTreeMap<String, minijinja::Value>, r
 }
 
 /// A value that a shell could take for more than a word has no place in a command.
-fn command_line(
+fn filled_recipe_command_line(
     field: &str,
     command: &str,
     values: &BTreeMap<String, minijinja::Value>,
@@ -132,7 +140,7 @@ fn command_line(
     for name in template::placeholder_names(command) {
         let Some(value) = raw.get(&name) else { continue };
         if value.starts_with('-') || !value.chars().all(plain) || value.contains("..") {
-            let reason = format!("the value of {name} cannot stand in a command: {}", sanitize::visible_line(value));
+            let reason = format!("the value of {name} cannot stand in a command: {}", sanitize::sanitized_line(value));
             return Err(Flaw::new(field, reason));
         }
     }

@@ -5,18 +5,18 @@ use minijinja::value::Kwargs;
 use minijinja::{Environment, Error, ErrorKind, Value, filters, tests};
 
 /// Adds them, and the tests.
-pub(super) fn add_filters(environment: &mut Environment<'static>, limit: usize) {
-    add_unbounded_filters(environment);
+pub(super) fn add_recipe_filters(environment: &mut Environment<'static>, limit: usize) {
+    add_unbounded_recipe_filters(environment);
     environment.add_filter("replace", move |text: String, from: String, to: String| {
         let found = if from.is_empty() { text.chars().count() + 1 } else { text.matches(&from).count() };
         let length = (text.len() - found * from.len()).saturating_add(found.saturating_mul(to.len()));
-        check_length(length, limit).map(|()| text.replace(&from, &to))
+        check_filter_length(length, limit).map(|()| text.replace(&from, &to))
     });
     environment.add_filter("join", move |list: Value, separator: Option<String>| {
         let (separator, mut joined) = (separator.unwrap_or_default(), String::new());
         for (place, item) in list.try_iter()?.enumerate() {
             let item = item.to_string();
-            check_length(joined.len() + separator.len() + item.len(), limit)?;
+            check_filter_length(joined.len() + separator.len() + item.len(), limit)?;
             joined.push_str(if place > 0 { &separator } else { "" });
             joined.push_str(&item);
         }
@@ -27,7 +27,7 @@ pub(super) fn add_filters(environment: &mut Environment<'static>, limit: usize) 
         let (first, blank) = (more.get::<Option<bool>>("first")?, more.get::<Option<bool>>("blank")?);
         more.assert_all_used()?;
         let lines = text.split('\n').count();
-        check_length(text.len().saturating_add(lines.saturating_mul(width)), limit)?;
+        check_filter_length(text.len().saturating_add(lines.saturating_mul(width)), limit)?;
         let pad = " ".repeat(width);
         let indented = text.split('\n').enumerate().map(|(place, line)| {
             let wanted = if place == 0 { first == Some(true) } else { !line.is_empty() || blank == Some(true) };
@@ -38,11 +38,11 @@ pub(super) fn add_filters(environment: &mut Environment<'static>, limit: usize) 
     // Each use of it may double what is in it.
     environment.add_filter("tojson", move |value: Value| {
         let text = serde_json::to_string(&value).map_err(|error| filter_error(error.to_string()))?;
-        check_length(text.len(), limit).map(|()| text)
+        check_filter_length(text.len(), limit).map(|()| text)
     });
 }
 
-fn add_unbounded_filters(environment: &mut Environment<'static>) {
+fn add_unbounded_recipe_filters(environment: &mut Environment<'static>) {
     environment.add_filter("lower", filters::lower);
     environment.add_filter("upper", filters::upper);
     environment.add_filter("title", filters::title);
@@ -81,7 +81,7 @@ fn add_unbounded_filters(environment: &mut Environment<'static>) {
     environment.add_test("endingwith", tests::is_endingwith);
 }
 
-fn check_length(length: usize, limit: usize) -> Result<(), Error> {
+fn check_filter_length(length: usize, limit: usize) -> Result<(), Error> {
     if length <= limit { Ok(()) } else { Err(filter_error(format!("it becomes larger than {limit} bytes"))) }
 }
 

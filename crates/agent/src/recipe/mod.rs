@@ -12,7 +12,7 @@ mod template;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use check::hidden_characters;
+pub use check::recipe_hidden_characters;
 pub use draft::RecipeSource;
 pub use fill::{FillSources, Values, fill_recipe_parameters};
 pub use link::{decode_recipe_link, encode_recipe_link};

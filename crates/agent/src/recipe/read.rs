@@ -44,9 +44,9 @@ pub fn recipe_from_value(value: Value) -> Result<Recipe, Flaw> {
     if value.to_string().len() > LARGEST {
         return Err(Flaw::new("recipe", format!("it is larger than {LARGEST} bytes")));
     }
-    check::check_visible(&value)?;
+    check::check_recipe_visible(&value)?;
     let Value::Object(fields) = value else { return Err(Flaw::new("recipe", "it is not a mapping of fields")) };
-    let fields = Fields(fields);
+    let fields = RecipeFields(fields);
     let recipe = Recipe {
         version: fields.optional_field("version")?.unwrap_or_else(|| "1.0.0".to_owned()),
         title: fields.text_field("title")?,
@@ -67,9 +67,9 @@ pub fn recipe_from_value(value: Value) -> Result<Recipe, Flaw> {
 }
 
 /// A recipe's fields. What is null is absent; what nobody knows is left alone.
-struct Fields(Map<String, Value>);
+struct RecipeFields(Map<String, Value>);
 
-impl Fields {
+impl RecipeFields {
     fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }

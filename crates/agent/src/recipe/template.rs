@@ -43,7 +43,7 @@ pub(super) fn template_texts(recipe: &Recipe) -> Vec<(String, &str)> {
 
 /// It is a template, and knows all its names.
 pub(super) fn check_template(field: &str, text: &str, keys: &HashSet<&str>) -> Result<(), Flaw> {
-    growth::check_growth(text).map_err(|reason| Flaw::new(field, reason))?;
+    growth::check_template_growth(text).map_err(|reason| Flaw::new(field, reason))?;
     let environment = template_environment(MAX_STEPS);
     let template = environment.template_from_str(text).map_err(|error| template_flaw(field, &error))?;
     let mut names: Vec<String> = template.undeclared_variables(false).into_iter().collect();
@@ -70,7 +70,7 @@ pub(super) fn render_template(
     if !text.contains("{{") && !text.contains("{%") && !text.contains("{#") {
         return Ok(text.to_owned());
     }
-    growth::check_growth(text).map_err(|reason| Flaw::new(field, reason))?;
+    growth::check_template_growth(text).map_err(|reason| Flaw::new(field, reason))?;
     let names = placeholder_names(text);
     let used = values.iter().filter(|(name, _)| names.contains(*name));
     let longest = used.filter_map(|(_, value)| value.as_str().map(str::len)).fold(text.len().max(1), usize::max);
@@ -83,7 +83,7 @@ pub(super) fn render_template(
 
 fn template_environment(steps: usize) -> Environment<'static> {
     let mut environment = Environment::empty();
-    filters::add_filters(&mut environment, MAX_OUTPUT_BYTES);
+    filters::add_recipe_filters(&mut environment, MAX_OUTPUT_BYTES);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(steps as u64));
     environment

@@ -102,14 +102,14 @@ impl Tool for SubRecipeTool {
         ToolSpec {
             name: self.name.clone(),
             description: format!("Has the recipe \"{}\" carried out: {description}", recipe.title),
-            schema: open_parameters_schema(&self.source).into(),
+            schema: sub_recipe_parameters_schema(&self.source).into(),
         }
     }
 
     fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
         let task = self.to_sub_task(arguments).map_err(|flaw| flaw.to_string());
         task.and_then(|task| self.env.subagents.check(&task)).map_err(ToolError::failed)?;
-        let title = format!("Recipe {}", sanitize::visible_line(&self.source.recipe.title));
+        let title = format!("Recipe {}", sanitize::sanitized_line(&self.source.recipe.title));
         // The same call again finds the sub-agent that it began.
         Ok(ToolPreview { title, kind: ToolKind::Other, locations: Vec::new(), idempotent: true })
     }
@@ -129,7 +129,7 @@ impl Tool for SubRecipeTool {
 }
 
 /// The parameters that are open still.
-fn open_parameters_schema(sub: &SubRecipeSource) -> Value {
+fn sub_recipe_parameters_schema(sub: &SubRecipeSource) -> Value {
     let open = || sub.recipe.parameters.iter().filter(|parameter| !sub.values.contains_key(&parameter.key));
     let property = |parameter: &Parameter| {
         let mut field = json!({ "type": "string", "description": parameter.description });

@@ -25,7 +25,7 @@ pub fn route_by_words(modes: &ModeSet, settings: &Settings, prompt: &str) -> Rou
     let mut scored: Vec<(f64, Vec<&str>, &ModeSpec)> = modes
         .iter()
         .map(|mode| {
-            let hits = word_hits(&modes, mode, &said);
+            let hits = route_word_hits(&modes, mode, &said);
             (hits.iter().map(|(_, weight)| weight).sum(), hits.into_iter().map(|(word, _)| word).collect(), *mode)
         })
         .collect();
@@ -51,7 +51,7 @@ pub fn route_by_words(modes: &ModeSet, settings: &Settings, prompt: &str) -> Rou
 }
 
 /// The words that point to a mode, and how much each counts: the fewer modes it points to, the more.
-fn word_hits<'a>(modes: &[&ModeSpec], mode: &'a ModeSpec, said: &BTreeSet<String>) -> Vec<(&'a str, f64)> {
+fn route_word_hits<'a>(modes: &[&ModeSpec], mode: &'a ModeSpec, said: &BTreeSet<String>) -> Vec<(&'a str, f64)> {
     let shared = |word: &String| modes.iter().filter(|other| other.words.contains(word)).count();
     let pointing = mode.words.iter().filter(|word| said.contains(*word));
     let weighed = pointing.filter_map(|word| {

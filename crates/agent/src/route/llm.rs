@@ -36,12 +36,13 @@ pub async fn route_by_model(adviser: &mut ModelQuery<'_>, modes: &ModeSet, setti
 }
 
 async fn ask_for_route(adviser: &mut ModelQuery<'_>, modes: &ModeSet, prompt: &str) -> Result<Route, String> {
-    let question = QueryInput { system: SYSTEM, before: &list_roles(modes), prompt, longest: MAX_OUTPUT_TOKENS };
+    let question =
+        QueryInput { system: SYSTEM, before: &list_roles_for_route(modes), prompt, longest: MAX_OUTPUT_TOKENS };
     verdict_to_route(modes, ask_model_as_json(adviser, &question).await?)
 }
 
 /// The roles there are, one per line.
-pub(crate) fn list_roles(modes: &ModeSet) -> String {
+pub(crate) fn list_roles_for_route(modes: &ModeSet) -> String {
     let modes = modes.agent_specs().iter().flat_map(|agent| &agent.modes);
     let roles: Vec<String> = modes.map(|mode| format!("- {}/{}: {}", mode.agent, mode.id, mode.description)).collect();
     roles.join("\n")
@@ -59,14 +60,14 @@ fn verdict_to_route(modes: &ModeSet, verdict: RouteVerdict) -> Result<Route, Str
 
 #[cfg(test)]
 mod tests {
-    use super::super::model_query::parse_json_object;
+    use super::super::model_query::parse_model_query_json;
     use super::*;
 
     #[test]
     fn an_answer_is_read_wherever_it_stands() {
         let modes = ModeSet::built_in();
         let read = |text: &str| {
-            parse_json_object(text)
+            parse_model_query_json(text)
                 .and_then(|verdict| verdict_to_route(&modes, verdict))
                 .map(|route| (route.agent, route.mode, route.confidence))
         };

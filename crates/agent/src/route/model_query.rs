@@ -51,7 +51,7 @@ pub(crate) async fn ask_model_as_json<T: DeserializeOwned>(
     adviser: &mut ModelQuery<'_>,
     asked: &QueryInput<'_>,
 ) -> Result<T, String> {
-    let mut stream = adviser.model.stream(query_request(asked)).await.map_err(|error| error.to_string())?;
+    let mut stream = adviser.model.stream(model_query_request(asked)).await.map_err(|error| error.to_string())?;
     let mut text = String::new();
     while let Some(events) = stream.next_batch().await {
         for event in events.map_err(|error| error.to_string())? {
@@ -62,17 +62,17 @@ pub(crate) async fn ask_model_as_json<T: DeserializeOwned>(
             }
         }
     }
-    parse_json_object(&text)
+    parse_model_query_json(&text)
 }
 
 /// The object in an answer, wherever it stands.
-pub(crate) fn parse_json_object<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub(crate) fn parse_model_query_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let object = text.find('{').zip(text.rfind('}')).filter(|(from, to)| from < to);
     let (from, to) = object.ok_or("it gave no JSON")?;
     serde_json::from_str(&text[from..=to]).map_err(|error| error.to_string())
 }
 
-fn query_request(asked: &QueryInput<'_>) -> Request {
+fn model_query_request(asked: &QueryInput<'_>) -> Request {
     let shown = &asked.prompt[..asked.prompt.floor_char_boundary(MAX_PROMPT_BYTES)];
     let text = format!("{}\n\n=====\n{shown}\n=====", asked.before);
     Request {

@@ -10,12 +10,12 @@ pub fn exceeded_budget(budget: Budget, spent: UsageTotals) -> Option<String> {
         return Some(format!("the session's budget is used up: {tokens} of {most} tokens; raise it to go on"));
     }
     let most = budget.cost.filter(|most| spent.cost >= *most)?;
-    let (spent, most) = (format_dollars(spent.cost), format_dollars(most));
+    let (spent, most) = (format_budget_dollars(spent.cost), format_budget_dollars(most));
     Some(format!("the session's budget is used up: {spent} of {most}; raise it to go on"))
 }
 
 /// Millionths of a dollar for people.
-fn format_dollars(millionths: u64) -> String {
+fn format_budget_dollars(millionths: u64) -> String {
     format!("${}.{:04}", millionths / 1_000_000, millionths % 1_000_000 / 100)
 }
 

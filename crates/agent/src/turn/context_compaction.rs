@@ -52,14 +52,15 @@ impl Turn {
 
     pub(super) fn is_context_full(&self) -> bool {
         let room = self.setup.settings.context_budget(self.setup.model.window);
-        !self.squeezed && compact::used_tokens(&self.context, &self.setup.system, &self.setup.tools) > room
+        !self.squeezed
+            && compact::used_tokens_before_compaction(&self.context, &self.setup.system, &self.setup.tools) > room
     }
 
     /// Summarises what is old; if nothing is, the call is tried as it is.
     pub(super) fn compact_context(&mut self) {
         let budget = self.setup.settings.context_budget(self.setup.model.window) / 2;
         self.squeezed = true;
-        match compact::split_history(&self.context.messages, self.context.run_start_index(), budget) {
+        match compact::split_history_to_compact(&self.context.messages, self.context.run_start_index(), budget) {
             Some(split) => self.start_summary(split, CompactionReason::Full),
             None => self.call_model(),
         }
@@ -70,7 +71,7 @@ impl Turn {
         let room = self.setup.settings.context_budget(self.setup.model.window);
         let budget = room.min(compact::estimate_tokens(&self.context.messages)) / 2;
         self.squeezed = true;
-        match compact::split_history(&self.context.messages, self.context.run_start_index(), budget) {
+        match compact::split_history_to_compact(&self.context.messages, self.context.run_start_index(), budget) {
             Some(split) => self.start_summary(split, CompactionReason::Refused(error.to_string())),
             None => self.end_run(Outcome::failed("model", error.to_string())),
         }
@@ -92,7 +93,8 @@ impl Turn {
 
     pub(super) fn request_summary(&mut self, mut summary: Summary) {
         summary.text.clear();
-        let request = compact::summary_request(&summary.split.older, summary.budget, self.setup.settings.max_output);
+        let request =
+            compact::compaction_summary_request(&summary.split.older, summary.budget, self.setup.settings.max_output);
         self.phase = Phase::Summarising(summary);
         self.effects.push_back(Effect::CallModel(request));
     }
@@ -119,7 +121,7 @@ impl Turn {
         }
         let spoken = self.context.messages[summary.seen..].iter();
         let kept = summary.split.kept.iter().chain(spoken).map(|message| Message::clone(message));
-        let first = compact::summary_message(MessageId::make(ids), &summary.text);
+        let first = compact::compaction_summary_message(MessageId::make(ids), &summary.text);
         let replacement: Vec<Message> = std::iter::once(first).chain(kept).collect();
         self.push_report(Report::Compacted { keep_to: Seq::ZERO, replacement: replacement.clone() });
         let reason = ResetReason::Compacted;

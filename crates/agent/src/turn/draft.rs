@@ -66,7 +66,7 @@ impl Draft {
                 half = Some(tool.name);
                 continue;
             }
-            let arguments = arguments.unwrap_or_else(|_| unparsed_arguments(tool.arguments));
+            let arguments = arguments.unwrap_or_else(|_| unparsed_draft_arguments(tool.arguments));
             whole.push(Part::ToolUse { call: ToolCallId::make(ids), name: tool.name, arguments });
         }
         let parts = grown.into_iter().chain(whole.iter().cloned()).collect();
@@ -90,7 +90,7 @@ impl Draft {
 }
 
 /// Some providers send nothing for no arguments. Other text is kept, so that the tool's complaint can name it.
-fn unparsed_arguments(text: String) -> Value {
+fn unparsed_draft_arguments(text: String) -> Value {
     if text.trim().is_empty() { Value::Object(serde_json::Map::new()) } else { Value::String(text) }
 }
 

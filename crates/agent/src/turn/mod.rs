@@ -1,12 +1,12 @@
 //! `Turn`: the pure machine of one run of the native agent.
 
 mod budget;
-mod calls;
 mod context_compaction;
 mod draft;
 mod evaluator;
 mod goal;
-mod model;
+mod model_calls;
+mod tool_calls;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -256,10 +256,12 @@ impl Turn {
             return;
         }
         if !self.context.has_title {
-            self.push_report(Report::Titled(crate::title::title_from_text(&first_user_text(&self.context.messages))));
+            self.push_report(Report::Titled(crate::title::title_from_text(&first_user_text_of_turn(
+                &self.context.messages,
+            ))));
         }
         self.phase = Phase::Tools;
-        if is_answered(&self.context) && self.setup.goal.is_none() {
+        if is_answered_in_turn(&self.context) && self.setup.goal.is_none() {
             return self.end_run(Outcome::Completed { stop: StopReason::EndTurn });
         }
         if self.is_compaction_requested() {
@@ -343,7 +345,7 @@ impl Turn {
     fn limit_outcome(&self) -> Option<Outcome> {
         let settings = &self.setup.settings;
         let run = &self.context.messages[self.context.run_start_index()..];
-        if calls::count_bad_calls(run) >= settings.max_bad_calls {
+        if tool_calls::count_bad_tool_calls(run) >= settings.max_bad_calls {
             let message = format!("the model called tools wrongly {} times in a row", settings.max_bad_calls);
             return Some(Outcome::failed("tool_calls", message));
         }
@@ -357,7 +359,7 @@ impl Turn {
     fn call_model(&mut self) {
         let request = Request {
             system: self.setup.system.clone(),
-            messages: compact::clip_messages(&self.context.messages, self.setup.settings.max_result_chars),
+            messages: compact::clip_messages_to_compact(&self.context.messages, self.setup.settings.max_result_chars),
             tools: Arc::clone(&self.setup.tools),
             effort: self.context.settings.effort,
             temperature: self.context.settings.temperature.map(|hundredths| f32::from(hundredths) / 100.0),
@@ -435,12 +437,12 @@ impl Turn {
     }
 }
 
-fn first_user_text(messages: &[Arc<Message>]) -> String {
+fn first_user_text_of_turn(messages: &[Arc<Message>]) -> String {
     messages.iter().find(|message| message.role == Role::User).map(|message| message.plain_text()).unwrap_or_default()
 }
 
 /// The answer is in the log and only the run's end is missing.
-fn is_answered(context: &Context) -> bool {
+fn is_answered_in_turn(context: &Context) -> bool {
     // A run without a message of its own was to make room, and has made it.
     let nothing_left = context.run_start_index() == context.messages.len() && !context.messages.is_empty();
     let answered = context.messages.last().is_some_and(|last| last.role == Role::Agent);

@@ -120,6 +120,7 @@ impl Obedient {
             workspace,
             rules: rules.into(),
             grants: store,
+            own_tools: Arc::default(),
             tools: Vec::new(),
             policy: Mutex::new(SessionPolicy::chosen(policy)),
             provenance: Mutex::default(),

@@ -55,6 +55,7 @@ impl Bench {
             workspace,
             rules: Vec::new().into(),
             grants: Arc::new(MemoryGrantStore::default()),
+            own_tools: Arc::default(),
             tools: Vec::new(),
             policy: Mutex::new(SessionPolicy::chosen(Policy::Ask)),
             provenance: Mutex::default(),

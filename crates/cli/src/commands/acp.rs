@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use gander::config::Config;
-use gander::daemon::{Attached, attach};
+use gander::daemon::{Attached, attach_to_server};
 
-use super::client::{Standalone, client_hello};
+use super::client::{StandaloneClient, client_hello};
 use crate::commands::{Context, Exit, block_on_command};
 
 /// How long the last answers may take once stdin has ended.
@@ -82,7 +82,7 @@ fn pump_stdio(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
 fn connect_stdio(config: &Config, cwd: PathBuf) -> anyhow::Result<UnixStream> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let Attached { reader, writer, .. } = attach(config, &client_hello(config, &cwd)).await?;
+        let Attached { reader, writer, .. } = attach_to_server(config, &client_hello(config, &cwd)).await?;
         // The server speaks only when spoken to, so nothing waits in the buffer.
         let socket = reader.into_inner().reunite(writer)?.into_std()?;
         socket.set_nonblocking(false)?;
@@ -91,8 +91,8 @@ fn connect_stdio(config: &Config, cwd: PathBuf) -> anyhow::Result<UnixStream> {
 }
 
 async fn serve_acp_alone(config: Config, cwd: PathBuf, stdout: File) -> anyhow::Result<Exit> {
-    let standalone = Standalone::start(&config).await?;
-    let peer = Standalone::peer(&config, &cwd);
+    let standalone = StandaloneClient::start(&config).await?;
+    let peer = StandaloneClient::peer(&config, &cwd);
     let stdout = tokio::fs::File::from_std(stdout);
     standalone.app.serve_acp(tokio::io::stdin(), stdout, peer).await;
     if tokio::time::timeout(LAST_ANSWERS, standalone.app.drain()).await.is_err() {

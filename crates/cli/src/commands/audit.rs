@@ -29,7 +29,7 @@ pub(super) struct AuditOptions {
     #[arg(long, value_name = "ID", add = shell_completion::complete_sessions())]
     session: Option<String>,
     /// Only what was called since: a time such as 2026-01-31T09:00:00Z, or a span such as 2d
-    #[arg(long, value_name = "TIME", value_parser = read_since)]
+    #[arg(long, value_name = "TIME", value_parser = read_audit_since)]
     since: Option<Timestamp>,
     /// Only what this principal asked for, answered or owns
     #[arg(long, value_name = "NAME")]
@@ -49,7 +49,7 @@ pub(super) struct AuditOptions {
 }
 
 /// A time, or how long ago it was.
-fn read_since(text: &str) -> Result<Timestamp, String> {
+fn read_audit_since(text: &str) -> Result<Timestamp, String> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at);
     }
@@ -70,12 +70,12 @@ pub(super) async fn run(context: Context, options: AuditOptions) -> anyhow::Resu
     let answer = connection.call_method("_gander/audit", &params).await?;
     let records = answer["records"].as_array().cloned().unwrap_or_default();
     match &options.output {
-        Some(file) => write_file(file, &records)?,
-        None if options.syslog => send_to_syslog(Path::new(SYSLOG), &records)?,
+        Some(file) => write_audit_file(file, &records)?,
+        None if options.syslog => send_audit_to_syslog(Path::new(SYSLOG), &records)?,
         None if options.json => records.iter().try_for_each(|record| context.output.line(&record.to_string()))?,
         None if records.is_empty() => context.output.note("Nothing was done."),
         None => {
-            let rows: Vec<Vec<String>> = records.iter().map(row).collect();
+            let rows: Vec<Vec<String>> = records.iter().map(audit_row).collect();
             let header = ["TIME", "SESSION", "ASKED BY", "DECISION", "ANSWERED BY", "END", "WHAT"];
             print_list_table(context.output, &header, &rows)?;
         }
@@ -83,7 +83,7 @@ pub(super) async fn run(context: Context, options: AuditOptions) -> anyhow::Resu
     Ok(Exit::Done)
 }
 
-fn write_file(file: &Path, records: &[Value]) -> anyhow::Result<()> {
+fn write_audit_file(file: &Path, records: &[Value]) -> anyhow::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     let opened = options.write(true).create_new(true).mode(0o600).open(file);
     let mut out = std::io::BufWriter::new(opened.with_context(|| format!("cannot create {}", file.display()))?);
@@ -91,7 +91,7 @@ fn write_file(file: &Path, records: &[Value]) -> anyhow::Result<()> {
     out.flush().with_context(|| format!("cannot write {}", file.display()))
 }
 
-fn send_to_syslog(socket: &Path, records: &[Value]) -> anyhow::Result<()> {
+fn send_audit_to_syslog(socket: &Path, records: &[Value]) -> anyhow::Result<()> {
     let log = UnixDatagram::unbound()?;
     if let Err(error) = log.connect(socket) {
         bail!("the system's log does not listen, {error}: {}", socket.display());
@@ -102,7 +102,7 @@ fn send_to_syslog(socket: &Path, records: &[Value]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn row(record: &Value) -> Vec<String> {
+fn audit_row(record: &Value) -> Vec<String> {
     let text = |name: &str| record[name].as_str().unwrap_or_default().to_owned();
     let beside = |who: &str, from: &str| match (text(who), text(from)) {
         (who, from) if from.is_empty() => who,
@@ -136,7 +136,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let log = UnixDatagram::bind(&path).unwrap();
-        send_to_syslog(&path, &[json!({"tool": "shell"})]).unwrap();
+        send_audit_to_syslog(&path, &[json!({"tool": "shell"})]).unwrap();
         let mut buffer = [0; 200];
         let length = log.recv(&mut buffer).unwrap();
         assert_eq!(&buffer[..length], br#"<86>gander-audit: {"tool":"shell"}"#);
@@ -147,16 +147,16 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("audit.jsonl");
-        write_file(&file, &[json!({"tool": "a"}), json!({"tool": "b"})]).unwrap();
+        write_audit_file(&file, &[json!({"tool": "a"}), json!({"tool": "b"})]).unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"tool\":\"a\"}\n{\"tool\":\"b\"}\n");
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(write_file(&file, &[]).is_err(), "nothing is overwritten");
+        assert!(write_audit_file(&file, &[]).is_err(), "nothing is overwritten");
     }
 
     #[test]
     fn since_is_a_time_or_a_span() {
-        assert!(read_since("2026-01-31T09:00:00Z").is_ok());
-        assert!(read_since("2d").is_ok_and(|at| at < Timestamp::now()));
-        assert!(read_since("yesterday").is_err());
+        assert!(read_audit_since("2026-01-31T09:00:00Z").is_ok());
+        assert!(read_audit_since("2d").is_ok_and(|at| at < Timestamp::now()));
+        assert!(read_audit_since("yesterday").is_err());
     }
 }

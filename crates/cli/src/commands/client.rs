@@ -6,24 +6,24 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use gander::app::App;
 use gander::config::{Config, Origin};
-use gander::daemon::{Attached, Hello, ServerError, Want, attach};
+use gander::daemon::{Attached, Hello, ServerError, Want, attach_to_server};
 use gander_client::{AgentConnection, Link};
 use gander_domain::Policy;
 use gander_domain::caller::Caller;
 use gander_gateway::ClientPeer;
-use gander_services::paths::Lock;
+use gander_services::paths::DirectoryLock;
 
 /// An application inside this very process, and the lock that makes the data directory its own.
-pub(super) struct Standalone {
+pub(super) struct StandaloneClient {
     pub(super) app: Arc<App>,
-    _lock: Lock,
+    _lock: DirectoryLock,
 }
 
-impl Standalone {
+impl StandaloneClient {
     /// Takes the data directory for this process.
     pub(super) async fn start(config: &Config) -> anyhow::Result<Self> {
         config.paths.create_folders()?;
-        let lock = Lock::try_take(&config.paths.server_lock())?;
+        let lock = DirectoryLock::try_take(&config.paths.server_lock())?;
         let taken = || ServerError::Taken(config.paths.data_directory().to_owned());
         let lock = lock.ok_or_else(taken).context("--standalone needs the data directory for itself")?;
         Ok(Self { app: App::start(config.clone()).await?, _lock: lock })
@@ -68,18 +68,18 @@ pub(super) async fn connect_client(config: &Config, cwd: &Path) -> anyhow::Resul
 
 /// The same before anybody has introduced themselves.
 pub(super) async fn attach_client_link(config: &Config, cwd: &Path) -> anyhow::Result<Link> {
-    let Attached { reader, writer, .. } = attach(config, &client_hello(config, cwd)).await?;
+    let Attached { reader, writer, .. } = attach_to_server(config, &client_hello(config, cwd)).await?;
     Ok(Link::from_line_streams(reader, writer))
 }
 
 /// To an application in this process.
 pub(super) async fn connect_client_within(
-    standalone: &Standalone,
+    standalone: &StandaloneClient,
     config: &Config,
     cwd: &Path,
 ) -> anyhow::Result<AgentConnection> {
     let (ours, theirs) = tokio::io::duplex(256 * 1024);
-    let (app, peer) = (standalone.app.clone(), Standalone::peer(config, cwd));
+    let (app, peer) = (standalone.app.clone(), StandaloneClient::peer(config, cwd));
     tokio::spawn(async move {
         let (reader, writer) = tokio::io::split(theirs);
         app.serve_acp(reader, writer, peer).await;

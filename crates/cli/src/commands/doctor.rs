@@ -7,10 +7,11 @@ use std::path::Path;
 use anyhow::ensure;
 use gander::app::open_store;
 use gander::config::{Origin, SETTINGS, TakesEffect};
-use gander::daemon::{Attached, Hello, ServerError, Want, connect};
+use gander::daemon::{Attached, Hello, ServerError, Want, connect_to_attach};
 use gander_client::Link;
 use gander_services::models::{ModelPreferences, Models};
-use gander_services::paths::{Lock, disk_use_of_path};
+use gander_services::oidc::{IssuerStatus, OidcSettings, probe_oidc_issuer};
+use gander_services::paths::{DirectoryLock, disk_use_of_path};
 use gander_services::units::ByteSize;
 use gander_store::PostgresStore;
 use gander_store::postgres::DatabaseInfo;
@@ -36,6 +37,7 @@ pub(super) async fn run(context: Context, rebuild: bool) -> anyhow::Result<Exit>
     doctor.model().await?;
     doctor.extensions()?;
     doctor.safety()?;
+    doctor.identity_provider().await?;
     doctor.settings()?;
     Ok(Exit::Done)
 }
@@ -44,13 +46,13 @@ pub(super) async fn run(context: Context, rebuild: bool) -> anyhow::Result<Exit>
 async fn rebuild_log_for_doctor(context: &Context) -> anyhow::Result<Exit> {
     let paths = &context.config.paths;
     paths.create_folders()?;
-    let lock = Lock::try_take(&paths.server_lock())?;
+    let lock = DirectoryLock::try_take(&paths.server_lock())?;
     ensure!(lock.is_some(), "{}", ServerError::Taken(paths.data_directory().to_owned()));
     let store = open_store(&context.config).await?;
     let sessions = store.rebuild_folds().await?;
     store.close().await?;
     if context.config.sections.store.url.is_none() {
-        gander_store::sqlite::rewrite_file(paths.data_directory()).await?;
+        gander_store::sqlite::reclaim_whole_file(paths.data_directory()).await?;
     }
     let plural = if sessions == 1 { "" } else { "s" };
     context.output.line(&format!("Rebuilt the indexes of {sessions} session{plural}."))?;
@@ -149,7 +151,7 @@ impl Doctor {
 
     async fn server(&self) -> anyhow::Result<()> {
         self.head("\nserver")?;
-        match connect(&self.context.config.paths, &Hello::new(Want::Acp)).await {
+        match connect_to_attach(&self.context.config.paths, &Hello::new(Want::Acp)).await {
             Ok(None) => self.row("running", "no", "commands that need it start it in the background")?,
             Err(error) => self.row("running", "yes, but it does not answer properly", &error.to_string())?,
             Ok(Some(Attached { reader, writer, welcome })) => {
@@ -200,8 +202,7 @@ impl Doctor {
         }
         let here = serde_json::to_value(&config.sections).unwrap_or_default();
         for setting in SETTINGS {
-            let (section, name) = (setting.section(), setting.name());
-            let (active, here) = (&settings["active"][section][name], &here[section][name]);
+            let (active, here) = (setting.value_in(&settings["active"]), setting.value_in(&here));
             if active == here {
                 continue;
             }
@@ -271,6 +272,32 @@ impl Doctor {
         self.row("terminal", if style.is_terminal() { "yes" } else { "no: nobody can be asked here" }, "")
     }
 
+    /// Whose tokens count besides local ones, and whether the keys that check them can be had.
+    async fn identity_provider(&self) -> io::Result<()> {
+        let config = &self.context.config;
+        let Ok(Some(oidc)) = OidcSettings::from_section(&config.sections.auth.oidc) else { return Ok(()) };
+        self.head("\nidentity provider")?;
+        self.row("issuer", &clean_output_text(&oidc.issuer), &config.origin("auth.oidc.issuer").to_string())?;
+        self.row("audience", &clean_output_text(&oidc.audience), &config.origin("auth.oidc.audience").to_string())?;
+        let login = oidc.client_id.as_deref().map_or("off: auth.oidc.client_id is not set", |_| "on");
+        self.row("gander login", login, "")?;
+        match probe_oidc_issuer(&oidc.issuer).await {
+            Ok(IssuerStatus { keys, device_login }) => {
+                self.row("signing keys", &keys.to_string(), "fetched just now")?;
+                match (oidc.client_id.is_some(), device_login) {
+                    (true, false) => {
+                        self.row("WARNING", "the issuer offers no device login", "gander login cannot work")
+                    }
+                    (true, true) | (false, _) => Ok(()),
+                }
+            }
+            Err(error) => {
+                let reason = format!("the issuer {}", clean_output_text(&error.to_string()));
+                self.row("WARNING", &reason, "its tokens are refused once the keys are a day old")
+            }
+        }
+    }
+
     fn settings(&self) -> io::Result<()> {
         self.head("\nsettings that differ from their defaults")?;
         let config = &self.context.config;
@@ -279,7 +306,7 @@ impl Doctor {
         let mut none = true;
         for setting in changed {
             none = false;
-            let value = &values[setting.section()][setting.name()];
+            let value = setting.value_in(&values);
             self.row(setting.key, &value.to_string(), &config.origin(setting.key).to_string())?;
         }
         if none { self.row("none", "", "") } else { Ok(()) }

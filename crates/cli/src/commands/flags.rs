@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use gander_domain::caller::Scope;
 use gander_tools::sandbox::HELPER;
@@ -14,10 +14,13 @@ use super::apps::AppsCommand;
 use super::audit::AuditOptions;
 use super::cancel::CancelOptions;
 use super::chat::flags::ChatOptions;
+use super::cluster::ClusterCommand;
 use super::extensions::ExtensionsCommand;
 use super::grants::GrantsCommand;
 use super::inspect::InspectOptions;
+use super::login::LoginOptions;
 use super::open::OpenOptions;
+use super::proxy_flags::ProxyCommand;
 use super::recipes::RecipesCommand;
 use super::run::flags::{PolicyName, RunOptions};
 use super::schedule::ScheduleCommand;
@@ -214,6 +217,12 @@ Addresses other than loopback need --tls-self-signed, or a TLS proxy in front an
         /// Keep sessions in this PostgreSQL database instead of a file [environment: GANDER_STORE]
         #[arg(long, value_name = "URL")]
         store: Option<String>,
+        /// What this server does among others on that database: all, gateway (runs no turns) or worker (serves no clients)
+        #[arg(long, value_name = "ROLE", add = shell_completion::complete_words(&["all", "gateway", "worker"]))]
+        role: Option<String>,
+        /// Names this server's local disks: sessions on them stay with servers of the same label [default: machine name]
+        #[arg(long, value_name = "LABEL")]
+        node_label: Option<String>,
         /// Serve an installed ADK web page from this folder, under /dev-ui/
         #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
         adk_ui: Option<String>,
@@ -227,6 +236,11 @@ Addresses other than loopback need --tls-self-signed, or a TLS proxy in front an
     Server {
         #[command(subcommand)]
         command: ServerCommand,
+    },
+    /// Show the servers that share a PostgreSQL database
+    Cluster {
+        #[command(subcommand)]
+        command: ClusterCommand,
     },
     /// Add, list and remove MCP servers and built-in tools
     Extensions {
@@ -275,6 +289,17 @@ A project's agents, extensions and rules are ignored until its folder is trusted
     Token {
         #[command(subcommand)]
         command: Option<TokenCommand>,
+    },
+    /// Log in to a server elsewhere, at its identity provider
+    #[command(after_help = "\
+A code is shown that you enter on any device with a browser. The login is kept for you only,
+refreshed as long as the identity provider allows, and used by: gander chat --attach URL")]
+    Login(LoginOptions),
+    /// Forget the login at a server
+    Logout {
+        /// Address of the server
+        #[arg(value_name = "URL")]
+        url: String,
     },
     /// Translate between protocols in front of another server
     Proxy {
@@ -408,75 +433,6 @@ pub(super) struct TrustOptions {
     /// Stop trusting the folder
     #[arg(long, conflicts_with = "list")]
     pub(super) revoke: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum ProxyCommand {
-    /// Serve ADK's REST in front of a running goose
-    #[command(after_help = "\
-Examples:
-  GOOSE_SECRET_KEY=… gander proxy adk --goose http://127.0.0.1:3000
-  curl --json '{}' http://127.0.0.1:8080/apps/goose/users/me/sessions
-
-Every app name means goose. Which goose session belongs to which ADK session is stored
-in the data directory, by default a separate one beside that of `gander serve`.")]
-    Adk(AdkProxyOptions),
-}
-
-/// Options of `gander proxy adk`.
-#[derive(Debug, Args)]
-pub(super) struct AdkProxyOptions {
-    /// Address of goose: a goosed, a `goose serve` or another gander [environment: GOOSE_BASE_URL; default: http://127.0.0.1:3000]
-    #[arg(long, value_name = "URL")]
-    pub(super) goose: Option<String>,
-    /// File with the X-Secret-Key of goose; `-` is stdin [environment: GOOSE_SECRET_KEY, the key itself]
-    #[arg(long, value_name = "FILE")]
-    pub(super) secret_key_file: Option<PathBuf>,
-    /// Refused: every user of the machine can read a command line
-    #[arg(long, value_name = "KEY", hide = true)]
-    pub(super) secret_key: Option<String>,
-    /// Fingerprint of goose's certificate, as it prints it when it starts [environment: GOOSED_CERT_FINGERPRINT]
-    #[arg(long, value_name = "SHA256")]
-    pub(super) goose_cert_fingerprint: Option<String>,
-    /// Where to listen; a port alone means loopback [environment: LISTEN_ADDR; default: :8080]
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub(super) listen: Option<String>,
-    /// Working directory of goose's sessions [environment: WORKING_DIR; default: .]
-    #[arg(long, value_name = "DIR")]
-    pub(super) working_dir: Option<String>,
-    /// How long goose may send nothing [environment: REQUEST_TIMEOUT; default: 5m]
-    #[arg(long, value_name = "TIME")]
-    pub(super) timeout: Option<String>,
-    /// File with the key that clients must send, as X-API-Key or as a bearer token; `-` is stdin [environment: PROXY_API_KEY, the key itself; default: no key]
-    #[arg(long, value_name = "FILE")]
-    pub(super) api_key_file: Option<PathBuf>,
-    /// Refused: every user of the machine can read a command line
-    #[arg(long, value_name = "KEY", hide = true)]
-    pub(super) api_key: Option<String>,
-    /// Use TLS with a self-signed certificate, and print its fingerprint
-    #[arg(long)]
-    pub(super) tls_self_signed: bool,
-    /// Allow addresses other than loopback without TLS
-    #[arg(long)]
-    pub(super) insecure_plain: bool,
-    /// Protocol of goose [default: detected]
-    #[arg(long, value_enum)]
-    pub(super) protocol: Option<ProtocolName>,
-    /// Let goose continue when a client disconnects
-    #[arg(long)]
-    pub(super) keep_running: bool,
-    /// ADK user who also sees, and may go on with, the sessions that goose has of its own [environment: GOOSE_SESSIONS_USER; default: nobody]
-    #[arg(long, value_name = "USER")]
-    pub(super) goose_sessions: Option<String>,
-}
-
-/// Protocol of goose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum ProtocolName {
-    /// goosed until 1.39, and gander
-    Rest,
-    /// `goose serve`
-    Acp,
 }
 
 #[derive(Debug, Subcommand)]

@@ -96,7 +96,7 @@ pub(super) fn parse_goose_line(
         GooseCommand::Agent(listening) => listening.words(3000, environment),
     };
     let cli = Cli { shared, ..Cli::try_parse_from(words)? };
-    let policy = environment.get("GOOSE_MODE").and_then(mode::policy_of_mode).map(|policy| FlagValue {
+    let policy = environment.get("GOOSE_MODE").and_then(mode::policy_of_goose_mode).map(|policy| FlagValue {
         key: "permissions.policy",
         flag: "GOOSE_MODE",
         text: goose_policy_name(policy).to_owned(),

@@ -11,6 +11,7 @@ mod cancel;
 mod catalog;
 mod chat;
 mod client;
+mod cluster;
 mod config;
 mod doctor;
 #[cfg(test)]
@@ -24,9 +25,11 @@ mod goose;
 mod grants;
 mod idle_memory;
 mod inspect;
+mod login;
 mod manual;
 mod open;
 mod proxy;
+mod proxy_flags;
 mod recipes;
 mod run;
 mod schedule;
@@ -49,10 +52,12 @@ use std::time::Duration;
 
 use clap::Parser;
 use gander::config::{Config, ConfigError, Environment, FlagValue, Flags, Origin, ProxyError};
+use gander_tools::Redactor;
 
 use crate::output::Output;
 use crate::trace;
 
+use cluster::ClusterCommand;
 pub(crate) use errors::UsageError;
 pub use flags::Cli;
 use flags::{Command, MannerOptions};
@@ -86,9 +91,9 @@ struct Context {
 pub fn main(allocator: Allocator) -> ExitCode {
     shell_completion::answer_shell();
     let environment = Environment::of_process();
-    if self_check::asks_for_verbose_version(std::env::args_os()) {
+    if self_check::self_check_asks_for_version(std::env::args_os()) {
         let output = Output::of_process(environment.no_color());
-        return block_on_command(self_check::print_verbose_version(output)).unwrap_or(Exit::Failed).into();
+        return block_on_command(self_check::print_self_check_version(output)).unwrap_or(Exit::Failed).into();
     }
     let said = match goose::is_called_goose(std::env::args_os().next()) {
         true => goose::parse_goose_line(std::env::args_os(), &environment),
@@ -148,7 +153,8 @@ fn start_command(
     // A short command says nothing of its own accord.
     let quiet = config.origin("log.filter") == Origin::Default
         && !matches!(command, Command::Serve { .. } | Command::Proxy { .. });
-    trace::start_trace(if quiet { "error" } else { &config.sections.log.filter }, output.error_style());
+    let filter = if quiet { "error" } else { &config.sections.log.filter };
+    trace::start_trace(filter, output.error_style(), Redactor::new(config.known_secrets()));
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
@@ -160,6 +166,7 @@ fn dispatch_command(command: Command, context: Context, allocator: Allocator) ->
         Command::Serve { background: false, .. } => serve_command_on(allocator, serve::serve_foreground(context)),
         Command::Serve { background: true, .. } => serve_command_on(allocator, serve::serve_background(context)),
         Command::Server { command } => block_on_command(server::run(context, command)),
+        Command::Cluster { command } => block_on_command(cluster::run(context, command)),
         Command::Open(options) => block_on_command(open::run(context, options)),
         Command::Acp { standalone, .. } => acp::run(context, standalone),
         Command::Chat(options) => block_on_command(chat::run(context, options)),
@@ -176,6 +183,8 @@ fn dispatch_command(command: Command, context: Context, allocator: Allocator) ->
         Command::Recipes { command } => block_on_command(recipes::run(context, command)),
         Command::Schedule { command } => block_on_command(schedule::run(context, command)),
         Command::Token { command } => token::run(&context, command),
+        Command::Login(options) => block_on_command(login::run_login(context, options)),
+        Command::Logout { url } => login::run_logout(&context, &url),
         Command::Audit(options) => block_on_command(audit::run(context, options)),
         Command::Grants { command } => block_on_command(grants::run(context, command)),
         Command::Proxy { .. } => serve_command_on(allocator, proxy::run(context)),
@@ -208,10 +217,10 @@ fn command_flag_values(command: &mut Command) -> Vec<FlagValue> {
         }
         Command::Serve { options, .. } => {
             more.extend(manners(options));
-            more.extend(serve_flags(command));
             (None, None)
         }
         Command::Open(_)
+        | Command::Cluster { .. }
         | Command::Chat(_)
         | Command::Server { .. }
         | Command::Sessions { .. }
@@ -226,6 +235,8 @@ fn command_flag_values(command: &mut Command) -> Vec<FlagValue> {
         | Command::Recipes { .. }
         | Command::Schedule { .. }
         | Command::Token { .. }
+        | Command::Login(_)
+        | Command::Logout { .. }
         | Command::Audit(_)
         | Command::Grants { .. }
         | Command::Trust(_)
@@ -241,6 +252,7 @@ fn command_flag_values(command: &mut Command) -> Vec<FlagValue> {
         | Command::Installation { .. }
         | Command::Fence(_) => (None, None),
     };
+    more.extend(serve_flags(command));
     [
         value("model.default", "--model", model),
         value("permissions.policy", "--policy", policy.map(|policy| policy.name().to_owned())),
@@ -251,9 +263,14 @@ fn command_flag_values(command: &mut Command) -> Vec<FlagValue> {
     .collect()
 }
 
-/// Those of `gander serve`.
+/// Those of `gander serve` and `gander cluster`.
 fn serve_flags(command: &Command) -> Vec<Option<FlagValue>> {
-    let Command::Serve { listen, open, open_approve, adk_ui, store, .. } = command else { return Vec::new() };
+    if let Command::Cluster { command: ClusterCommand::Status { store: Some(url), .. } } = command {
+        return vec![Some(FlagValue { key: "store.url", flag: "--store", text: url.clone() })];
+    }
+    let Command::Serve { listen, open, open_approve, adk_ui, store, role, node_label, .. } = command else {
+        return Vec::new();
+    };
     let open = Some(open).filter(|open| !open.is_empty()).map(|open| format!("{open:?}"));
     let value = |key, flag, text: Option<String>| text.map(|text| FlagValue { key, flag, text });
     vec![
@@ -262,6 +279,8 @@ fn serve_flags(command: &Command) -> Vec<Option<FlagValue>> {
         value("server.open_approve", "--open-approve", open_approve.then(|| "true".to_owned())),
         value("adk.ui", "--adk-ui", adk_ui.clone()),
         value("store.url", "--store", store.clone()),
+        value("cluster.role", "--role", role.clone()),
+        value("cluster.label", "--node-label", node_label.clone()),
     ]
 }
 

@@ -7,7 +7,7 @@ use gander::daemon::{Server, Signals, Start};
 use gander_runtime::backend::goosed::Protocol;
 use gander_services::paths::Paths;
 
-use super::flags::{AdkProxyOptions, ProtocolName, ProxyCommand};
+use super::proxy_flags::{AdkProxyOptions, ProtocolName, ProxyCommand};
 use super::serve;
 use crate::commands::{Context, Exit};
 use crate::output::Tone;

@@ -232,7 +232,7 @@ pub(super) struct RecipeStart<'a> {
 }
 
 /// The session begins to follow the recipe; gives what is asked first.
-pub(super) async fn begin_recipe(
+pub(super) async fn apply_recipe_to_session(
     mut at: RecipeStart<'_>,
     connection: &mut AgentConnection,
     found: &FoundRecipe,

@@ -34,25 +34,25 @@ enum BinaryState {
 pub(super) async fn run(context: Context, command: SelfCommand) -> anyhow::Result<Exit> {
     let SelfCommand::Check = command;
     let path = std::env::current_exe().context("cannot find the program's own file")?;
-    let state = check_binary(&path)?;
+    let state = self_check_binary(&path)?;
     let said = match state {
         BinaryState::Whole => "whole: its checksum matches",
         BinaryState::Damaged => "DAMAGED: its checksum does not match; install it again",
         BinaryState::NotPackaged => "built from source: there is no checksum to compare with",
     };
     context.output.line(&format!("program     {} {said}", path.display()))?;
-    for line in version_lines().await? {
+    for line in self_check_version_lines().await? {
         context.output.line(&line)?;
     }
     Ok(if state == BinaryState::Damaged { Exit::Failed } else { Exit::Done })
 }
 
-fn check_binary(path: &Path) -> anyhow::Result<BinaryState> {
+fn self_check_binary(path: &Path) -> anyhow::Result<BinaryState> {
     let binary = std::fs::read(path).with_context(|| format!("cannot read: {}", path.display()))?;
-    Ok(state_of(&binary))
+    Ok(self_check_state(&binary))
 }
 
-fn state_of(binary: &[u8]) -> BinaryState {
+fn self_check_state(binary: &[u8]) -> BinaryState {
     let Some((marked, hash)) = binary.split_last_chunk::<HASH_BYTES>() else { return BinaryState::NotPackaged };
     match marked.strip_suffix(CHECKSUM_MARK) {
         Some(program) if Sha256::digest(program)[..] == hash[..] => BinaryState::Whole,
@@ -62,23 +62,23 @@ fn state_of(binary: &[u8]) -> BinaryState {
 }
 
 /// Whether the words ask for the long form of the version: clap prints the short one as soon as it sees `--version`.
-pub(super) fn asks_for_verbose_version(words: impl Iterator<Item = OsString>) -> bool {
+pub(super) fn self_check_asks_for_version(words: impl Iterator<Item = OsString>) -> bool {
     let words: Vec<OsString> = words.skip(1).collect();
     words.len() == 2
         && words.iter().any(|word| word == "--version" || word == "-V")
         && words.iter().any(|word| word == "--verbose" || word == "-v")
 }
 
-pub(super) async fn print_verbose_version(output: Output) -> anyhow::Result<Exit> {
+pub(super) async fn print_self_check_version(output: Output) -> anyhow::Result<Exit> {
     output.line(&format!("gander {}", gander::VERSION))?;
-    for line in version_lines().await? {
+    for line in self_check_version_lines().await? {
         output.line(&line)?;
     }
     Ok(Exit::Done)
 }
 
-async fn version_lines() -> anyhow::Result<Vec<String>> {
-    let page = if gander_http::page::is_built() {
+async fn self_check_version_lines() -> anyhow::Result<Vec<String>> {
+    let page = if gander_http::page::is_page_built() {
         "the full one"
     } else {
         "the small one (cargo xtask web builds the full one)"
@@ -106,19 +106,19 @@ mod tests {
     #[test]
     fn one_changed_byte_is_noticed() {
         let whole = packaged(b"\x7fELF and so on");
-        assert_eq!(state_of(&whole), BinaryState::Whole);
+        assert_eq!(self_check_state(&whole), BinaryState::Whole);
         for at in [0, 5, whole.len() - 1] {
             let mut damaged = whole.clone();
             damaged[at] ^= 1;
-            assert_eq!(state_of(&damaged), BinaryState::Damaged, "byte {at}");
+            assert_eq!(self_check_state(&damaged), BinaryState::Damaged, "byte {at}");
         }
-        assert_eq!(state_of(b"\x7fELF"), BinaryState::NotPackaged);
-        assert_eq!(state_of(&[7; 100]), BinaryState::NotPackaged);
+        assert_eq!(self_check_state(b"\x7fELF"), BinaryState::NotPackaged);
+        assert_eq!(self_check_state(&[7; 100]), BinaryState::NotPackaged);
     }
 
     #[test]
     fn the_long_version_is_asked_for_by_two_words() {
-        let asks = |line: &str| asks_for_verbose_version(line.split(' ').map(OsString::from));
+        let asks = |line: &str| self_check_asks_for_version(line.split(' ').map(OsString::from));
         assert!(asks("gander --version --verbose") && asks("gander -V -v") && asks("gander --verbose --version"));
         assert!(!asks("gander --version") && !asks("gander run --version") && !asks("gander --verbose"));
     }

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use gander::config::Origin;
-use gander::daemon::{Attached, End, Hello, Server, ServerError, Signals, Start, Want, connect, listen_security};
+use gander::daemon::{
+    Attached, End, Hello, Server, ServerError, Signals, Start, Want, connect_to_attach, listen_security,
+};
 use gander_services::token::TokenId;
 use tokio::io::AsyncReadExt;
 
@@ -32,7 +34,7 @@ pub(super) async fn serve_foreground(context: Context) -> anyhow::Result<Exit> {
         }
         // Before anything is opened: a flag that would not count is a reason to leave the running server as it is.
         if let Some(ignored) = ignored_serve_flags(&context)
-            && let Some(running) = connect(&context.config.paths, &Hello::new(Want::Acp)).await?
+            && let Some(running) = connect_to_attach(&context.config.paths, &Hello::new(Want::Acp)).await?
         {
             context.output.note(&format!(
                 "gander: a server is already running (process {}) and keeps its settings; {ignored} would be ignored. To start one \
@@ -43,7 +45,7 @@ pub(super) async fn serve_foreground(context: Context) -> anyhow::Result<Exit> {
         }
         let key = context.config.secret.as_ref().map(TokenId::of_secret);
         let hello = Hello::new(Want::ListenWith { address, security, key });
-        if let Some(joined) = connect(&context.config.paths, &hello).await? {
+        if let Some(joined) = connect_to_attach(&context.config.paths, &hello).await? {
             address = joined.welcome.listens.first().copied().unwrap_or(address);
             match serve_beside_running(&context, joined, &mut signals).await? {
                 Stayed::Over(exit) => return Ok(exit),

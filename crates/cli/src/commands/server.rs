@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use clap::Subcommand;
-use gander::daemon::{Attached, Hello, Want, attach, connect, stop_running_server};
+use gander::daemon::{Attached, Hello, Want, attach_to_server, connect_to_attach, stop_attached_server};
 use gander_client::Link;
 use serde_json::{Value, json};
 
@@ -51,7 +51,9 @@ pub(super) async fn run(context: Context, command: ServerCommand) -> anyhow::Res
 
 /// What the running server says about itself. None if none runs.
 pub(super) async fn describe_server(context: &Context) -> anyhow::Result<Option<Value>> {
-    let Some(attached) = connect(&context.config.paths, &Hello::new(Want::Acp)).await? else { return Ok(None) };
+    let Some(attached) = connect_to_attach(&context.config.paths, &Hello::new(Want::Acp)).await? else {
+        return Ok(None);
+    };
     let Attached { reader, writer, welcome } = attached;
     let mut connection = client::introduce_client(Link::from_line_streams(reader, writer)).await?;
     let known = json!({ "pid": welcome.pid, "version": welcome.version, "background": welcome.background });
@@ -95,7 +97,7 @@ async fn server_status(context: &Context, json: bool) -> anyhow::Result<Exit> {
 
 async fn stop_server(context: &Context) -> anyhow::Result<Exit> {
     let running = describe_server(context).await.ok().flatten().and_then(|server| server["runningSessions"].as_u64());
-    match stop_running_server(&context.config.paths).await? {
+    match stop_attached_server(&context.config.paths).await? {
         None => context.output.line("no server was running")?,
         Some(pid) => context.output.line(&format!("stopped the server (process {pid})"))?,
     }
@@ -115,10 +117,10 @@ async fn restart_server(context: &Context) -> anyhow::Result<Exit> {
             server["pid"]
         );
     }
-    stop_running_server(&context.config.paths).await?;
+    stop_attached_server(&context.config.paths).await?;
     let cwd = std::env::current_dir()?;
     let Attached { reader, writer, welcome } =
-        attach(&context.config, &client::client_hello(&context.config, &cwd)).await?;
+        attach_to_server(&context.config, &client::client_hello(&context.config, &cwd)).await?;
     let mut connection = client::introduce_client(Link::from_line_streams(reader, writer)).await?;
     for open in before.iter().flat_map(|server| server["listening"].as_array()).flatten() {
         let security = if open["fingerprint"].is_string() { "tls" } else { "plain" };

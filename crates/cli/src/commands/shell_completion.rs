@@ -12,7 +12,7 @@ use clap_complete::engine::{
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 use gander::config::{Config, Environment, Flags};
-use gander::daemon::{Attached, connect};
+use gander::daemon::{Attached, connect_to_attach};
 use gander_client::{AgentConnection, Link};
 use gander_services::token;
 use serde_json::{Value, json};
@@ -223,7 +223,9 @@ where
 /// being typed would do.
 async fn find_server_for_completion(config: &Config) -> anyhow::Result<AgentConnection> {
     let here = std::env::current_dir()?;
-    if let Some(Attached { reader, writer, .. }) = connect(&config.paths, &client::client_hello(config, &here)).await? {
+    if let Some(Attached { reader, writer, .. }) =
+        connect_to_attach(&config.paths, &client::client_hello(config, &here)).await?
+    {
         return client::introduce_client(Link::from_line_streams(reader, writer)).await;
     }
     anyhow::ensure!(config.paths.data_directory().join("log.db").exists(), "nothing was ever stored here");

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, ensure};
 use clap::{Args, Subcommand};
 use gander::daemon::ServerError;
-use gander_services::paths::Lock;
+use gander_services::paths::DirectoryLock;
 use gander_store::{CopyReport, PostgresStore, StoreAddress, copy_store};
 
 use crate::commands::{Context, Exit};
@@ -39,17 +39,17 @@ secrets and private folders are files of the data directory and are not copied."
 
 pub(super) async fn run(context: Context, command: StoreCommand) -> anyhow::Result<Exit> {
     match command {
-        StoreCommand::Copy { from, to } => copy(&context, &from, &to).await,
-        StoreCommand::NewIncarnation => begin_incarnation(&context).await,
+        StoreCommand::Copy { from, to } => copy_store_command(&context, &from, &to).await,
+        StoreCommand::NewIncarnation => begin_store_incarnation(&context).await,
     }
 }
 
-async fn copy(context: &Context, from: &str, to: &str) -> anyhow::Result<Exit> {
+async fn copy_store_command(context: &Context, from: &str, to: &str) -> anyhow::Result<Exit> {
     let (from, to): (StoreAddress, StoreAddress) = (from.parse()?, to.parse()?);
     // The server of this data directory may serve a database: its lock says so, and the file's own lock says the rest.
     let paths = &context.config.paths;
     paths.create_folders()?;
-    let lock = Lock::try_take(&paths.server_lock())?;
+    let lock = DirectoryLock::try_take(&paths.server_lock())?;
     ensure!(lock.is_some(), "{}", ServerError::Taken(paths.data_directory().to_owned()));
     let output = context.output;
     let mut shown = ("", 0);
@@ -69,7 +69,7 @@ async fn copy(context: &Context, from: &str, to: &str) -> anyhow::Result<Exit> {
 
 const TABLES: [&str; 5] = ["sessions", "entries", "names", "facts", "indexes"];
 
-async fn begin_incarnation(context: &Context) -> anyhow::Result<Exit> {
+async fn begin_store_incarnation(context: &Context) -> anyhow::Result<Exit> {
     let url = context.config.sections.store.url.as_ref();
     let url = url.context("no PostgreSQL database is set: GANDER_STORE=postgres://… gander store new-incarnation")?;
     let incarnation = PostgresStore::begin_incarnation(&url.parse()?).await?;

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::client;
 use super::run::answer::{self, TypedAnswer};
 use super::run::question_text::{self, DetailLimit};
-use super::run::questions::{Question, Questions, Withdrawn};
+use super::run::questions::{Questions, RunQuestion, Withdrawn};
 use super::run::{self, FollowOptions};
 use super::session_id::resolve_session_id;
 use super::shell_completion;
@@ -98,7 +98,7 @@ impl Watch {
         match told {
             AgentEvent::Answered { result, .. } => self.open_waiting(&result),
             AgentEvent::Asked { permission, request } => {
-                if let Some(before) = self.questions.push(Question::new(permission, *request)) {
+                if let Some(before) = self.questions.push(RunQuestion::new(permission, *request)) {
                     self.connection.client.decline(before);
                 }
                 self.ask_next();
@@ -152,7 +152,7 @@ impl Watch {
     }
 
     fn handle_typed(&mut self, line: &str) {
-        let Some(Question { options, tool, .. }) = self.questions.asked() else { return };
+        let Some(RunQuestion { options, tool, .. }) = self.questions.asked() else { return };
         let (option, meta) = match answer::read_typed_answer(options, line) {
             TypedAnswer::Option(option) => (option, None),
             TypedAnswer::Reject { option, reason } => (option, Some(json!({ "gander/reason": reason }))),

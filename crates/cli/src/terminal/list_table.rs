@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 
-use super::row_limit::cut_line;
+use super::row_limit::cut_line_to_row_limit;
 use crate::output::{Output, Tone, clean_output_text};
 
 /// Between two columns.
@@ -26,7 +26,7 @@ pub(crate) fn print_list_table(output: Output, header: &[&str], rows: &[Vec<Stri
         }
         text.push_str(last);
         let text = text.trim_end();
-        if output.style().is_terminal() { cut_line(text, output.columns()) } else { text.to_owned() }
+        if output.style().is_terminal() { cut_line_to_row_limit(text, output.columns()) } else { text.to_owned() }
     };
     let names: Vec<String> = header.iter().map(|name| (*name).to_owned()).collect();
     output.line(&output.style().paint(Tone::Dim, &line(&names)))?;

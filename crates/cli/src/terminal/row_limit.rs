@@ -26,7 +26,7 @@ impl RowLimit {
 
 /// The start of a line that fits into so many columns; what is longer ends with an ellipsis. Wide characters count as one:
 /// a line that wraps is ugly, not wrong.
-pub(super) fn cut_line(line: &str, columns: usize) -> String {
+pub(super) fn cut_line_to_row_limit(line: &str, columns: usize) -> String {
     match line.char_indices().nth(columns.max(8)) {
         Some(_) => line.chars().take(columns.max(8) - 1).chain(['…']).collect(),
         None => line.to_owned(),
@@ -45,6 +45,9 @@ mod tests {
         assert_eq!(limit.remaining(&lines, 2), (&lines[2..2], 2, &lines[4..]));
         assert_eq!(limit.remaining(&lines[..4], 1), (&lines[1..4], 0, &lines[..0]), "a gap of one line is no gain");
         assert_eq!(limit.remaining(&[], 0), (&lines[..0], 0, &lines[..0]));
-        assert_eq!((cut_line("0123456789", 9), cut_line("012345678", 9)), ("01234567…".into(), "012345678".into()));
+        assert_eq!(
+            (cut_line_to_row_limit("0123456789", 9), cut_line_to_row_limit("012345678", 9)),
+            ("01234567…".into(), "012345678".into())
+        );
     }
 }

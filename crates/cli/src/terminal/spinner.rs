@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::row_limit::cut_line;
+use super::row_limit::cut_line_to_row_limit;
 use crate::output::{Output, Tone, clean_output_text};
 
 /// How often it turns.
@@ -39,7 +39,8 @@ impl Spinner {
             return;
         }
         self.turn = (self.turn + 1) % FRAMES.len();
-        let text = cut_line(&spinner_text(self.turn, waits_for, waited), self.output.columns().saturating_sub(1));
+        let text =
+            cut_line_to_row_limit(&spinner_text(self.turn, waits_for, waited), self.output.columns().saturating_sub(1));
         self.output.aside(&format!("\r\x1b[K{}", self.output.error_style().paint(Tone::Dim, &text)));
         self.drawn = true;
     }

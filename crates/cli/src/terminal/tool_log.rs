@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use gander_domain::sanitize::visible_line;
+use gander_domain::sanitize::sanitized_line;
 use gander_wire::acp::schema::{
     ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 use serde_json::Value;
 
 use super::diff::diff_lines;
-use super::row_limit::{RowLimit, cut_line};
+use super::row_limit::{RowLimit, cut_line_to_row_limit};
 use crate::output::{Style, Tone, clean_output_text};
 
 /// Lines of a diff that are shown.
@@ -153,14 +153,15 @@ impl ToolLog {
 /// What a tool is given, where its title does not say it: those of our own do.
 fn tool_input_lines(call: &ToolCall, columns: usize) -> Vec<ToolLine> {
     let (ToolKind::Other, Some(Value::Object(input))) = (call.kind, &call.raw_input) else { return Vec::new() };
-    let line = |text: String| ToolLine { tone: Some(Tone::Dim), text: cut_line(&format!("  {text}"), columns) };
+    let line =
+        |text: String| ToolLine { tone: Some(Tone::Dim), text: cut_line_to_row_limit(&format!("  {text}"), columns) };
     let mut lines: Vec<ToolLine> = input
         .iter()
         .take(MAX_INPUT_LINES)
         .map(|(name, value)| match value {
-            Value::String(text) => line(format!("{}: {}", visible_line(name), visible_line(text))),
+            Value::String(text) => line(format!("{}: {}", sanitized_line(name), sanitized_line(text))),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                line(format!("{}: {}", visible_line(name), visible_line(&value.to_string())))
+                line(format!("{}: {}", sanitized_line(name), sanitized_line(&value.to_string())))
             }
         })
         .collect();
@@ -177,7 +178,7 @@ fn named_tool_lines(title: &str) -> Vec<ToolLine> {
 fn tool_output_line(line: &str, columns: usize) -> ToolLine {
     // A tab is as wide as the terminal likes: the cut would miss the edge.
     let line = clean_output_text(line).replace('\t', "    ");
-    ToolLine { tone: Some(Tone::Dim), text: cut_line(&format!("  │ {line}"), columns) }
+    ToolLine { tone: Some(Tone::Dim), text: cut_line_to_row_limit(&format!("  │ {line}"), columns) }
 }
 
 /// How much of an output is shown: what a command says matters more than a file that was read.

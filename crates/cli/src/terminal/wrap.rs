@@ -6,14 +6,14 @@ use unicode_width::UnicodeWidthStr;
 const RESET: &str = "\x1b[0m";
 
 /// Columns that a text takes on the screen; colours take none.
-pub(crate) fn visible_width(text: &str) -> usize {
+pub(crate) fn wrapped_width(text: &str) -> usize {
     wrap_segments(text).map(|segment| if segment.starts_with('\x1b') { 0 } else { segment.width() }).sum()
 }
 
 /// Breaks a line between words. Further rows begin below column `hanging`, in the colour that the row before ended in.
 pub(crate) fn wrap_text(text: &str, columns: usize, hanging: usize) -> Vec<String> {
     let columns = columns.max(8);
-    let mut rows = Rows {
+    let mut rows = WrappedRows {
         columns,
         hanging: hanging.min(columns / 2),
         done: Vec::new(),
@@ -23,7 +23,7 @@ pub(crate) fn wrap_text(text: &str, columns: usize, hanging: usize) -> Vec<Strin
     };
     for (index, word) in text.split(' ').enumerate() {
         if index > 0 {
-            rows.space_before(visible_width(word));
+            rows.space_before(wrapped_width(word));
         }
         rows.push_word(word);
     }
@@ -31,7 +31,7 @@ pub(crate) fn wrap_text(text: &str, columns: usize, hanging: usize) -> Vec<Strin
 }
 
 /// The beginning of an unpainted text that fits; what is longer ends with an ellipsis.
-pub(crate) fn truncate_to_columns(text: &str, columns: usize) -> String {
+pub(crate) fn truncate_to_wrap_columns(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
@@ -46,7 +46,7 @@ pub(crate) fn truncate_to_columns(text: &str, columns: usize) -> String {
     cut
 }
 
-struct Rows {
+struct WrappedRows {
     columns: usize,
     hanging: usize,
     done: Vec<String>,
@@ -56,7 +56,7 @@ struct Rows {
     colours: String,
 }
 
-impl Rows {
+impl WrappedRows {
     fn space_before(&mut self, next: usize) {
         if self.width + 1 + next > self.columns && self.width > self.hanging {
             self.break_row();
@@ -139,8 +139,11 @@ mod tests {
 
     #[test]
     fn wide_characters_count_twice_and_colours_not_at_all() {
-        assert_eq!((visible_width("漢字"), visible_width("\x1b[31mab\x1b[0m")), (4, 2));
+        assert_eq!((wrapped_width("漢字"), wrapped_width("\x1b[31mab\x1b[0m")), (4, 2));
         assert_eq!(wrap_text("漢字漢字漢", 8, 0), ["漢字漢字", "漢"]);
-        assert_eq!((truncate_to_columns("漢字漢", 4), truncate_to_columns("abcd", 4)), ("漢…".into(), "abcd".into()));
+        assert_eq!(
+            (truncate_to_wrap_columns("漢字漢", 4), truncate_to_wrap_columns("abcd", 4)),
+            ("漢…".into(), "abcd".into())
+        );
     }
 }

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use gander_testkit::call_record::CallRecord;
+use gander_testkit::conformance::ConformanceRecorder;
 use gander_testkit::harness::{Client, Launch, PATIENCE, Server, Transcript, binary, data, eventually, workspace};
 use gander_testkit::postgres::{SharedServer, new_schema};
 use gander_testkit::skip::skipped;
@@ -101,6 +102,7 @@ async fn kill_while_clients_stream(store: Option<String>) -> anyhow::Result<()> 
     settle(&launch, &test_server, &connected).await?;
     eprintln!("{kills} kills, {hits} of them in mid-stream; {} model calls", calls(&upstream));
     ensure!(hits >= wanted(kills), "only {hits} of {kills} kills hit a run in mid-stream");
+    ConformanceRecorder::for_protocol("back-ends").shows("native", "crash", "kill -9 of the server");
     Ok(())
 }
 

@@ -4,70 +4,55 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use futures::StreamExt as _;
+use gander::handler::PromptHandler;
+use gander::{Form, FormAnswer, HandlerError, PromptRequest, PromptResult, UpdateSink};
 use gander_domain::caller::Caller;
 use gander_domain::{
-    AgentManifest, Command, Entry, Event, IfBusy, Message, Outcome, Part, Question, QuestionKind, QuestionOrigin,
-    Recovery, Reply, Role, Seq, SessionId, SessionInit, StopReason,
+    AgentManifest, Command, Entry, Event, IfBusy, Message, Outcome, Part, Recovery, Reply, Role, Seq, SessionId,
+    SessionInit, StopReason,
 };
-use gander_http::sse::{Projection, SseStream, SseWriter, StreamPosition};
-use gander_runtime::backend::handler::{Handler, HandlerBackend, Stop, Turn};
+use gander_http::sse::{SseProjection, SseStream, SseWriter, StreamPosition};
 use gander_runtime::hub::{Ack, Hub};
 use gander_services::agents::{Agent, Agents, NameTaken};
-use gander_store::{DeltaForm, MemoryStore};
+use gander_store::{DeltaForm, MemoryStore, Store};
 use gander_testkit::build;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 /// Says its name.
-struct Named(&'static str);
-
-#[async_trait]
-impl Handler for Named {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send_text(self.0).await?;
-        turn.finish_message(Vec::new()).await
-    }
+fn named(name: &'static str, store: &Arc<dyn Store>) -> Agent {
+    let handler = PromptHandler::durable(move |_, sink: UpdateSink| async move {
+        sink.text(name).await?;
+        Ok(StopReason::EndTurn)
+    });
+    Agent::new(AgentManifest::new(name, name, "says its name"), handler.into_backend(store))
 }
 
 /// Says something, asks, says what it heard.
-struct Asking;
-
-#[async_trait]
-impl Handler for Asking {
-    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send_message(vec![Part::text("one moment")]).await?;
-        let ask = QuestionKind::Form { schema: json!({ "type": "object" }) };
-        let (id, title, origin) = (build::question_id(99), "which?".to_owned(), QuestionOrigin::Parked);
-        let reply = turn
-            .ask_question(Question {
-                id,
-                call: None,
-                title,
-                ask,
-                origin,
-                fingerprint: None,
-                plan: None,
-                subagent: None,
-                preview: Vec::new(),
-                outward: None,
-            })
-            .await?;
-        let Reply::Filled { content } = reply else { return Err(Stop::Failed("reply".into(), "no content".into())) };
-        turn.send_message(vec![Part::text(content.to_string())]).await
-    }
+async fn ask(_: PromptRequest, sink: UpdateSink) -> PromptResult {
+    sink.message([Part::text("one moment")]).await?;
+    let answer = sink.ask(Form::from_schema("which?", json!({ "type": "object" }))).await?;
+    let FormAnswer::Accepted(content) = answer else { return Err(HandlerError::failed("no content")) };
+    sink.message([Part::text(content.to_string())]).await?;
+    Ok(StopReason::EndTurn)
 }
 
-fn agents() -> Agents {
-    let agent = |name: &'static str| {
-        Agent::new(AgentManifest::new(name, name, "says its name"), Arc::new(HandlerBackend(Named(name))))
-    };
-    let mut agents = Agents::new(agent("first"));
-    agents.add(agent("second")).unwrap();
-    assert_eq!(agents.add(agent("first")), Err(NameTaken("first".to_owned())));
-    agents.add(Agent::new(AgentManifest::new("asking", "asking", "asks"), Arc::new(HandlerBackend(Asking)))).unwrap();
+fn agents(store: &Arc<dyn Store>) -> Agents {
+    let mut agents = Agents::new(named("first", store));
+    agents.add(named("second", store)).unwrap();
+    assert_eq!(agents.add(named("first", store)), Err(NameTaken("first".to_owned())));
+    let asking = PromptHandler::durable(ask).into_backend(store);
+    agents.add(Agent::new(AgentManifest::new("asking", "asking", "asks"), asking)).unwrap();
     agents
+}
+
+fn hub_on(store: &Arc<dyn Store>) -> Hub {
+    Hub::new(Arc::clone(store), Arc::new(agents(store)), Recovery::default())
+}
+
+fn hub() -> Hub {
+    hub_on(&(Arc::new(MemoryStore::new()) as Arc<dyn Store>))
 }
 
 async fn session(hub: &Hub, agent: &str) -> SessionId {
@@ -110,7 +95,7 @@ fn ends(event: &Event) -> bool {
 #[tokio::test]
 async fn each_session_is_served_by_the_agent_it_names() {
     for name in ["first", "second"] {
-        let hub = Hub::new(Arc::new(MemoryStore::new()), Arc::new(agents()), Recovery::default());
+        let hub = hub();
         let session = session(&hub, name).await;
         prompt(&hub, session).await;
         assert_eq!(said(&until(&hub, session, ends).await), [name]);
@@ -119,7 +104,7 @@ async fn each_session_is_served_by_the_agent_it_names() {
 
 #[tokio::test]
 async fn an_agent_that_is_not_there_is_named_in_the_failure() {
-    let hub = Hub::new(Arc::new(MemoryStore::new()), Arc::new(agents()), Recovery::default());
+    let hub = hub();
     let session = session(&hub, "gone").await;
     prompt(&hub, session).await;
     let events = until(&hub, session, ends).await;
@@ -129,16 +114,16 @@ async fn an_agent_that_is_not_there_is_named_in_the_failure() {
 
 #[tokio::test]
 async fn a_handler_that_asked_goes_on_after_a_restart_and_repeats_nothing() {
-    let store = Arc::new(MemoryStore::new());
-    let first = Hub::new(Arc::clone(&store) as _, Arc::new(agents()), Recovery::default());
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let first = hub_on(&store);
     let session = session(&first, "asking").await;
     prompt(&first, session).await;
-    until(&first, session, |event| matches!(event, Event::QuestionAsked { .. })).await;
+    let asked = until(&first, session, |event| matches!(event, Event::QuestionAsked { .. })).await;
+    let Some(Event::QuestionAsked { question }) = asked.last() else { panic!("nobody is asked") };
     first.drain_sessions(std::time::Duration::from_secs(5)).await;
-    let second = Hub::new(store, Arc::new(agents()), Recovery::default());
+    let second = hub_on(&store);
     let reply = Reply::Filled { content: json!("this") };
-    let question = build::question_id(99);
-    let answer = Command::Answer { question, reply, origin: build::origin(), meta: None };
+    let answer = Command::Answer { question: question.id, reply, origin: build::origin(), meta: None };
     second.execute_command(&Caller::local_owner(), session, answer, Ack::Committed).await.unwrap();
     let events = until(&second, session, ends).await;
     assert_eq!(said(&events), ["one moment", "\"this\""]);
@@ -150,7 +135,7 @@ async fn a_handler_that_asked_goes_on_after_a_restart_and_repeats_nothing() {
 #[derive(Default)]
 struct Kinds(bool);
 
-impl Projection for Kinds {
+impl SseProjection for Kinds {
     fn write_start(&mut self, frames: &mut SseWriter) {
         frames.write_unlogged(&"begin");
     }
@@ -169,7 +154,7 @@ impl Projection for Kinds {
 
 #[tokio::test]
 async fn a_log_is_read_as_events_and_a_reader_goes_on_after_any_of_them() {
-    let hub = Hub::new(Arc::new(MemoryStore::new()), Arc::new(agents()), Recovery::default());
+    let hub = hub();
     let session = session(&hub, "first").await;
     prompt(&hub, session).await;
     until(&hub, session, ends).await;

@@ -8,7 +8,7 @@ use gander_services::artifacts::{
     ArtifactContent, ArtifactError, ArtifactScope, Artifacts, MAX_ARTIFACT_BYTES, NewVersion,
 };
 use gander_services::state::{SharedState, StateScopeKey};
-use gander_store::{MemoryStore, SqliteStore, Store, StoreOptions, longest_log, read_scope_all};
+use gander_store::{MemoryStore, SqliteStore, Store, StoreOptions, longest_fact_log, read_scope_all};
 use gander_testkit::build;
 use serde_json::{Map, Value, json};
 
@@ -127,7 +127,7 @@ async fn values_that_change_often_keep_their_log_short() {
     }
     for scope in ["state/app/owner/x", "state/user/owner/x/ann"] {
         let length = read_scope_all(&*store, scope).await.unwrap().len();
-        assert!((2..=longest_log(7) + 1).contains(&length), "{scope}: {length}");
+        assert!((2..=longest_fact_log(7) + 1).contains(&length), "{scope}: {length}");
     }
     assert_eq!(shared.get(&room).await.unwrap(), expected);
     assert_eq!(SharedState::new(store).get(&room).await.unwrap(), expected, "who reads it for the first time");
@@ -146,7 +146,7 @@ async fn artifacts_that_come_and_go_keep_their_index_short() {
     }
     let index = format!("artifacts/session/{}", build::session(1));
     let length = read_scope_all(&*store, &index).await.unwrap().len();
-    assert!((2..=longest_log(4) + 1).contains(&length), "{length}");
+    assert!((2..=longest_fact_log(4) + 1).contains(&length), "{length}");
     let names: Vec<String> = artifacts.list(&scope).await.unwrap().into_iter().map(|kept| kept.name).collect();
     assert_eq!(names, ["also.txt", "kept.txt"]);
     assert_eq!(texts(&artifacts, &scope, "kept.txt").await, ["0=stays", "1=stays"]);
@@ -163,7 +163,7 @@ async fn a_shortened_log_survives_a_restart_and_one_of_a_newer_version_is_left_a
     let shared = SharedState::new(Arc::clone(&store));
     let strange = json!({ "kind": "of another version" });
     gander_store::append_fact(&*store, "state/user/owner/x/bob", &strange).await.unwrap();
-    for write in 0..longest_log(0) + 40 {
+    for write in 0..longest_fact_log(0) + 40 {
         for user in ["ann", "bob"] {
             shared.set(&room(user), &state(json!({ "user:n": write }))).await.unwrap();
         }
@@ -173,9 +173,9 @@ async fn a_shortened_log_survives_a_restart_and_one_of_a_newer_version_is_left_a
     let store = open(folder.path()).await;
     let length = async |user: &str| read_scope_all(&*store, &format!("state/user/owner/x/{user}")).await.unwrap().len();
     assert!(length("ann").await < 60, "{}", length("ann").await);
-    assert_eq!(length("bob").await, longest_log(0) + 41);
+    assert_eq!(length("bob").await, longest_fact_log(0) + 41);
     let shared = SharedState::new(Arc::clone(&store));
     for user in ["ann", "bob"] {
-        assert_eq!(shared.get(&room(user)).await.unwrap(), state(json!({ "user:n": longest_log(0) + 39 })));
+        assert_eq!(shared.get(&room(user)).await.unwrap(), state(json!({ "user:n": longest_fact_log(0) + 39 })));
     }
 }

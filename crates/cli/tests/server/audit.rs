@@ -2,7 +2,7 @@
 //! deleted session without its content.
 
 use anyhow::{Context as _, ensure};
-use gander_testkit::harness::{Client, Launch, data, script, workspace};
+use gander_testkit::harness::{Client, Launch, PATIENCE, data, eventually, script, workspace};
 use serde_json::{Value, json};
 
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
@@ -122,5 +122,50 @@ async fn the_route_is_for_administrators_and_knows_the_answering_protocol() -> a
     ensure!(record["protocol"] == "acp_rest" && record["answered_from"] == "acp_rest", "{told}");
     let refused = http.get(url("/gander/audit")).bearer_auth(&other).send().await?;
     assert_eq!(refused.status().as_u16(), 403);
+    Ok(())
+}
+
+/// A line of the exported file, or the JSON behind the header of a syslog message.
+fn exported_hash(text: &str) -> anyhow::Result<String> {
+    let start = text.find('{').with_context(|| text.to_owned())?;
+    let record: Value = serde_json::from_str(&text[start..])?;
+    ensure!(record["ended_at"].is_i64() && record["asked_by"] == "owner", "{record}");
+    Ok(record["hash"].as_str().context("a hash")?.to_owned())
+}
+
+#[tokio::test]
+async fn the_trail_goes_to_a_file_and_a_syslog_as_it_grows_and_nothing_twice_after_a_kill() -> anyhow::Result<()> {
+    let root = tempfile::tempdir()?;
+    let receiver = tokio::net::UdpSocket::bind("127.0.0.1:0").await?;
+    let file = root.path().join("audit.jsonl");
+    let launch = Launch::demo(GANDER, data(root.path())?)
+        .with("GANDER_AUDIT_FILE", file.to_str().context("a path")?)
+        .with("GANDER_AUDIT_SYSLOG", &format!("udp://{}", receiver.local_addr()?));
+    let folder = workspace(root.path())?;
+    std::fs::write(folder.join("a.txt"), "text")?;
+    let (mut received, mut buffer) = (Vec::new(), vec![0; 65_536]);
+    for start in [0, 5] {
+        let server = launch.serve().await?;
+        let mut client = server.client().await?;
+        let session = client.new_session(&folder).await?;
+        perform(&mut client, &session, &(start..start + 5).map(action).collect::<Vec<_>>()).await?;
+        for _ in 0..5 {
+            let length = tokio::time::timeout(PATIENCE, receiver.recv(&mut buffer)).await.context("no message")??;
+            let text = std::str::from_utf8(&buffer[..length])?;
+            ensure!(text.starts_with("<86>1 ") && text.contains(" gander "), "{text}");
+            received.push(exported_hash(text)?);
+        }
+        // The file is written before the syslog is sent to, the note of both after: wait for it, then kill.
+        let note = launch.data.join("audit-export.json");
+        let is_noted = || std::fs::read_to_string(&note).is_ok_and(|text| text.matches(&session).count() == 5);
+        eventually("what was exported is noted", async || is_noted()).await?;
+        server.kill().await?;
+    }
+    let text = std::fs::read_to_string(&file)?;
+    let lines = text.lines().map(exported_hash).collect::<anyhow::Result<Vec<_>>>()?;
+    assert_eq!((lines.len(), &lines), (10, &received));
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file)?.permissions()) & 0o777, 0o600);
+    let wrong = launch.with("GANDER_AUDIT_SYSLOG", "logs.example").run(&["doctor"]).await?;
+    ensure!(String::from_utf8_lossy(&wrong.stderr).contains("udp://host:514"), "{wrong:?}");
     Ok(())
 }

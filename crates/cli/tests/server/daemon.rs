@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-use gander_services::paths::{Lock, Paths};
+use gander_services::paths::{DirectoryLock, Paths};
 use serde_json::{Value, json};
 
 use crate::binary::{Running, TestDirectory, eventually};
@@ -306,7 +306,7 @@ fn another_build_is_asked_to_end_and_replaced() {
     let paths = Paths::new(test_directory.data(), None);
     paths.create_folders().unwrap();
     let old = std::thread::spawn({
-        let lock = Lock::try_take(&paths.server_lock()).unwrap().unwrap();
+        let lock = DirectoryLock::try_take(&paths.server_lock()).unwrap().unwrap();
         let listener = UnixListener::bind(paths.socket_to_bind()).unwrap();
         move || {
             let mut wishes = Vec::new();

@@ -1,5 +1,6 @@
 //! Forty secrets that tools bring to light: none of them is found on disk, in logs, in exports or in the audit trail.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::ensure;
@@ -74,7 +75,14 @@ fn plant(folder: &Path) -> anyhow::Result<(Vec<Value>, Vec<String>)> {
         add(secret(number), &read)?;
         add(STANDARD.encode(secret(number)), &read)?;
         add(url_encoded(&secret(number)), &|name| shell(format!("cat {name}")))?;
+    }
+    let mcp =
+        |tool: &str, name: &str| json!([{"tool": format!("teller__{tool}"), "args": {"path": folder.join(name)}}]);
+    for number in 0..2 {
         add(secret(number), &fails)?;
+        add(secret(number), &|name| mcp("tell", name))?;
+        add(STANDARD.encode(secret(number)), &|name| mcp("tell", name))?;
+        add(url_encoded(&secret(number)), &|name| mcp("lament", name))?;
     }
     for number in 0..4 {
         add(secret(number), &times_out)?;
@@ -86,6 +94,21 @@ fn plant(folder: &Path) -> anyhow::Result<(Vec<Value>, Vec<String>)> {
     Ok((steps, planted))
 }
 
+/// Settings with an MCP server that says what files hold.
+fn with_teller(launch: &Launch) -> anyhow::Result<()> {
+    let (program, arguments, variables) = gander_testkit::mcp::command("server", "teller");
+    let variables: Vec<String> = variables.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
+    let settings = format!(
+        "[extensions.teller]\ncommand = {program:?}\nargs = {arguments:?}\nenv = {{ {} }}\n",
+        variables.join(", ")
+    );
+    let folder = launch.data.join("config/gander");
+    std::fs::create_dir_all(&folder)?;
+    let file = folder.join("gander.toml");
+    std::fs::write(&file, settings)?;
+    Ok(std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))?)
+}
+
 #[tokio::test]
 async fn forty_planted_secrets_are_found_nowhere() -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
@@ -95,6 +118,7 @@ async fn forty_planted_secrets_are_found_nowhere() -> anyhow::Result<()> {
     let folder = workspace(root.path())?;
     let (steps, planted) = plant(&folder)?;
     assert_eq!(planted.len(), 40);
+    with_teller(&launch)?;
     let server = launch.serve().await?;
     let mut client = server.client().await?;
     let session = client.new_session(&folder).await?;
@@ -112,7 +136,10 @@ async fn forty_planted_secrets_are_found_nowhere() -> anyhow::Result<()> {
     ensure!(whole.matches("[redacted]").count() >= 40, "the tools did bring them to light");
     server.stop().await?;
     files(&launch.data, &mut places)?;
-    for (number, secret) in planted.iter().enumerate() {
+    // Each in every form, wherever and in whichever form it was planted.
+    let forms = (0..KEYS.len()).map(secret).flat_map(|known| [STANDARD.encode(&known), url_encoded(&known), known]);
+    let searched: std::collections::BTreeSet<String> = planted.into_iter().chain(forms).collect();
+    for (number, secret) in searched.iter().enumerate() {
         for (place, bytes) in &places {
             let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
             ensure!(!found, "secret {number} is in {place}: {secret}");

@@ -161,6 +161,23 @@ async fn twenty_unread_lists_of_a_long_run_on_one_and_five_connections_cost_litt
     }
 }
 
+/// Sessions in the list: an answer of several megabytes.
+const LISTED: usize = 2_000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unread_lists_of_many_sessions_cost_little_and_come_whole() {
+    let (test_server, work) = (TestServer::with_demo().await, tempfile::tempdir().unwrap());
+    for _ in 0..LISTED {
+        let body = json!({ "working_dir": work.path() });
+        let request = test_server.client.post(test_server.url("/agent/start")).bearer_auth(&test_server.token);
+        assert!(request.json(&body).send().await.unwrap().status().is_success());
+    }
+    let before = test_server.server.process().memory();
+    let _unread = test_server.silent2("/sessions", "application/json", 50).await;
+    test_server.cost("50 lists of sessions", before, 50).await;
+    assert_eq!(test_server.get("/sessions").await["sessions"].as_array().unwrap().len(), LISTED);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_silent_readers_of_events_cost_little_and_give_it_back() {
     a_thousand_silent_readers("text/event-stream").await;

@@ -62,6 +62,20 @@ impl Endpoint {
         self
     }
 
+    /// The text at this address, which may not be larger than a message.
+    pub async fn fetch_text(&self) -> Result<String, LinkError> {
+        let request = self.http_client(|builder| builder)?.get(&self.url).timeout(CONNECT_TIMEOUT);
+        let mut response = send_net_request_expecting(request, &[200]).await?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| unreachable_server_error(&error))? {
+            if body.len() + chunk.len() > MAX_MESSAGE {
+                return Err(LinkError::TooLong);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+
     fn http_client(&self, version: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<reqwest::Client, LinkError> {
         // Does nothing if the program has chosen one already.
         rustls::crypto::ring::default_provider().install_default().ok();

@@ -64,7 +64,7 @@ impl Session {
         let Some(run) = &self.view.run else { return };
         let run_id = run.id;
         let ends: Vec<(ToolCallId, ToolResult)> =
-            run.tools.iter().map(|tool| (tool.call.id, orphan_result(tool, cancelled))).collect();
+            run.tools.iter().map(|tool| (tool.call.id, closed_orphan_result(tool, cancelled))).collect();
         for (call, result) in ends {
             self.append(context.at, Some(run_id), Event::ToolDone { call, result });
         }
@@ -77,9 +77,9 @@ impl Session {
     }
 }
 
-fn orphan_result(tool: &OpenTool, cancelled: bool) -> ToolResult {
+fn closed_orphan_result(tool: &OpenTool, cancelled: bool) -> ToolResult {
     match (tool.stage, cancelled) {
-        (ToolStage::Started, false) => unknown_outcome_result(),
+        (ToolStage::Started, false) => closed_unknown_outcome_result(),
         (ToolStage::Started, true) => ToolResult::text(ToolEnd::Cancelled, "cancelled while it ran"),
         (ToolStage::Allowed | ToolStage::Asked | ToolStage::Refused, _) => {
             ToolResult::text(ToolEnd::Cancelled, "cancelled before it ran")
@@ -88,7 +88,7 @@ fn orphan_result(tool: &OpenTool, cancelled: bool) -> ToolResult {
 }
 
 /// What the model is told of a tool whose end nobody saw.
-pub(super) fn unknown_outcome_result() -> ToolResult {
+pub(super) fn closed_unknown_outcome_result() -> ToolResult {
     ToolResult::text(
         ToolEnd::Interrupted,
         "interrupted: it may or may not have taken effect, check before doing it again",

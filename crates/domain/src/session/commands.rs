@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{MachineContext, OrderTiming, Session, user_message};
+use super::{MachineContext, OrderTiming, Session, session_user_message};
 use crate::{
     Accepted, Answer, Command, CommandError, Event, IfBusy, MAX_STATE_BYTES, Message, MessageId, Order, Outcome, Part,
     Plan, ProviderPayload, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, ResetReason, Role, RunId,
@@ -153,7 +153,7 @@ impl Session {
         meta: Option<Value>,
     ) -> Accepted {
         self.close_message(context, false);
-        let message = user_message(context, parts);
+        let message = session_user_message(context, parts);
         self.append_with_meta(context.at, Some(run), Event::MessageDone { message: message.clone() }, meta);
         if self.has_backend {
             self.unconfirmed_steering.push(message.clone());
@@ -217,7 +217,7 @@ impl Session {
     ) -> Result<Accepted, CommandError> {
         let run = self.view.run.as_ref().ok_or(CommandError::NoSuchQuestion(id))?;
         let question = run.find_question(id).ok_or(CommandError::NoSuchQuestion(id))?;
-        let reply = validate_reply(question, reply)?;
+        let reply = validate_answer_command(question, reply)?;
         let approved = question.approved_plan(&reply).zip(question.plan.as_ref().map(|proposal| proposal.then.clone()));
         // Whoever holds a child does not park before it is answered: only others can miss what crosses their last report.
         let may_cross = question.origin == QuestionOrigin::Parked;
@@ -312,7 +312,7 @@ struct Prompt {
 }
 
 /// What a choice means is the question's to say, not the caller's.
-fn validate_reply(question: &Question, reply: Reply) -> Result<Reply, CommandError> {
+fn validate_answer_command(question: &Question, reply: Reply) -> Result<Reply, CommandError> {
     match (&question.ask, reply) {
         (QuestionKind::Choose { .. }, Reply::Chosen { choice, .. }) => match question.find_choice(&choice) {
             Some(known) => Ok(Reply::Chosen { choice, kind: known.kind }),

@@ -180,7 +180,7 @@ impl Session {
         self.append_with_meta(context.at, Some(run), Event::RunStarted { origin }, meta);
         // What cannot be carried out was refused before it came here.
         let command = SessionCommand::in_prompt(&parts).unwrap_or_default();
-        let message = user_message(context, parts);
+        let message = session_user_message(context, parts);
         self.append(context.at, Some(run), Event::MessageDone { message });
         if let Some(command) = command {
             self.say_command_done(context, run, &command);
@@ -193,6 +193,6 @@ impl Session {
     }
 }
 
-fn user_message(context: &mut MachineContext<'_>, parts: Vec<Part>) -> Message {
+fn session_user_message(context: &mut MachineContext<'_>, parts: Vec<Part>) -> Message {
     Message { id: MessageId::make(context.ids), role: Role::User, parts, interrupted: false, native: None }
 }

@@ -1,6 +1,6 @@
 //! Picking up a run whose process died.
 
-use super::closing::unknown_outcome_result;
+use super::closing::closed_unknown_outcome_result;
 use super::{MachineContext, OrderTiming, Session};
 use crate::view::{ActiveRun, ToolStage};
 use crate::{Answer, Event, Order, Outcome, QuestionId, QuestionOrigin, Reply, RunId, ToolCallId};
@@ -81,7 +81,7 @@ impl Session {
             .map(|tool| tool.call.id)
             .collect();
         for call in unknown {
-            self.append(context.at, Some(run), Event::ToolDone { call, result: unknown_outcome_result() });
+            self.append(context.at, Some(run), Event::ToolDone { call, result: closed_unknown_outcome_result() });
         }
     }
 }

@@ -13,7 +13,7 @@ impl Session {
     pub fn handle_report(&mut self, context: &mut MachineContext<'_>, run: RunId, report: Report) {
         let Some(active) = self.view.run.as_ref().filter(|active| active.id == run) else { return };
         let cancelling = active.cancelling;
-        if !self.has_backend || (cancelling && !closes_something(&report)) {
+        if !self.has_backend || (cancelling && !report_closes_something(&report)) {
             return;
         }
         match report {
@@ -39,7 +39,9 @@ impl Session {
             Report::TextMarked(mark) => self.handle_text_marked(context, run, mark),
             Report::Routed(route) if self.view.settings.routing.is_off() => drop(route),
             Report::Routed(route) => self.append_durable(context, run, Event::Routed { route }),
-            Report::UsageAdded(usage) => self.append_durable(context, run, Event::UsageAdded { usage }),
+            Report::UsageAdded(usage) => {
+                self.append_durable(context, run, Event::UsageAdded { usage: usage.clamped() })
+            }
             Report::Titled(title) if self.view.title.is_none() => {
                 self.append_durable(context, run, Event::TitleSet { title })
             }
@@ -117,7 +119,7 @@ impl Session {
         let pieces = |Delta { growth, text }| Delta::split_text(text).into_iter().map(move |text| (growth, text));
         for (growth, text) in deltas.into_iter().filter(|delta| !delta.text.is_empty()).flat_map(pieces) {
             let Some(open) = self.growing_message() else { return };
-            let (message, part) = (open.id, delta_part_index(&open.parts, growth));
+            let (message, part) = (open.id, reported_delta_part_index(&open.parts, growth));
             self.append(context.at, Some(run), Event::PartDelta { message, part, growth, text });
         }
     }
@@ -223,7 +225,7 @@ impl Session {
 }
 
 /// After a cancel only what closes something is heard.
-fn closes_something(report: &Report) -> bool {
+fn report_closes_something(report: &Report) -> bool {
     match report {
         Report::MessageDone { .. }
         | Report::ToolDone { .. }
@@ -249,7 +251,7 @@ fn closes_something(report: &Report) -> bool {
 }
 
 /// Deltas of another kind than the last part open the next one.
-fn delta_part_index(parts: &[Part], growth: DeltaKind) -> u32 {
+fn reported_delta_part_index(parts: &[Part], growth: DeltaKind) -> u32 {
     let last = match (parts.last(), growth) {
         (Some(Part::Text { .. }), DeltaKind::Text) | (Some(Part::Thought { .. }), DeltaKind::Thought) => {
             parts.len() - 1

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use gander_domain::AgentManifest;
 use gander_runtime::backend::Backend;
 use gander_runtime::backend::a2a::A2aProtocol;
-use gander_runtime::backend::acp::{AcpAgent, AcpAgentParts};
+use gander_runtime::backend::acp::{AcpAgent, AcpAgentParts, AgentSandbox};
 use gander_runtime::backend::acp_rest::AcpRestProtocol;
 use gander_runtime::backend::adk::AdkProtocol;
 use gander_runtime::backend::goosed::Goosed;
@@ -14,6 +14,7 @@ use gander_runtime::backend::remote::{RemoteAgent as ServerAgent, RemoteError, R
 use gander_services::agents::{Agent, AgentProblem};
 use gander_store::Store;
 use gander_tools::FileAccess;
+use gander_tools::sandbox::Sandbox;
 
 use crate::config::{AcpSettings, Config, RemoteAgent, RemoteKind, ServerSettings};
 
@@ -21,13 +22,14 @@ use crate::config::{AcpSettings, Config, RemoteAgent, RemoteKind, ServerSettings
 pub(super) struct ConfiguredAgents {
     store: Arc<dyn Store>,
     files: FileAccess,
+    sandbox: Sandbox,
     /// By the fingerprint of their entries: one that did not change keeps its processes.
     built: Mutex<Vec<(u64, Agent)>>,
 }
 
 impl ConfiguredAgents {
-    pub(super) fn new(store: Arc<dyn Store>, files: FileAccess) -> Self {
-        Self { store, files, built: Mutex::default() }
+    pub(super) fn new(store: Arc<dyn Store>, files: FileAccess, sandbox: Sandbox) -> Self {
+        Self { store, files, sandbox, built: Mutex::default() }
     }
 
     /// The agents of these settings. One that cannot be built is left out, and the log says why.
@@ -67,6 +69,11 @@ impl ConfiguredAgents {
                     tells_transcript: settings.tells_transcript,
                     files: self.files.clone(),
                     environment: config.tool_environment.clone(),
+                    sandbox: settings.sandbox.clone().map(|writable| AgentSandbox {
+                        sandbox: self.sandbox.clone(),
+                        home: config.paths.agent_homes_folder().join(name),
+                        writable,
+                    }),
                 };
                 let agent = AcpAgent::new(parts, Arc::clone(&self.store));
                 (acp_agent_manifest(name, settings), Arc::new(agent), Some(settings.clone()))

@@ -228,6 +228,7 @@ pub(super) fn build_native(
     models: &Arc<Models>,
     stored: &StoredServices,
     run_settings: Arc<dyn Fn() -> RunSettings + Send + Sync>,
+    own_tools: &Arc<[ListedTool]>,
 ) -> Native {
     Native {
         agent_catalog: Arc::clone(&stored.agent_catalog),
@@ -243,6 +244,7 @@ pub(super) fn build_native(
         apps: stored.apps.clone(),
         artifacts: stored.artifacts.clone(),
         memories: stored.memories.clone(),
+        own_tools: Arc::clone(own_tools),
         hub: Arc::default(),
     }
 }
@@ -269,18 +271,16 @@ pub(super) fn build_file_access(config: &Config) -> FileAccess {
         .with_hidden_settings(&config.file)
 }
 
-fn build_workspaces(config: &Config, files: &FileAccess) -> Workspaces {
+pub(super) fn build_workspaces(config: &Config, files: &FileAccess) -> Workspaces {
     let server = &config.sections.server;
     Workspaces::new(config.paths.scratch_folder(), server.roots.clone(), files.clone())
         .with_agent_folders(server.workspaces.clone())
 }
 
-/// What no tool may show: the keys of providers, and the token of this server.
+/// What no tool may show: the keys of providers and of other agents, and the token of this server.
 fn secrets_to_redact(config: &Config) -> Vec<String> {
-    let keys = config.keys.key_names().filter_map(|name| config.keys.get(name)).map(str::to_owned);
-    let token = owner_token(&config.paths).ok();
-    let tokens = token.iter().chain(&config.secret).map(|token| token.expose_secret().to_owned());
-    keys.filter(|key| !key.starts_with("http")).chain(tokens).collect()
+    let token = owner_token(&config.paths).ok().map(|token| token.expose_secret().to_owned());
+    config.known_secrets().into_iter().chain(token).collect()
 }
 
 pub(super) fn recovery_policy(config: &Config) -> Recovery {
@@ -327,7 +327,7 @@ pub(super) fn build_services(
         hub,
         clients,
         workspaces,
-        schedule_meta: protocols::goose::sessions::session_schedule_meta,
+        schedule_meta: protocols::goose::sessions::goose_scheduled_session_meta,
         files: stored.files,
         max_line_bytes: config.sections.limits.line.len(),
         reminder_delay: config.sections.permissions.reminder_delay(),
@@ -376,12 +376,13 @@ fn build_catalog(
     policy: Policy,
 ) -> Arc<SessionCatalog> {
     let (roster, agent_models) = (agents.roster_in_folder(folder), agents.agent_models());
-    match native {
+    let catalog = match native {
         NativeAgent::Included => models.session_catalog(roster, agent_models, policy),
         NativeAgent::LeftOut => {
-            Arc::new(SessionCatalog { roster, agent_models, policy: Some(policy), ..SessionCatalog::default() })
+            SessionCatalog { roster, agent_models, policy: Some(policy), ..SessionCatalog::default() }
         }
-    }
+    };
+    Arc::new(SessionCatalog { agent_options: agents.agent_options(), ..catalog })
 }
 
 async fn forward_control(controls: mpsc::Sender<ControlRequest>, control: Control) -> Result<Value, String> {

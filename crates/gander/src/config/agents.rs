@@ -8,7 +8,7 @@ use std::time::Duration;
 use gander_client::{AgentLaunch, CertificatePin, Endpoint, ProgramSearch};
 use gander_models::Keys;
 use gander_runtime::backend::acp::AgentAddress;
-use gander_runtime::backend::goosed::{Protocol, Remote};
+use gander_runtime::backend::goosed::{GoosedRemote, Protocol};
 use gander_runtime::backend::remote::RemoteEndpoint;
 use gander_services::units::DurationSetting;
 use gander_wire::a2a::A2aDialect;
@@ -33,6 +33,8 @@ pub struct RemoteAgent {
     pub description: Option<String>,
     /// What speaks to it.
     pub kind: RemoteKind,
+    /// Keys that it is given: no tool may show them.
+    pub secrets: Vec<SecretString>,
     /// Another one for another entry: an agent whose entry is the same goes on when settings change.
     pub fingerprint: u64,
 }
@@ -41,7 +43,7 @@ pub struct RemoteAgent {
 #[derive(Clone, Debug)]
 pub enum RemoteKind {
     /// A goosed, a `goose serve`, or another server of our kind.
-    Goosed(Remote),
+    Goosed(GoosedRemote),
     /// Anything that speaks the Agent Client Protocol.
     Acp(Box<AcpSettings>),
     /// A server that speaks A2A, 1.0 or 0.3.
@@ -86,6 +88,8 @@ pub struct AcpSettings {
     pub idle_timeout: Duration,
     /// Whether it is told what was said before it came.
     pub tells_transcript: bool,
+    /// What its process may write besides the session's folders, if it runs in the sandbox.
+    pub sandbox: Option<Vec<PathBuf>>,
 }
 
 /// One agent of the settings file.
@@ -122,6 +126,10 @@ struct AgentFileEntry {
     timeout: Option<DurationSetting>,
     idle_timeout: Option<DurationSetting>,
     transcript: Option<bool>,
+    #[serde(default)]
+    sandbox: bool,
+    #[serde(default)]
+    sandbox_writable: Vec<String>,
     protocol: Option<Speaks>,
 }
 
@@ -171,6 +179,12 @@ pub(super) fn parse_agent(name: &str, value: Value) -> Result<FileAgent, String>
         return Err(format!("an agent's name is made of a-z, 0-9, - and _: {name}"));
     }
     let kind = check_agent_address(&entry)?;
+    if entry.sandbox && entry.url.is_some() {
+        return Err("a sandbox is for an agent with a command: a server runs elsewhere".to_owned());
+    }
+    if !entry.sandbox && !entry.sandbox_writable.is_empty() {
+        return Err("sandbox_writable counts for an agent with sandbox = true".to_owned());
+    }
     let pin = entry.cert_fingerprint.as_deref().map(str::parse::<CertificatePin>).transpose();
     let pin = pin.map_err(|error| error.to_string())?;
     let url = entry.url.as_deref().unwrap_or_default();
@@ -248,6 +262,9 @@ impl FileAgent {
         let mut hasher = DefaultHasher::new();
         (fingerprint, &key).hash(&mut hasher);
         let (fingerprint, key) = (hasher.finish(), key.map(SecretString::from));
+        let given = entry.env.iter().filter(|(name, _)| is_secret_variable(name));
+        let given = given.map(|(_, value)| SecretString::from(value.clone()));
+        let secrets = key.iter().cloned().chain(given).collect();
         let (title, description) = (entry.title.take(), entry.description.take());
         let server = |entry: AgentFileEntry, key| Box::new(server_settings(entry, key, pin));
         let kind = match kind {
@@ -257,7 +274,7 @@ impl FileAgent {
             AgentEntryKind::AcpRest => RemoteKind::AcpRest(server(entry, key)),
             AgentEntryKind::Adk => RemoteKind::Adk(server(entry, key)),
         };
-        RemoteAgent { name, title, description, kind, fingerprint }
+        RemoteAgent { name, title, description, kind, secrets, fingerprint }
     }
 }
 
@@ -273,8 +290,12 @@ fn server_settings(entry: AgentFileEntry, key: Option<SecretString>, pin: Option
     ServerSettings { endpoint, agent: entry.agent, user: entry.user, version, tells_history }
 }
 
-fn goosed_agent_settings(entry: AgentFileEntry, key: Option<SecretString>, pin: Option<CertificatePin>) -> Remote {
-    let mut remote = Remote::new(entry.url.unwrap_or_default());
+fn goosed_agent_settings(
+    entry: AgentFileEntry,
+    key: Option<SecretString>,
+    pin: Option<CertificatePin>,
+) -> GoosedRemote {
+    let mut remote = GoosedRemote::new(entry.url.unwrap_or_default());
     (remote.key, remote.pin, remote.folder, remote.mode) = (key, pin, entry.working_dir, entry.mode);
     remote.timeout = entry.timeout.map_or(remote.timeout, |span| span.0);
     remote.protocol = entry.protocol.map(|speaks| match speaks {
@@ -308,7 +329,24 @@ fn acp_agent_settings(
         install: known.map(|known| known.install.to_owned()),
         idle_timeout: entry.idle_timeout.map_or(IDLE_TIMEOUT, |span| span.0),
         tells_transcript: entry.transcript.unwrap_or(true),
+        sandbox: entry.sandbox.then(|| lent_paths(&entry.sandbox_writable, environment)),
     }
+}
+
+/// Paths of the settings, whose `~` is the home of whoever started the server.
+fn lent_paths(paths: &[String], environment: &Environment) -> Vec<PathBuf> {
+    let home = environment.get("HOME").map(PathBuf::from).unwrap_or_default();
+    let expanded = |path: &String| match path.strip_prefix("~/") {
+        Some(below) => home.join(below),
+        None => PathBuf::from(path),
+    };
+    paths.iter().map(expanded).collect()
+}
+
+/// Variables that hold what nobody should read have names that say so.
+fn is_secret_variable(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASSWORD"].iter().any(|word| name.ends_with(word))
 }
 
 fn preset_agent_command(known: Option<&KnownAgent>) -> Vec<String> {
@@ -403,6 +441,26 @@ mod tests {
         let shown = format!("{launch:?}");
         assert!(shown.contains("MODE") && shown.contains("\"A\""), "{shown}");
         assert!(!shown.contains("GANDER_TOKEN") && !shown.contains("SECRET_KEY"), "{shown}");
+    }
+
+    #[test]
+    fn keys_of_an_agent_are_known_as_secrets() {
+        let text =
+            "command = [\"sh\"]\nsecret_key = \"in-the-file\"\nenv = { X_API_KEY = \"of-the-program\", MODE = \"x\" }";
+        let agent = reading("mine", text).unwrap().into_remote_agent(&Environment::default(), &Keys::default());
+        let secrets: Vec<&str> = agent.secrets.iter().map(|secret| secret.expose_secret()).collect();
+        assert_eq!(secrets, ["in-the-file", "of-the-program"]);
+    }
+
+    #[test]
+    fn a_program_may_be_set_to_run_in_the_sandbox() {
+        let text = "command = [\"sh\"]\nsandbox = true\nsandbox_writable = [\"~/.config/mine\", \"/srv/mine\"]";
+        let environment = Environment::from_pairs([("HOME".to_owned(), "/home/me".to_owned())]);
+        let agent = reading("mine", text).unwrap().into_remote_agent(&environment, &Keys::default());
+        let RemoteKind::Acp(settings) = agent.kind else { panic!("it speaks ACP") };
+        assert_eq!(settings.sandbox.unwrap(), [PathBuf::from("/home/me/.config/mine"), PathBuf::from("/srv/mine")]);
+        assert!(reading("a", "url = \"ws://x\"\nsandbox = true").unwrap_err().contains("with a command"));
+        assert!(reading("a", "command = [\"x\"]\nsandbox_writable = [\"/x\"]").unwrap_err().contains("sandbox = true"));
     }
 
     #[test]

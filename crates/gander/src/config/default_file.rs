@@ -1,6 +1,7 @@
 //! The settings file that `gander config init` writes: every setting, commented, at its default.
 
-use super::settings::{Preset, SETTINGS, Setting};
+use super::setting::{Preset, Setting};
+use super::settings::SETTINGS;
 
 const HEAD: &str = "\
 # Settings of gander. Each commented line shows a default: remove the `#` to change it.

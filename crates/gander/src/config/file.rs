@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use super::agents::{self, FileAgent};
 use super::extensions::{self, ConfiguredExtension};
 use super::load::ConfigError;
-use super::settings::{self, SETTINGS, Setting};
+use super::settings::{self, SETTINGS};
 use super::store;
 
 /// What a settings file says.
@@ -34,7 +34,7 @@ pub(super) struct FileValue {
 impl FileValue {
     /// True if it holds a password.
     fn is_secret(&self) -> bool {
-        self.setting == "store.url" && self.value.as_str().is_some_and(store::holds_password)
+        self.setting == "store.url" && self.value.as_str().is_some_and(store::store_holds_password)
     }
 }
 
@@ -90,17 +90,34 @@ pub(super) fn parse_settings(path: &Path, text: &str) -> Result<FileSettings, Co
             }
             continue;
         }
-        for (name, value) in entries {
-            let key = format!("{}.{}", section.get_ref(), name.get_ref());
-            let line = at(name.span().start);
-            let setting: &Setting = settings::find_setting(&key).ok_or_else(|| unknown(key, line))?;
-            found.values.push(FileValue { setting: setting.key, value: owned_file_value(value.get_ref()), line });
-        }
+        read_file_section(path, section.get_ref(), entries, &at, &mut found.values)?;
         if entries.is_empty() && !SETTINGS.iter().any(|setting| setting.section() == section.get_ref()) {
             return Err(unknown(section.get_ref().to_string(), at(section.span().start)));
         }
     }
     Ok(found)
+}
+
+/// The settings of one section. A table that is no setting is a section inside it.
+fn read_file_section(
+    path: &Path,
+    section: &str,
+    entries: &DeTable<'_>,
+    at: &dyn Fn(usize) -> usize,
+    values: &mut Vec<FileValue>,
+) -> Result<(), ConfigError> {
+    for (name, value) in entries {
+        let (key, line) = (format!("{section}.{}", name.get_ref()), at(name.span().start));
+        let is_section = SETTINGS.iter().any(|setting| setting.section() == key);
+        match (settings::find_setting(&key), value.get_ref()) {
+            (Some(setting), value) => {
+                values.push(FileValue { setting: setting.key, value: owned_file_value(value), line });
+            }
+            (None, DeValue::Table(inner)) if is_section => read_file_section(path, &key, inner, at, values)?,
+            (None, _) => return Err(ConfigError::unknown_key(path, line, key)),
+        }
+    }
+    Ok(())
 }
 
 fn read_file_keys(

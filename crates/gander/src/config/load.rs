@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gander_agent::context_files::UserDirs;
+use gander_services::oidc::OidcSettings;
 use gander_services::paths::{Paths, PathsError};
 use toml::{Table, Value};
 
@@ -12,7 +13,8 @@ use super::agents::FileAgent;
 use super::agents_file::{AgentsFile, AgentsFileError, agents_file_path};
 use super::file::{self, FileValue};
 use super::provider_keys::{StoredProvider, provider_keys_from_environment};
-use super::settings::{self, SETTINGS, Setting};
+use super::setting::Setting;
+use super::settings::{self, SETTINGS};
 use super::{Config, ConfigSource, Environment, Flags, Origin, Sections, goose};
 
 /// How long runs may go on while the server stops. Systems kill after 30 seconds.
@@ -77,7 +79,7 @@ pub enum ConfigError {
 
 impl ConfigError {
     pub(super) fn unknown_key(path: &Path, line: usize, key: String) -> Self {
-        let hint = settings::nearest_name(&key, SETTINGS.iter().map(|setting| setting.key))
+        let hint = settings::nearest_setting_name(&key, SETTINGS.iter().map(|setting| setting.key))
             .map(|near| format!(" (did you mean {near}?)"))
             .unwrap_or_default();
         Self::UnknownKey { path: path.to_owned(), line, hint, key }
@@ -92,7 +94,7 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
     }
     let mut from_file = file::read_settings_file(&path)?;
     let default_agent = load_agents_of_file(&path, &mut from_file.agents)?;
-    let mut layers = Layers::defaults();
+    let mut layers = ConfigLayers::defaults();
     for (key, text, variable) in goose::goose_settings(environment) {
         let setting =
             settings::find_setting(key).expect("goose's variables name settings of the table: a test walks them");
@@ -111,6 +113,7 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
     }
     layers.set_variables_and_flags(flags, environment)?;
     let mut sections = layers.deserialize_sections().expect("each value was checked when it was put");
+    layers.check_sections(&sections)?;
     sections.providers = from_file.providers;
     let keys = provider_keys_from_environment(environment, &sections.providers).with_fallback(&from_file.keys);
     let keys = keys.with_fallback(&stored.keys);
@@ -153,12 +156,12 @@ fn load_agents_of_file(settings_file: &Path, agents: &mut Vec<FileAgent>) -> Res
 }
 
 /// Values under construction.
-struct Layers {
+struct ConfigLayers {
     values: Table,
     origins: BTreeMap<String, Origin>,
 }
 
-impl Layers {
+impl ConfigLayers {
     fn set_variables_and_flags(&mut self, flags: &Flags, environment: &Environment) -> Result<(), ConfigError> {
         for setting in SETTINGS {
             let variable = setting.variable();
@@ -203,6 +206,19 @@ impl Layers {
         Ok(())
     }
 
+    /// What can only be judged together with other settings.
+    fn check_sections(&self, sections: &Sections) -> Result<(), ConfigError> {
+        let origin = |key: &str| self.origins.get(key).cloned().unwrap_or(Origin::Default);
+        if sections.audit.file.as_ref().is_some_and(|file| file.is_relative()) {
+            let (origin, reason) = (origin("audit.file"), "must be an absolute path".to_owned());
+            return Err(ConfigError::BadValue { origin, reason, key: "audit.file" });
+        }
+        match OidcSettings::from_section(&sections.auth.oidc) {
+            Ok(_) => Ok(()),
+            Err(reason) => Err(ConfigError::BadValue { origin: origin("auth.oidc.issuer"), reason, key: "auth.oidc" }),
+        }
+    }
+
     fn deserialize_sections(&self) -> Result<Sections, String> {
         let sections = self.values.clone().try_into();
         sections.map_err(|error: toml::de::Error| error.message().trim().to_owned())
@@ -210,8 +226,10 @@ impl Layers {
 }
 
 fn load_section_table<'a>(values: &'a mut Table, setting: &Setting) -> &'a mut Table {
-    let section = values.entry(setting.section()).or_insert_with(|| Value::Table(Table::new()));
-    section.as_table_mut().expect("sections are tables: nothing else is ever put there")
+    setting.section().split('.').fold(values, |values, name| {
+        let section = values.entry(name).or_insert_with(|| Value::Table(Table::new()));
+        section.as_table_mut().expect("sections are tables: nothing else is ever put there")
+    })
 }
 
 /// Where the settings file is, or would be.
@@ -267,7 +285,7 @@ fn unknown_config_variables(environment: &Environment) -> Vec<String> {
     known.extend(["GANDER_DATA", "GANDER_CONFIG"].map(str::to_owned));
     let strange =
         environment.names().filter(|name| name.starts_with("GANDER_") && !known.iter().any(|known| known == name));
-    let warning = |name: &str| match settings::nearest_name(name, known.iter().map(String::as_str)) {
+    let warning = |name: &str| match settings::nearest_setting_name(name, known.iter().map(String::as_str)) {
         Some(near) => format!("environment variable means nothing (did you mean {near}?): {name}"),
         None => format!("environment variable means nothing: {name}"),
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use gander_client::{CertificatePin, InvalidPin};
 use gander_gateway::protocols::adk::OnLeave;
 use gander_http::settings::OpenProtocol;
-use gander_runtime::backend::goosed::{Protocol, Remote};
+use gander_runtime::backend::goosed::{GoosedRemote, Protocol};
 use gander_services::units::DurationSetting;
 use secrecy::SecretString;
 
@@ -108,7 +108,7 @@ pub fn with_proxy_flags(
     if pin.is_some() && !url.starts_with("https://") {
         return Err(ProxyError::PlainPin(url));
     }
-    let mut remote = Remote::new(url);
+    let mut remote = GoosedRemote::new(url);
     remote.starts_when_prepared = true;
     remote.pin = pin;
     remote.key = said(flags.secret_key, "GOOSE_SECRET_KEY").map(SecretString::from);
@@ -122,6 +122,7 @@ pub fn with_proxy_flags(
         name: AGENT.to_owned(),
         title: None,
         description: None,
+        secrets: remote.key.iter().cloned().collect(),
         kind: RemoteKind::Goosed(remote),
         fingerprint: 0,
     }];
@@ -191,7 +192,7 @@ mod tests {
         with_proxy_flags(Config::load(&Flags::default(), &environment).unwrap(), flags, &environment)
     }
 
-    fn remote(config: &Config) -> &Remote {
+    fn remote(config: &Config) -> &GoosedRemote {
         let RemoteKind::Goosed(remote) = &config.agents[0].kind else { panic!("it is a goosed") };
         remote
     }

@@ -8,12 +8,15 @@ use gander_domain::{Effort, Policy};
 use gander_gateway::protocols::a2a::A2aSection;
 use gander_gateway::protocols::adk::AdkSection;
 use gander_http::settings::{Limits, ServerSection};
+use gander_services::audit::{AuditSinks, SyslogAddress};
+use gander_services::oidc::OidcSection;
 use gander_services::schedules::MissedRuns;
 use gander_services::units::{ByteSize, DurationSetting};
 use gander_tools::permission::Rule;
 use gander_wire::acp::AcpOptions;
 use serde::{Deserialize, Serialize};
 
+use super::cluster::ClusterSection;
 use super::store::StoreSection;
 
 /// All sections.
@@ -25,6 +28,8 @@ pub struct Sections {
     pub permissions: PermissionsSection,
     /// What is known of sessions that are gone.
     pub audit: AuditSection,
+    /// Who may come in, besides those with a local token.
+    pub auth: AuthSection,
     /// The native agent.
     pub agent: AgentSettings,
     /// Its tools.
@@ -49,6 +54,8 @@ pub struct Sections {
     pub limits: Limits,
     /// Where sessions are kept.
     pub store: StoreSection,
+    /// This server among others.
+    pub cluster: ClusterSection,
     /// What is logged.
     pub log: LogSection,
     /// The owner's own model providers, in the form of the built-in list.
@@ -87,6 +94,26 @@ pub struct PermissionsSection {
 pub struct AuditSection {
     /// How long the actions of a deleted session are kept, without their content.
     pub keep: DurationSetting,
+    /// A file that everything is appended to as it happens.
+    #[serde(default)]
+    pub file: Option<PathBuf>,
+    /// A syslog that it is sent to.
+    #[serde(default)]
+    pub syslog: Option<SyslogAddress>,
+}
+
+impl AuditSection {
+    /// Where the trail goes as it grows.
+    pub fn sinks(&self) -> AuditSinks {
+        AuditSinks { file: self.file.clone(), syslog: self.syslog.clone() }
+    }
+}
+
+/// Who may come in, besides those with a local token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthSection {
+    /// An identity provider.
+    pub oidc: OidcSection,
 }
 
 impl PermissionsSection {

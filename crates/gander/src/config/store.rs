@@ -25,7 +25,7 @@ impl StoreUrl {
 }
 
 /// True if the text of a URL has a password, rightly placed or not.
-pub(super) fn holds_password(url: &str) -> bool {
+pub(super) fn store_holds_password(url: &str) -> bool {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     let user = authority.split(['/', '?']).next().and_then(|authority| authority.rsplit_once('@'));
     user.is_some_and(|(user, _)| user.contains(':')) || url.contains("password=")
@@ -75,7 +75,10 @@ mod tests {
         assert!(shown.contains("postgres://anna@db:5432/log") && !shown.contains("s3cret"), "{shown}");
         let wrong = StoreUrl::try_from("postgres://anna:s3cret@db:x/log".to_owned()).unwrap_err();
         assert!(!wrong.contains("s3cret"), "{wrong}");
-        assert!(holds_password("postgres://anna:s3cret@db/log") && holds_password("postgres://db/log?password=x"));
-        assert!(!holds_password("postgres://anna@db:5432/log"));
+        assert!(
+            store_holds_password("postgres://anna:s3cret@db/log")
+                && store_holds_password("postgres://db/log?password=x")
+        );
+        assert!(!store_holds_password("postgres://anna@db:5432/log"));
     }
 }

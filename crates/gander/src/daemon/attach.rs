@@ -1,10 +1,10 @@
-//! A client's way to the one server of its data directory: attach, or start it and attach.
+//! A client's way to the one server of its data directory: attach_to_server, or start it and attach.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gander_services::paths::{Lock, Paths, PathsError};
+use gander_services::paths::{DirectoryLock, Paths, PathsError};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tokio::io::BufReader;
 use tokio::net::UnixStream;
@@ -79,11 +79,11 @@ pub struct Attached {
 }
 
 /// Connects to the running server, if there is one.
-pub async fn connect(paths: &Paths, hello: &Hello) -> Result<Option<Attached>, AttachError> {
+pub async fn connect_to_attach(paths: &Paths, hello: &Hello) -> Result<Option<Attached>, AttachError> {
     let path = paths.socket_file();
     let stream = match UnixStream::connect(&path).await {
         Ok(stream) => stream,
-        Err(error) if is_nobody_listening(&error) => return Ok(None),
+        Err(error) if is_nobody_to_attach_to(&error) => return Ok(None),
         Err(reason) => return Err(AttachError::File { path, reason }),
     };
     let (reader, mut writer) = stream.into_split();
@@ -97,28 +97,28 @@ pub async fn connect(paths: &Paths, hello: &Hello) -> Result<Option<Attached>, A
         Ok(welcome) => Ok(Some(Attached { reader, writer, welcome })),
         // It was about to end.
         Err(HelloError::Gone) => Ok(None),
-        Err(HelloError::Io(error)) if is_nobody_listening(&error) => Ok(None),
+        Err(HelloError::Io(error)) if is_nobody_to_attach_to(&error) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Connects to the server of the data directory; starts one in the background if none runs, and replaces one
 /// that was started in the background by another build.
-pub async fn attach(config: &Config, hello: &Hello) -> Result<Attached, AttachError> {
+pub async fn attach_to_server(config: &Config, hello: &Hello) -> Result<Attached, AttachError> {
     let paths = &config.paths;
     paths.create_folders()?;
     let mut deadline = Instant::now() + START;
     while Instant::now() < deadline {
-        if let Some(attached) = connect(paths, hello).await? {
+        if let Some(attached) = connect_to_attach(paths, hello).await? {
             if attached.welcome.version == crate::VERSION || !attached.welcome.background {
                 return Ok(attached);
             }
             drop(attached);
-            stop_running_server(paths).await?;
+            stop_attached_server(paths).await?;
             deadline = Instant::now() + START;
         } else if let Some(_starting) = try_attach_lock(&paths.start_lock())? {
             // Somebody may have started it while we waited for the lock.
-            match connect(paths, hello).await? {
+            match connect_to_attach(paths, hello).await? {
                 Some(attached) if attached.welcome.version == crate::VERSION => return Ok(attached),
                 Some(_) => {}
                 None => return start_server_and_attach(config, hello, deadline).await,
@@ -136,7 +136,7 @@ async fn start_server_and_attach(config: &Config, hello: &Hello, deadline: Insta
     let failed = |reason| AttachError::File { path: log.clone(), reason };
     let mut spawned = Spawned::start(config).map_err(failed)?;
     while Instant::now() < deadline {
-        if let Some(attached) = connect(paths, hello).await? {
+        if let Some(attached) = connect_to_attach(paths, hello).await? {
             spawned.detach();
             return Ok(attached);
         }
@@ -155,14 +155,14 @@ async fn start_server_and_attach(config: &Config, hello: &Hello, deadline: Insta
 /// Asks the running server to end and waits until it has. Gives its process; none if no server runs.
 ///
 /// One that does not answer is sent a signal, by the process that it noted in its lock: an answer is not what ends it.
-pub async fn stop_running_server(paths: &Paths) -> Result<Option<u32>, AttachError> {
-    let holder = || Lock::holder_pid(&paths.server_lock());
+pub async fn stop_attached_server(paths: &Paths) -> Result<Option<u32>, AttachError> {
+    let holder = || DirectoryLock::holder_pid(&paths.server_lock());
     let failed = |reason| AttachError::File { path: paths.server_lock(), reason };
     if !paths.server_lock().exists() || try_attach_lock(&paths.server_lock())?.is_some() {
         return Ok(None);
     }
     let noted = holder().map_err(failed)?;
-    let asked = tokio::time::timeout(START, connect(paths, &Hello::new(Want::Drain))).await;
+    let asked = tokio::time::timeout(START, connect_to_attach(paths, &Hello::new(Want::Drain))).await;
     let pid = match asked {
         Ok(Ok(Some(attached))) => Some(attached.welcome.pid),
         Ok(Ok(None) | Err(_)) | Err(_) => {
@@ -191,8 +191,8 @@ async fn wait_for_server_exit(pid: Option<u32>) {
     }
 }
 
-fn try_attach_lock(path: &Path) -> Result<Option<Lock>, AttachError> {
-    Lock::try_take(path).map_err(|reason| AttachError::File { path: path.to_owned(), reason })
+fn try_attach_lock(path: &Path) -> Result<Option<DirectoryLock>, AttachError> {
+    DirectoryLock::try_take(path).map_err(|reason| AttachError::File { path: path.to_owned(), reason })
 }
 
 fn attach_timeout_error(paths: &Paths) -> AttachError {
@@ -200,7 +200,7 @@ fn attach_timeout_error(paths: &Paths) -> AttachError {
     AttachError::TimedOut { tail: gander_services::paths::last_lines_of_file(&log, 12), log }
 }
 
-fn is_nobody_listening(error: &io::Error) -> bool {
+fn is_nobody_to_attach_to(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound};
     [NotFound, ConnectionRefused, ConnectionReset, BrokenPipe].contains(&error.kind())
 }

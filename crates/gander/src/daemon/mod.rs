@@ -8,6 +8,6 @@ mod server;
 mod spawn;
 mod tickets;
 
-pub use attach::{AttachError, Attached, attach, connect, stop_running_server};
+pub use attach::{AttachError, Attached, attach_to_server, connect_to_attach, stop_attached_server};
 pub use handshake::{Hello, HelloError, Want, Welcome};
 pub use server::{End, Server, ServerError, Signals, Start, listen_security};

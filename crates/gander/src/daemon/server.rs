@@ -11,7 +11,7 @@ use axum::Router;
 use gander_gateway::server::{BadRoute, Gateway};
 use gander_http::{SelfSigned, TlsError};
 use gander_services::ListenSecurity;
-use gander_services::paths::{Lock, Paths, PathsError};
+use gander_services::paths::{DirectoryLock, Paths, PathsError};
 use gander_services::token::{ListenerKey, TokenError, TokenId, Tokens};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -168,7 +168,7 @@ pub struct Server {
     listens: Mutex<Vec<OpenAddress>>,
     idle: Duration,
     socket: PathBuf,
-    _lock: Lock,
+    _lock: DirectoryLock,
     /// The key that this process was started with counts at its own listener.
     _own_key: Option<ListenerKey>,
 }
@@ -189,7 +189,7 @@ impl Server {
         let tcp = address.map(bind_tcp).transpose()?;
         let tls = config.tls.then(|| SelfSigned::load_or_create(&paths)).transpose()?;
         let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
-        let tokens = Tokens::open(&paths)?;
+        let tokens = Tokens::open(&paths)?.with_provider(config.identity_provider().map_err(ServerError::App)?);
         let own_key = own_listener_key(&tokens, tcp.as_ref(), &config);
         let app = app.start().await.map_err(ServerError::App)?;
         let gateway = app.gateway(&config, tokens);
@@ -381,11 +381,12 @@ fn own_listener_key(tokens: &Tokens, tcp: Option<&TcpListener>, config: &Config)
     Some(tokens.accept_at(address, TokenId::of_secret(config.secret.as_ref()?)))
 }
 
-fn take_server_lock(paths: &Paths) -> Result<Lock, ServerError> {
+fn take_server_lock(paths: &Paths) -> Result<DirectoryLock, ServerError> {
     let path = paths.server_lock();
     let failed = |reason| ServerError::File { path: path.clone(), reason };
-    let mut lock =
-        Lock::try_take(&path).map_err(failed)?.ok_or_else(|| ServerError::Taken(paths.data_directory().to_owned()))?;
+    let mut lock = DirectoryLock::try_take(&path)
+        .map_err(failed)?
+        .ok_or_else(|| ServerError::Taken(paths.data_directory().to_owned()))?;
     lock.note_holder().map_err(failed)?;
     Ok(lock)
 }

@@ -82,7 +82,7 @@ impl Form {
     }
 
     pub(super) fn into_question(self, origin: QuestionOrigin) -> Question {
-        new_question(self.title, QuestionKind::Form { schema: self.schema }, origin)
+        new_form_question(self.title, QuestionKind::Form { schema: self.schema }, origin)
     }
 }
 
@@ -101,7 +101,7 @@ impl FormAnswer {
     }
 }
 
-pub(super) fn new_question(title: String, ask: QuestionKind, origin: QuestionOrigin) -> Question {
+pub(super) fn new_form_question(title: String, ask: QuestionKind, origin: QuestionOrigin) -> Question {
     Question {
         id: QuestionId::make(&mut SystemIds),
         call: None,

@@ -29,9 +29,9 @@
 //! the other; if it does not, its run fails and says so.
 
 mod artifact;
-mod driver;
 mod error;
 mod form;
+mod handler_backend;
 mod journal;
 mod prompt;
 mod run_channel;
@@ -40,10 +40,10 @@ mod tool_call;
 mod tool_output;
 
 pub use artifact::Artifact;
-pub(crate) use driver::HandlerBackend;
-pub use driver::PromptHandler;
 pub use error::{HandlerError, PromptResult, UpdateError};
 pub use form::{Form, FormAnswer};
+pub(crate) use handler_backend::HandlerBackend;
+pub use handler_backend::PromptHandler;
 pub use prompt::{CommandInput, Media, PromptRequest, SessionInfo};
 pub use sink::UpdateSink;
 pub use tool_call::{NewToolCall, Permission, ToolCall};

@@ -38,6 +38,7 @@ pub struct PromptRequest {
     pub(super) parts: Vec<Part>,
     pub(super) command: Option<CommandInput>,
     pub(super) history: Vec<Arc<Message>>,
+    pub(super) meta: Option<Value>,
     pub(super) cancel: CancellationToken,
 }
 
@@ -136,6 +137,12 @@ impl PromptRequest {
         &self.session
     }
 
+    /// What the client's protocol says of the prompt beside its parts, by the name of the protocol: its id of the message,
+    /// and what the client added.
+    pub fn metadata(&self) -> Option<&Value> {
+        self.meta.as_ref()
+    }
+
     /// The run that this prompt began.
     pub fn run_id(&self) -> RunId {
         self.run
@@ -175,13 +182,13 @@ impl SessionInfo {
             mode: view.settings.mode.clone(),
             policy: view.settings.policy,
             title: view.title.clone(),
-            metadata: metadata_in(meta),
+            metadata: prompt_metadata_in(meta),
         }
     }
 }
 
 /// What a client said of a session, wherever its protocol keeps that.
-fn metadata_in(meta: Option<&Value>) -> Map<String, Value> {
+fn prompt_metadata_in(meta: Option<&Value>) -> Map<String, Value> {
     let objects = ["/acp/_meta", "/acp/metadata"].iter().filter_map(|place| meta?.pointer(place)?.as_object());
     objects.flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
 }

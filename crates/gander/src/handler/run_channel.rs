@@ -70,23 +70,23 @@ impl RunChannel {
         if self.cancel.is_cancelled() {
             return Err(UpdateError::Cancelled);
         }
-        if lock(&self.journal).is_replaying() {
+        if lock_run_channel(&self.journal).is_replaying() {
             return Ok(());
         }
-        let reports = lock(&self.reports).clone().ok_or(UpdateError::Ended)?;
+        let reports = lock_run_channel(&self.reports).clone().ok_or(UpdateError::Ended)?;
         reports.send(report).await.map_err(|_| UpdateError::Ended)
     }
 
     /// What the handler did at this place before, if it is called again.
     pub(super) fn next_step(&self) -> Option<Step> {
-        lock(&self.journal).next_step()
+        lock_run_channel(&self.journal).next_step()
     }
 
     /// Asks, and waits for the answer. A durable handler ends here and is called again.
     pub(super) async fn ask_and_wait(&self, question: QuestionId, report: Report) -> Result<Reply, UpdateError> {
         let (sender, answer) = oneshot::channel();
         // Before it is asked: the answer may be quicker than this task.
-        lock(&self.waits).answers.insert(question, sender);
+        lock_run_channel(&self.waits).answers.insert(question, sender);
         self.send_report(report).await?;
         match self.durability {
             HandlerDurability::InMemory => self.wait_for(answer).await,
@@ -97,7 +97,7 @@ impl RunChannel {
     /// Reports something that lets a tool start, and waits until its start is in the log.
     pub(super) async fn start_and_wait(&self, call: ToolCallId, report: Report) -> Result<(), UpdateError> {
         let (sender, started) = oneshot::channel();
-        lock(&self.waits).starts.insert(call, sender);
+        lock_run_channel(&self.waits).starts.insert(call, sender);
         self.send_report(report).await?;
         self.wait_for(started).await
     }
@@ -110,7 +110,7 @@ impl RunChannel {
 
     /// Saves an artifact, then tells of it.
     pub(super) async fn save_artifact(&self, artifact: Artifact) -> Result<(), UpdateError> {
-        if lock(&self.journal).is_replaying() {
+        if lock_run_channel(&self.journal).is_replaying() {
             return Ok(());
         }
         let new = artifact.into_version();
@@ -128,14 +128,14 @@ impl RunChannel {
     }
 
     pub(super) fn handle_answer(&self, question: QuestionId, reply: Reply) {
-        if let Some(waiting) = lock(&self.waits).answers.remove(&question) {
+        if let Some(waiting) = lock_run_channel(&self.waits).answers.remove(&question) {
             // A handler that does not wait any more was dropped or cancelled.
             waiting.send(reply).ok();
         }
     }
 
     pub(super) fn handle_start(&self, call: ToolCallId) {
-        if let Some(waiting) = lock(&self.waits).starts.remove(&call) {
+        if let Some(waiting) = lock_run_channel(&self.waits).starts.remove(&call) {
             waiting.send(()).ok();
         }
     }
@@ -146,7 +146,7 @@ impl RunChannel {
 
     /// Nothing that comes after this is told.
     pub(super) fn close(&self) -> Option<mpsc::Sender<Report>> {
-        lock(&self.reports).take()
+        lock_run_channel(&self.reports).take()
     }
 
     async fn wait_for<T>(&self, wanted: oneshot::Receiver<T>) -> Result<T, UpdateError> {
@@ -158,6 +158,6 @@ impl RunChannel {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_run_channel<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,7 +10,7 @@ use gander_domain::{
 use gander_store::clock::SystemIds;
 use serde_json::Value;
 
-use super::form::new_question;
+use super::form::new_form_question;
 use super::journal::{RecordedCall, Step};
 use super::run_channel::RunChannel;
 use super::{ToolFailure, ToolOutput, UpdateError};
@@ -182,13 +182,13 @@ impl NewToolCall {
     }
 
     async fn ask_permission(&self) -> Result<Reply, UpdateError> {
-        let mut choices = vec![choice("allow_once", "Allow", ChoiceKind::AllowOnce)];
+        let mut choices = vec![tool_call_choice("allow_once", "Allow", ChoiceKind::AllowOnce)];
         if self.offers_always {
-            choices.push(choice("allow_always", "Always allow", ChoiceKind::AllowAlways));
+            choices.push(tool_call_choice("allow_always", "Always allow", ChoiceKind::AllowAlways));
         }
-        choices.push(choice("reject_once", "Reject", ChoiceKind::RejectOnce));
+        choices.push(tool_call_choice("reject_once", "Reject", ChoiceKind::RejectOnce));
         let kind = QuestionKind::Choose { choices };
-        let mut question = new_question(self.call.title.clone(), kind, self.run.question_origin());
+        let mut question = new_form_question(self.call.title.clone(), kind, self.run.question_origin());
         question.preview.clone_from(&self.preview);
         let (id, call) = (question.id, self.call.clone());
         self.run.ask_and_wait(id, Report::ToolWanted { call, gate: ToolGate::Ask(question) }).await
@@ -201,7 +201,7 @@ impl NewToolCall {
     }
 
     async fn end_rejected(&self, recorded: Option<&RecordedCall>, reply: &Reply) -> Result<Permission, UpdateError> {
-        let reason = rejection(reply);
+        let reason = tool_call_rejection(reply);
         let call = recorded.map_or(self.call.id, |recorded| recorded.call.id);
         if recorded.is_none_or(|recorded| recorded.result.is_none()) {
             let text = reason.clone().unwrap_or_else(|| "rejected".to_owned());
@@ -215,7 +215,7 @@ impl NewToolCall {
     fn recorded_call(&self) -> Result<Option<Box<RecordedCall>>, UpdateError> {
         match self.run.next_step() {
             None => Ok(None),
-            Some(Step::Tool(recorded)) if is_same_call(&recorded.call, &self.call) => Ok(Some(recorded)),
+            Some(Step::Tool(recorded)) if is_same_tool_call(&recorded.call, &self.call) => Ok(Some(recorded)),
             Some(Step::Tool(_) | Step::Question { .. }) => Err(UpdateError::Diverged),
         }
     }
@@ -312,15 +312,15 @@ impl fmt::Debug for ToolCall {
 }
 
 /// Ids are made anew each time a handler runs: what is called with what is compared.
-fn is_same_call(one: &domain::ToolCall, other: &domain::ToolCall) -> bool {
+fn is_same_tool_call(one: &domain::ToolCall, other: &domain::ToolCall) -> bool {
     one.name == other.name && one.arguments == other.arguments
 }
 
-fn choice(id: &str, name: &str, kind: ChoiceKind) -> Choice {
+fn tool_call_choice(id: &str, name: &str, kind: ChoiceKind) -> Choice {
     Choice { id: id.to_owned(), name: name.to_owned(), kind }
 }
 
-fn rejection(reply: &Reply) -> Option<String> {
+fn tool_call_rejection(reply: &Reply) -> Option<String> {
     match reply {
         Reply::Rejected { reason: RejectReason::Said(text) } => Some(text.clone()),
         Reply::Rejected { reason: RejectReason::Unattended } => Some("nobody could be asked".to_owned()),

@@ -38,12 +38,12 @@ pub(super) enum RequestedCommand {
 impl CommandLine {
     pub(super) fn parse(arguments: impl IntoIterator<Item = String>, program: &str) -> Result<Self, RequestedCommand> {
         let mut arguments = arguments.into_iter();
-        let wrong = |what: String| RequestedCommand::Wrong(format!("{what}\n\n{}", usage(program)));
+        let wrong = |what: String| RequestedCommand::Wrong(format!("{what}\n\n{}", command_line_usage(program)));
         let verb = match arguments.next().as_deref() {
             Some("acp") => Verb::Acp,
             Some("serve") => Verb::Serve,
             Some("token") => Verb::Token,
-            Some("help" | "--help" | "-h") => return Err(RequestedCommand::Help(usage(program))),
+            Some("help" | "--help" | "-h") => return Err(RequestedCommand::Help(command_line_usage(program))),
             Some("version" | "--version" | "-V") => return Err(RequestedCommand::Version),
             Some(other) => return Err(wrong(format!("no such command: {other}"))),
             None => return Err(wrong("a command is missing".to_owned())),
@@ -51,7 +51,7 @@ impl CommandLine {
         let mut options = ServeOptions::default();
         while let Some(argument) = arguments.next() {
             if matches!(argument.as_str(), "--help" | "-h") {
-                return Err(RequestedCommand::Help(usage(program)));
+                return Err(RequestedCommand::Help(command_line_usage(program)));
             }
             let (flag, value) = match argument.split_once('=') {
                 Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
@@ -72,7 +72,7 @@ impl CommandLine {
     }
 }
 
-fn usage(program: &str) -> String {
+fn command_line_usage(program: &str) -> String {
     format!(
         "usage: {program} acp                speak ACP on stdin and stdout, for editors\n\
         \x20      {program} serve              listen for ACP, ACP-REST, A2A, ADK and goose clients\n\

@@ -153,7 +153,7 @@ impl Agent {
     }
 
     async fn serve_stdio_with(self, options: &ServeOptions) -> Result<(), ServeError> {
-        let stdout = guard_stdout()?;
+        let stdout = guard_served_stdout()?;
         let config = self.load_config(options)?;
         self.serve_streams(config, tokio::io::stdin(), tokio::fs::File::from_std(stdout)).await
     }
@@ -183,14 +183,14 @@ impl Agent {
         let (address, name) = (config.sections.server.listen, format!("{} {}", self.name(), self.version()));
         match Server::start(self.into_app(config.clone()), Start::Foreground(address)).await {
             Ok(server) => {
-                announce_addresses(&name, &server.listens(), &config)?;
+                announce_served_addresses(&name, &server.listens(), &config)?;
                 server.run(signals).await;
                 Ok(())
             }
             Err(ServerError::Taken(_)) => {
-                let listener = relay::ask_to_listen(&config, address).await?;
-                announce_addresses(&name, &listener.welcome.listens, &config)?;
-                relay::hold_listener(listener, signals).await;
+                let listener = relay::ask_relay_to_listen(&config, address).await?;
+                announce_served_addresses(&name, &listener.welcome.listens, &config)?;
+                relay::hold_relay_listener(listener, signals).await;
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -199,7 +199,7 @@ impl Agent {
 
     /// Settings of this agent: those of its data directory, the environment and these options.
     fn load_config(&self, options: &ServeOptions) -> Result<Config, ServeError> {
-        if !is_agent_name(self.name()) {
+        if !is_served_agent_name(self.name()) {
             return Err(ServeError::Name(self.name().to_owned()));
         }
         let environment = Environment::of_process();
@@ -210,7 +210,7 @@ impl Agent {
         };
         let file = match &options.config {
             Some(file) => file.clone(),
-            None => create_settings_file(data.clone())?,
+            None => create_served_settings_file(data.clone())?,
         };
         let value = |key, flag, text: &Option<String>| text.clone().map(|text| FlagValue { key, flag, text });
         let values =
@@ -221,7 +221,7 @@ impl Agent {
 }
 
 /// On stdout where it listens, for whoever started this; on stderr what a person needs to know.
-fn announce_addresses(name: &str, addresses: &[SocketAddr], config: &Config) -> io::Result<()> {
+fn announce_served_addresses(name: &str, addresses: &[SocketAddr], config: &Config) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     for address in addresses {
         writeln!(stdout, "{name} listening on http://{address}")?;
@@ -231,7 +231,7 @@ fn announce_addresses(name: &str, addresses: &[SocketAddr], config: &Config) -> 
 }
 
 /// `[a-z0-9][a-z0-9_-]{0,62}`.
-fn is_agent_name(name: &str) -> bool {
+fn is_served_agent_name(name: &str) -> bool {
     let plain = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit();
     let bytes = name.as_bytes();
     (1..=63).contains(&bytes.len())
@@ -240,7 +240,7 @@ fn is_agent_name(name: &str) -> bool {
 }
 
 /// An agent has its settings in its own folder: those of the product are another program's.
-fn create_settings_file(data: PathBuf) -> io::Result<PathBuf> {
+fn create_served_settings_file(data: PathBuf) -> io::Result<PathBuf> {
     let file = data.join(SETTINGS_FILE);
     if !file.exists() {
         std::fs::create_dir_all(&data)?;
@@ -253,7 +253,7 @@ fn create_settings_file(data: PathBuf) -> io::Result<PathBuf> {
 }
 
 /// Keeps stdout for the protocol: whatever else prints by mistake goes to stderr.
-fn guard_stdout() -> io::Result<std::fs::File> {
+fn guard_served_stdout() -> io::Result<std::fs::File> {
     let stdout = io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdout(io::stderr())?;
     Ok(std::fs::File::from(stdout))
@@ -266,10 +266,10 @@ mod tests {
     #[test]
     fn a_name_that_would_break_an_address_is_none() {
         for name in ["echo", "a", "my-agent_2", &"x".repeat(63)] {
-            assert!(is_agent_name(name), "{name}");
+            assert!(is_served_agent_name(name), "{name}");
         }
         for name in ["", "-x", "Echo", "my agent", "ü", "a/b", &"x".repeat(64)] {
-            assert!(!is_agent_name(name), "{name}");
+            assert!(!is_served_agent_name(name), "{name}");
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::ServeError;
 use crate::config::Config;
-use crate::daemon::{Attached, Hello, Signals, Want, connect, listen_security};
+use crate::daemon::{Attached, Hello, Signals, Want, connect_to_attach, listen_security};
 
 /// How long the last answers may take once the client has left.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
@@ -33,7 +33,8 @@ where
 {
     let mut hello = Hello::new(Want::Acp);
     hello.cwd = cwd;
-    let Attached { reader: mut from_server, writer: mut to_server, .. } = connect_to_holder(paths, &hello).await?;
+    let Attached { reader: mut from_server, writer: mut to_server, .. } =
+        connect_to_relay_holder(paths, &hello).await?;
     let up = async {
         tokio::io::copy(&mut reader, &mut to_server).await?;
         to_server.shutdown().await
@@ -53,13 +54,13 @@ where
 }
 
 /// Has the process that has the data directory listen at an address.
-pub(super) async fn ask_to_listen(config: &Config, address: SocketAddr) -> Result<Attached, ServeError> {
+pub(super) async fn ask_relay_to_listen(config: &Config, address: SocketAddr) -> Result<Attached, ServeError> {
     let want = Want::ListenWith { address, security: listen_security(config), key: None };
-    connect_to_holder(&config.paths, &Hello::new(want)).await
+    connect_to_relay_holder(&config.paths, &Hello::new(want)).await
 }
 
 /// Keeps a listener open until a signal comes or the other process ends.
-pub(super) async fn hold_listener(mut listener: Attached, mut signals: Signals) {
+pub(super) async fn hold_relay_listener(mut listener: Attached, mut signals: Signals) {
     let mut byte = [0];
     tokio::select! {
         () = signals.next() => {}
@@ -68,10 +69,10 @@ pub(super) async fn hold_listener(mut listener: Attached, mut signals: Signals) 
 }
 
 /// It may be about to open its socket.
-async fn connect_to_holder(paths: &Paths, hello: &Hello) -> Result<Attached, ServeError> {
+async fn connect_to_relay_holder(paths: &Paths, hello: &Hello) -> Result<Attached, ServeError> {
     let connected = tokio::time::timeout(CONNECT_TIMEOUT, async {
         loop {
-            match connect(paths, hello).await {
+            match connect_to_attach(paths, hello).await {
                 Ok(Some(attached)) => return Ok(attached),
                 Ok(None) => tokio::time::sleep(PAUSE).await,
                 Err(error) => return Err(error),

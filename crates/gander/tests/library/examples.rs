@@ -14,6 +14,11 @@ mod images;
 #[path = "../../examples/notes.rs"]
 mod notes;
 
+#[cfg(feature = "model-example")]
+#[allow(dead_code)]
+#[path = "../../examples/model.rs"]
+mod model;
+
 /// One grey pixel.
 const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
@@ -59,4 +64,45 @@ async fn images_are_described_and_commands_change_how() {
     let task = crate::send_a2a(&harness, "images", json!([{ "text": "/report dot.txt" }, file])).await;
     let artifacts = task["task"]["artifacts"].as_array().cloned().unwrap_or_default();
     assert!(artifacts.iter().any(|artifact| artifact["name"] == "dot.txt"), "{task:#}");
+}
+
+/// A server that answers as a provider does, with the last word of what it is asked.
+#[cfg(feature = "model-example")]
+async fn start_provider() -> std::net::SocketAddr {
+    use gander::axum::{Json, Router, routing::post};
+    let complete = async |Json(body): Json<serde_json::Value>| {
+        let asked = body["messages"].as_array().and_then(|messages| messages.last().cloned()).unwrap_or_default();
+        let text = asked["content"].to_string();
+        let said = text.trim_matches(|letter: char| !letter.is_alphanumeric()).rsplit(' ').next().unwrap_or_default();
+        let chunk = |delta: serde_json::Value, finish: Option<&str>| {
+            let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
+            format!("data: {}\n\n", json!({ "id": "1", "object": "chat.completion.chunk", "choices": [choice] }))
+        };
+        let chunks = [chunk(json!({ "content": "heard " }), None), chunk(json!({ "content": said }), None)];
+        let body = chunks.concat() + &chunk(json!({}), Some("stop")) + "data: [DONE]\n\n";
+        ([("content-type", "text/event-stream")], body)
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().route("/v1/chat/completions", post(complete));
+    tokio::spawn(async move { gander::axum::serve(listener, router).await });
+    address
+}
+
+#[cfg(feature = "model-example")]
+#[tokio::test]
+async fn the_model_of_another_crate_answers() {
+    use genai::ServiceTarget;
+    use genai::resolver::{AuthData, Endpoint};
+    let address = start_provider().await;
+    let at_provider = move |target: ServiceTarget| {
+        let endpoint = Endpoint::from_owned(format!("http://{address}/v1/"));
+        Ok(ServiceTarget { endpoint, auth: AuthData::from_single("none"), ..target })
+    };
+    rustls::crypto::ring::default_provider().install_default().ok(); // another test may have chosen it
+    let client = genai::Client::builder().with_service_target_resolver_fn(at_provider).build().unwrap();
+    let harness = Harness::start(model::agent(client, "gpt-4o-mini")).await.unwrap();
+    let session = harness.new_session().await.unwrap();
+    assert_eq!(session.prompt("say hello").await.unwrap().text, "heard hello");
+    assert_eq!(session.prompt("say goodbye").await.unwrap().text, "heard goodbye");
 }

@@ -115,7 +115,11 @@ fn listening_address(process: &mut Process) -> String {
 }
 
 fn token(data: &Path) -> String {
-    let output = start("echo", &["token"], data).0.stdout.take().map(std::io::read_to_string);
+    token_of("echo", data)
+}
+
+fn token_of(name: &str, data: &Path) -> String {
+    let output = start(name, &["token"], data).0.stdout.take().map(std::io::read_to_string);
     output.unwrap().unwrap().trim().to_owned()
 }
 
@@ -173,6 +177,119 @@ fn a_session_survives_kill_9_and_a_second_server_listens_through_the_first() {
     let (answer, told) = editor.call("session/load", &loaded);
     assert!(answer["error"].is_null(), "{answer}");
     assert!(told.iter().any(|told| told.to_string().contains("remember me")), "{told:?}");
+}
+
+/// A server of an example, spoken to over ACP-REST.
+struct Served {
+    process: Process,
+    address: String,
+    token: String,
+}
+
+impl Served {
+    fn start(name: &str, data: &Path) -> Self {
+        let mut process = start(name, &["serve", "--listen", "127.0.0.1:0"], data);
+        let address = listening_address(&mut process);
+        Self { process, address, token: token_of(name, data) }
+    }
+
+    fn call(&self, method: &str, path: &str, body: &Value) -> Value {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let (status, answer) = http(&self.address, &self.token, method, path, &body);
+        assert!((200..300).contains(&status), "{path}: {answer}");
+        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+        let json = body.find('{').zip(body.rfind('}')).map(|(first, last)| &body[first..=last]);
+        serde_json::from_str(json.unwrap_or("null")).unwrap()
+    }
+
+    fn start_run(&self, agent: &str, text: &str) -> String {
+        let input = json!([{ "role": "user", "parts": [{ "content": text }] }]);
+        let run = self.call("POST", "/runs", &json!({ "agent_name": agent, "mode": "async", "input": input }));
+        run["run_id"].as_str().unwrap_or_else(|| panic!("{run}")).to_owned()
+    }
+
+    /// The run, once it is in this state.
+    fn wait_for_run(&self, run: &str, status: &str) -> Value {
+        for _ in 0..3_000 {
+            let shown = self.call("GET", &format!("/runs/{run}"), &Value::Null);
+            if shown["status"] == status {
+                return shown;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("{run} never is {status}: {}", self.call("GET", &format!("/runs/{run}"), &Value::Null))
+    }
+
+    fn answer(&self, run: &str) {
+        let message = json!({ "role": "user", "parts": [{ "content": "yes" }] });
+        let resume = json!({ "mode": "async", "await_resume": { "type": "message", "message": message } });
+        self.call("POST", &format!("/runs/{run}"), &resume);
+    }
+
+    fn kill(mut self) {
+        self.process.0.kill().unwrap();
+        self.process.0.wait().unwrap();
+    }
+}
+
+/// Prompts an example and kills its process while its question is open.
+fn kill_while_asked(name: &str, text: &str, data: &Path) -> String {
+    let served = Served::start(name, data);
+    let run = served.start_run(name, text);
+    served.wait_for_run(&run, "awaiting");
+    served.kill();
+    run
+}
+
+#[test]
+fn killed_with_an_open_question_a_plain_handler_has_failed() {
+    let data = TempDir::new().unwrap();
+    let run = kill_while_asked("notes", "write todo milk", data.path());
+    let served = Served::start("notes", data.path());
+    let failed = served.wait_for_run(&run, "failed");
+    assert!(failed["error"].to_string().contains("the server stopped while the agent was at work"), "{failed}");
+    // Nobody is asked any more: an answer comes too late.
+    let message = json!({ "role": "user", "parts": [{ "content": "yes" }] });
+    let resume = json!({ "mode": "async", "await_resume": { "type": "message", "message": message } });
+    assert_eq!(http(&served.address, &served.token, "POST", &format!("/runs/{run}"), &resume.to_string()).0, 403);
+    let (_, events) = http(&served.address, &served.token, "GET", &format!("/runs/{run}/events"), "");
+    assert_eq!(events.matches("run.failed").count(), 1, "{events}");
+    // The session goes on, and the next question is a new one.
+    let session = failed["session_id"].as_str().unwrap();
+    let input = json!([{ "role": "user", "parts": [{ "content": "write todo milk" }] }]);
+    let body = json!({ "agent_name": "notes", "mode": "async", "session_id": session, "input": input });
+    let next = served.call("POST", "/runs", &body)["run_id"].as_str().unwrap().to_owned();
+    served.wait_for_run(&next, "awaiting");
+    served.answer(&next);
+    assert!(served.wait_for_run(&next, "completed").to_string().contains("todo is written."));
+}
+
+#[test]
+fn killed_with_an_open_question_a_durable_handler_goes_on_when_it_is_answered() {
+    let data = TempDir::new().unwrap();
+    let run = kill_while_asked("release", "one", data.path());
+    for _ in 0..2 {
+        let served = Served::start("release", data.path());
+        let waiting = served.wait_for_run(&run, "awaiting");
+        assert!(waiting["await_request"].to_string().contains("Release one"), "{waiting}");
+        served.kill();
+    }
+    let served = Served::start("release", data.path());
+    served.wait_for_run(&run, "awaiting");
+    served.answer(&run);
+    let done = served.wait_for_run(&run, "completed");
+    assert_eq!(done.to_string().matches("Building. ").count(), 1, "{done}");
+    assert!(done.to_string().contains("one is released."), "{done}");
+    // The finished tool call was not done again.
+    let noted = find_file(data.path(), "releases.txt").map(std::fs::read_to_string);
+    assert_eq!(noted.unwrap().unwrap(), "built one\nreleased one\n");
+}
+
+/// The first file of this name below a folder: a session without a folder of its own works in one of the data directory.
+fn find_file(folder: &Path, name: &str) -> Option<PathBuf> {
+    let entries: Vec<PathBuf> = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
+    let found = entries.iter().find(|path| path.file_name().is_some_and(|file| file == name)).cloned();
+    found.or_else(|| entries.iter().filter(|path| path.is_dir()).find_map(|folder| find_file(folder, name)))
 }
 
 #[test]

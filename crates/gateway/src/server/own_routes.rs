@@ -46,13 +46,13 @@ pub enum BadRoute {
 
 /// The router of every protocol and of these routes.
 pub fn router_with_routes(gateway: &Gateway, own: Vec<OwnRoute>) -> Result<Router, BadRoute> {
-    let mut taken: Vec<String> = ROUTES.iter().map(|route| path_shape(route.path)).collect();
+    let mut taken: Vec<String> = ROUTES.iter().map(|route| own_route_path_shape(route.path)).collect();
     let mut router = mount_protocols(gateway);
     for OwnRoute { path, access, handlers } in own {
         if !path.starts_with('/') {
             return Err(BadRoute::NoSlash(path));
         }
-        let shape = path_shape(&path);
+        let shape = own_route_path_shape(&path);
         if taken.contains(&shape) {
             return Err(BadRoute::Taken(path));
         }
@@ -72,7 +72,7 @@ pub fn router_with_routes(gateway: &Gateway, own: Vec<OwnRoute>) -> Result<Route
 }
 
 /// An address without the names of its variables: two of one shape cannot be told apart.
-fn path_shape(path: &str) -> String {
+fn own_route_path_shape(path: &str) -> String {
     let pieces = path.split('/').map(|piece| match piece {
         piece if piece.starts_with("{*") => "{*}",
         piece if piece.starts_with('{') => "{}",
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn names_of_variables_do_not_tell_routes_apart() {
-        assert_eq!(path_shape("/a/{b}/c/{*rest}"), path_shape("/a/{x}/c/{*y}"));
-        assert_ne!(path_shape("/a/{b}"), path_shape("/a/b"));
+        assert_eq!(own_route_path_shape("/a/{b}/c/{*rest}"), own_route_path_shape("/a/{x}/c/{*y}"));
+        assert_ne!(own_route_path_shape("/a/{b}"), own_route_path_shape("/a/b"));
     }
 }

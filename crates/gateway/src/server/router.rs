@@ -28,7 +28,7 @@ macro_rules! route_tables {
             &[$(&rules_of_table::<_, { $kind::ROUTES.len() }>(Protocol::$protocol, $kind::ROUTES)),*];
 
         /// Every route there is.
-        pub const ROUTES: &[RouteRule] = &join_tables::<{ count_route_rules(TABLES) }>(TABLES);
+        pub const ROUTES: &[RouteRule] = &join_tables::<{ count_router_rules(TABLES) }>(TABLES);
 
         /// Every protocol there is, as the description of the routes presents it.
         pub(crate) const ABOUT: &[(Protocol, ProtocolAbout)] = &[$((Protocol::$protocol, $kind::ABOUT)),*];
@@ -67,7 +67,7 @@ macro_rules! route_tables {
         }
 
         /// A refusal of the outer layer in the words of its protocol; every other response as it is.
-        fn word_refusal(protocol: Protocol, request: RefusedRequest<'_>, mut response: Response) -> Response {
+        fn word_router_refusal(protocol: Protocol, request: RefusedRequest<'_>, mut response: Response) -> Response {
             let Some(problem) = error::take_problem(&mut response) else { return response };
             match protocol {
                 $(Protocol::$protocol => $kind::word_refusal(&problem, request, response),)*
@@ -134,20 +134,20 @@ async fn translate_router_refusals(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     // Looking through all routes costs more than many requests do: only a refusal needs to know whose address it was.
     if response.status() == StatusCode::METHOD_NOT_ALLOWED {
-        response = fallback::name_allowed_methods(response, &allowed_methods_of_path(&path));
+        response = fallback::name_allowed_methods(response, &router_methods_of_path(&path));
     }
     if error::has_problem(&response) {
         let refused = RefusedRequest { method: &method, path: &path, is_grpc };
-        response = word_refusal(protocol_of_path(&method, &path), refused, response);
+        response = word_router_refusal(router_protocol_of_path(&method, &path), refused, response);
     }
     tracing::debug!(%method, path, status = response.status().as_u16(), took = ?began.elapsed(), "request");
     response
 }
 
 /// The methods that an address has.
-fn allowed_methods_of_path(path: &str) -> String {
+fn router_methods_of_path(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
-    for route in ROUTES.iter().filter(|route| path_matches_pattern(route.path, path)) {
+    for route in ROUTES.iter().filter(|route| path_matches_router_pattern(route.path, path)) {
         if !names.contains(&route.verb.method_name()) {
             names.push(route.verb.method_name());
         }
@@ -156,19 +156,19 @@ fn allowed_methods_of_path(path: &str) -> String {
 }
 
 /// The protocol of an address: that of its route, else that of the routes that begin like it.
-fn protocol_of_path(method: &Method, path: &str) -> Protocol {
-    let exact = |route: &&RouteRule| route.verb.matches(method) && path_matches_pattern(route.path, path);
-    let other_verb = |route: &&RouteRule| path_matches_pattern(route.path, path);
+fn router_protocol_of_path(method: &Method, path: &str) -> Protocol {
+    let exact = |route: &&RouteRule| route.verb.matches(method) && path_matches_router_pattern(route.path, path);
+    let other_verb = |route: &&RouteRule| path_matches_router_pattern(route.path, path);
     let found = ROUTES.iter().find(exact).or_else(|| ROUTES.iter().find(other_verb)).map(|route| route.protocol);
     found.unwrap_or_else(|| {
-        let near = ROUTES.iter().map(|route| (shared_path_segments(route.path, path), route.protocol));
+        let near = ROUTES.iter().map(|route| (shared_router_path_segments(route.path, path), route.protocol));
         let nearest = near.reduce(|best, next| if next.0 > best.0 { next } else { best });
         nearest.filter(|(shared, _)| *shared > 0).map_or(Protocol::Gander, |(_, protocol)| protocol)
     })
 }
 
 /// True if an address is one of a route.
-fn path_matches_pattern(pattern: &str, path: &str) -> bool {
+fn path_matches_router_pattern(pattern: &str, path: &str) -> bool {
     let mut pieces = path.split('/');
     for segment in pattern.split('/') {
         if segment.starts_with("{*") {
@@ -183,7 +183,7 @@ fn path_matches_pattern(pattern: &str, path: &str) -> bool {
 }
 
 /// With how many equal pieces a route and an address begin.
-fn shared_path_segments(pattern: &str, path: &str) -> usize {
+fn shared_router_path_segments(pattern: &str, path: &str) -> usize {
     let pieces = pattern.split('/').zip(path.split('/')).skip(1);
     pieces.take_while(|(segment, piece)| segment == piece && !piece.is_empty()).count()
 }
@@ -198,7 +198,7 @@ const fn rules_of_table<S, const N: usize>(protocol: Protocol, routes: &[Route<S
     rules
 }
 
-const fn count_route_rules(tables: &[&[RouteRule]]) -> usize {
+const fn count_router_rules(tables: &[&[RouteRule]]) -> usize {
     let (mut total, mut table) = (0, 0);
     while table < tables.len() {
         total += tables[table].len();
@@ -247,7 +247,7 @@ mod tests {
             (Method::GET, "/health", Protocol::Gander),
         ];
         for (method, path, protocol) in known {
-            assert_eq!(protocol_of_path(&method, path), protocol, "{method} {path}");
+            assert_eq!(router_protocol_of_path(&method, path), protocol, "{method} {path}");
         }
     }
 }

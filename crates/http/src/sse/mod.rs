@@ -4,6 +4,7 @@ mod driver;
 mod event_id;
 mod keep_alive;
 mod stream;
+mod writer;
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -14,7 +15,8 @@ use bytes::Bytes;
 pub use driver::{EventSource, drive_event_stream};
 pub use event_id::{EventId, InvalidEventId, StreamPosition};
 pub use keep_alive::KeepAlive;
-pub use stream::{Projection, SseStream, SseWriter};
+pub use stream::{SseProjection, SseStream};
+pub use writer::SseWriter;
 
 /// After so much silence a comment is sent, so that nothing in between hangs up.
 pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);

@@ -6,15 +6,15 @@ use bytes::Bytes;
 use futures::Stream;
 use futures::future::BoxFuture;
 use gander_domain::{Entry, Seq};
-use gander_runtime::hub::{Batch, Follower};
+use gander_runtime::hub::{FollowedBatch, Follower};
 use gander_store::StoreError;
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{EventId, EventSource, KeepAlive, StreamPosition, append_sse_event, drive_event_stream};
+use super::writer::SseShape;
+use super::{EventSource, KeepAlive, SseWriter, StreamPosition, drive_event_stream};
 
 /// What a protocol makes of a log, entry by entry.
-pub trait Projection: Send + 'static {
+pub trait SseProjection: Send + 'static {
     /// What is said before the first entry.
     fn write_start(&mut self, _frames: &mut SseWriter) {}
 
@@ -52,79 +52,7 @@ pub struct SseStream<R> {
     pub stop: CancellationToken,
 }
 
-/// Events of one entry after another: each with its id, or as the items of one list.
-#[derive(Debug)]
-pub struct SseWriter {
-    bytes: Vec<u8>,
-    shape: SseShape,
-    incarnation: u32,
-    seen: StreamPosition,
-    seq: Seq,
-    index: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SseShape {
-    Events,
-    /// A list; whether it has an item already.
-    List(bool),
-}
-
-impl SseWriter {
-    fn new(shape: SseShape, seen: StreamPosition, incarnation: u32) -> Self {
-        Self { bytes: Vec::new(), shape, incarnation, seen, seq: Seq::ZERO, index: 0 }
-    }
-
-    fn push_frame(&mut self, id: Option<&EventId>, json: &[u8]) {
-        match self.shape {
-            SseShape::Events => append_sse_event(&mut self.bytes, id.map(|id| id as &dyn std::fmt::Display), json),
-            SseShape::List(more) => {
-                self.bytes.extend_from_slice(if more { b"," } else { b"" });
-                self.bytes.extend_from_slice(json);
-                self.shape = SseShape::List(true);
-            }
-        }
-    }
-
-    /// Adds an event, unless the reader has it.
-    pub fn write_event(&mut self, message: &impl Serialize) {
-        let index = self.index;
-        self.index += 1;
-        if self.seen.covers(self.seq.0, index) && self.seen != StreamPosition::default() {
-            return;
-        }
-        let json = serde_json::to_vec(message).expect("wire types are made of what JSON can say");
-        self.push_indexed(index, &json);
-    }
-
-    /// Adds an event that is JSON already, unless the reader has it.
-    pub fn write_json(&mut self, json: &[u8]) {
-        let index = self.index;
-        self.index += 1;
-        if !self.seen.covers(self.seq.0, index) || self.seen == StreamPosition::default() {
-            self.push_indexed(index, json);
-        }
-    }
-
-    /// Adds an event that is JSON already and has no place in the log.
-    pub fn write_unlogged_json(&mut self, json: &[u8]) {
-        self.push_frame(None, json);
-    }
-
-    fn push_indexed(&mut self, index: u32, json: &[u8]) {
-        let id =
-            EventId { incarnation: self.incarnation, position: StreamPosition { seq: self.seq.0, index, answer: 0 } };
-        self.push_frame(Some(&id), json);
-    }
-
-    /// Adds an event that has no place in the log: it is not said again to a reader who comes back.
-    pub fn write_unlogged(&mut self, message: &impl Serialize) {
-        let json = serde_json::to_vec(message).expect("wire types are made of what JSON can say");
-        self.push_frame(None, &json);
-    }
-}
-
-impl<R: Projection> SseStream<R> {
+impl<R: SseProjection> SseStream<R> {
     /// The events, as many in one piece as there are. Comments break a long silence.
     pub fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
         let writer = SseWriter::new(SseShape::Events, self.seen, self.incarnation);
@@ -160,12 +88,12 @@ struct LogEvents<R> {
     is_lost: bool,
 }
 
-impl<R: Projection> LogEvents<R> {
+impl<R: SseProjection> LogEvents<R> {
     /// False if the log can be read no further.
-    async fn write_batch(&mut self, batch: Result<Option<Batch>, StoreError>) -> bool {
+    async fn write_batch(&mut self, batch: Result<Option<FollowedBatch>, StoreError>) -> bool {
         let Ok(Some(batch)) = batch else { return false };
         for entry in batch.iter() {
-            if restore_and_project(&mut self.projection, entry, &mut self.writer).await.is_err() {
+            if restore_and_project_sse(&mut self.projection, entry, &mut self.writer).await.is_err() {
                 return false;
             }
             if self.projection.is_complete() {
@@ -176,8 +104,8 @@ impl<R: Projection> LogEvents<R> {
     }
 }
 
-impl<R: Projection> EventSource for LogEvents<R> {
-    type Input = Result<Option<Batch>, StoreError>;
+impl<R: SseProjection> EventSource for LogEvents<R> {
+    type Input = Result<Option<FollowedBatch>, StoreError>;
 
     fn write_start(&mut self, bytes: &mut Vec<u8>) {
         self.projection.write_start(&mut self.writer);
@@ -211,14 +139,14 @@ struct ListStream<R> {
     over: bool,
 }
 
-impl<R: Projection> ListStream<R> {
+impl<R: SseProjection> ListStream<R> {
     async fn next_piece(&mut self) -> Result<Option<Bytes>, StoreError> {
         while !self.over {
             let batch = if self.follower.last_seq() < self.end { self.follower.next_stored().await? } else { None };
             match &batch {
                 Some(batch) => {
                     for entry in batch.iter().take_while(|entry| entry.seq <= self.end) {
-                        restore_and_project(&mut self.projection, entry, &mut self.frames).await?;
+                        restore_and_project_sse(&mut self.projection, entry, &mut self.frames).await?;
                     }
                 }
                 None => {
@@ -234,7 +162,7 @@ impl<R: Projection> ListStream<R> {
     }
 }
 
-async fn restore_and_project<R: Projection>(
+async fn restore_and_project_sse<R: SseProjection>(
     projection: &mut R,
     entry: &Entry,
     frames: &mut SseWriter,

@@ -7,8 +7,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::Interval;
 
 use super::frames::{CloseCode, WebSocketFrames};
-use crate::framed_io::{OutgoingBytes, heartbeat_interval, next_heartbeat, read_into_framing};
 use crate::message_framing::{ConnectionStage, Framing, InboundMessage};
+use crate::outgoing_bytes::{OutgoingBytes, heartbeat_interval, next_heartbeat, read_into_framing};
 
 /// What one read takes at most once nothing that arrives matters.
 const DISCARD_SIZE: usize = 4 * 1024;

@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 use super::WIRE;
 use crate::Request;
 use crate::encoded_history::write_encoded_items;
-use crate::encoded_tools::encode_tools;
+use crate::encoded_tools::{FixedParts, encode_tools};
 use crate::history::{
-    AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, provider_call_id, stable_history_prefix_len,
+    AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, history_provider_call_id, stable_history_prefix_len,
 };
 use crate::profile::{EffortStyle, Profile};
 
@@ -24,12 +24,11 @@ const MIN_ANSWER_TOKENS: u64 = 4_096;
 const MIN_THINKING_BUDGET: u64 = 1_024;
 
 /// The body of the HTTP request without its conversation, whose list is the end of it.
-pub fn encode_anthropic_envelope(request: &Request, profile: &Profile, tools: Option<&RawValue>) -> Vec<u8> {
+pub fn encode_anthropic_envelope(request: &Request, profile: &Profile, fixed: FixedParts<'_>) -> Vec<u8> {
     let info = &profile.info;
     let end = &request.messages[stable_history_prefix_len(&request.messages)..];
     let turns = anthropic_history_reader(profile).group_into_turns(end);
-    let system = (!request.system.is_empty())
-        .then(|| Block { body: Body::Text { text: &request.system }, cache_control: Some(CACHE) });
+    let system = SystemBlock { r#type: "text", text: fixed.system, cache_control: CACHE };
     let max_tokens = anthropic_max_tokens(request, profile);
     let thinking = anthropic_thinking_setting(request, profile, max_tokens)
         .filter(|_| !is_anthropic_tool_loop_without_thinking(&turns));
@@ -38,8 +37,8 @@ pub fn encode_anthropic_envelope(request: &Request, profile: &Profile, tools: Op
         max_tokens,
         // A model that thinks takes no temperature, and this wire counts from 0 to 1.
         temperature: request.temperature.filter(|_| thinking.is_none()).map(|given| given.min(1.0)),
-        system: system.into_iter().collect(),
-        tools,
+        system: (!request.system.is_empty()).then_some([system]),
+        tools: fixed.tools,
         stream: true,
         thinking,
         output_config: anthropic_output_config(request, profile),
@@ -73,7 +72,12 @@ pub fn encode_anthropic_conversation(
 }
 
 fn anthropic_history_reader(profile: &Profile) -> HistoryReader<'_> {
-    HistoryReader { wire: WIRE, info: &profile.info, native_ids: anthropic_native_ids, make_id: provider_call_id }
+    HistoryReader {
+        wire: WIRE,
+        info: &profile.info,
+        native_ids: anthropic_native_ids,
+        make_id: history_provider_call_id,
+    }
 }
 
 #[derive(Serialize)]
@@ -82,8 +86,8 @@ struct Call<'a> {
     max_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Block<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<[SystemBlock<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
     stream: bool,
@@ -92,6 +96,13 @@ struct Call<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
     messages: [(); 0],
+}
+
+#[derive(Serialize)]
+struct SystemBlock<'a> {
+    r#type: &'static str,
+    text: &'a RawValue,
+    cache_control: CacheControl,
 }
 
 #[derive(Serialize)]

@@ -1,15 +1,15 @@
 //! The scripted demo: answers without any model, and says so.
 
-mod play;
 mod script;
+mod timeline;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use gander_domain::{Message, Part, Role, ToolContent, ToolEnd, ToolResult, ToolSpec};
 
-use self::play::TimedEvents;
 use self::script::{ScriptedCall, Step};
+use self::timeline::TimedEvents;
 use super::history::{self, history_tool_uses};
 use super::{Model, ModelError, ModelInfo, ModelStream, Request};
 
@@ -34,7 +34,7 @@ impl Demo {
             let message = format!("the conversation does not fit into the demo's window, tokens: {input} of {window}");
             return Err(ModelError::ContextTooLong(message));
         }
-        Ok(play::schedule_played_events(&self.next_call(request)?, input, &demo_tool_results_text(request)))
+        Ok(timeline::schedule_played_events(&self.next_call(request)?, input, &demo_tool_results_text(request)))
     }
 
     /// The steps of this call: the script for what was asked last, as far as it has come.
@@ -57,7 +57,7 @@ impl Model for Demo {
     }
 
     async fn stream(&self, request: Request) -> Result<ModelStream, ModelError> {
-        play::play_events(self.schedule_answer(&request)?)
+        timeline::play_events(self.schedule_answer(&request)?)
     }
 }
 

@@ -11,20 +11,21 @@ use serde_json::{Map, Value};
 use super::WIRE;
 use crate::Request;
 use crate::encoded_history::write_encoded_items;
-use crate::encoded_tools::encode_tools;
+use crate::encoded_tools::{FixedParts, encode_tools};
 use crate::history::{
-    AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, history_tool_uses, join_history_text, provider_call_id,
+    AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, history_provider_call_id, history_tool_uses,
+    join_history_text,
 };
 use crate::profile::{EffortStyle, Profile, Quirks};
 
 /// The body of the HTTP request without its conversation, whose list is the end of it.
-pub fn encode_openai_chat_envelope(request: &Request, profile: &Profile, tools: Option<&RawValue>) -> Vec<u8> {
+pub fn encode_openai_chat_envelope(request: &Request, profile: &Profile, fixed: FixedParts<'_>) -> Vec<u8> {
     let Profile { info, quirks } = profile;
     let limit = request.max_output;
-    let system = Message::with_content("system", Content::Text(request.system.as_str().into()));
+    let system = Message::with_content("system", Content::Encoded(fixed.system));
     let body = Body {
         model: &info.model,
-        tools,
+        tools: fixed.tools,
         stream: true,
         stream_options: (!quirks.no_stream_options).then_some(StreamOptions { include_usage: true }),
         temperature: request.temperature,
@@ -45,7 +46,7 @@ pub fn encode_openai_chat_tools(tools: &[ToolSpec]) -> Box<RawValue> {
 /// The items of a piece of the conversation.
 pub fn encode_openai_chat_conversation(messages: &[Arc<domain::Message>], profile: &Profile, list: &mut Vec<u8>) {
     let Profile { info, quirks } = profile;
-    let make_id = if quirks.short_tool_ids { openai_chat_short_id } else { provider_call_id };
+    let make_id = if quirks.short_tool_ids { openai_chat_short_id } else { history_provider_call_id };
     let turns =
         HistoryReader { wire: WIRE, info, native_ids: openai_chat_native_ids, make_id }.group_into_turns(messages);
     let mut messages = Vec::with_capacity(turns.len() + 1);
@@ -108,6 +109,7 @@ enum Message<'a> {
 #[serde(untagged)]
 enum Content<'a> {
     Text(Cow<'a, str>),
+    Encoded(&'a RawValue),
     Parts(Vec<ContentPart<'a>>),
     Nothing(()),
 }

@@ -11,17 +11,19 @@ use serde_json::value::RawValue;
 use super::WIRE;
 use crate::Request;
 use crate::encoded_history::write_encoded_items;
-use crate::encoded_tools::encode_tools;
-use crate::history::{AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, join_history_text, provider_call_id};
+use crate::encoded_tools::{FixedParts, encode_tools};
+use crate::history::{
+    AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, history_provider_call_id, join_history_text,
+};
 use crate::profile::{EffortStyle, Profile};
 
 /// The body of the HTTP request without its conversation, whose list is the end of it.
-pub fn encode_openai_responses_envelope(request: &Request, profile: &Profile, tools: Option<&RawValue>) -> Vec<u8> {
+pub fn encode_openai_responses_envelope(request: &Request, profile: &Profile, fixed: FixedParts<'_>) -> Vec<u8> {
     let info = &profile.info;
     let body = Body {
         model: &info.model,
-        instructions: &request.system,
-        tools,
+        instructions: (!request.system.is_empty()).then_some(fixed.system),
+        tools: fixed.tools,
         stream: true,
         store: false,
         include: if info.thinking { &["reasoning.encrypted_content"] } else { &[] },
@@ -44,7 +46,7 @@ pub fn encode_openai_responses_conversation(messages: &[Arc<Message>], profile: 
         wire: WIRE,
         info: &profile.info,
         native_ids: openai_responses_native_ids,
-        make_id: provider_call_id,
+        make_id: history_provider_call_id,
     }
     .group_into_turns(messages);
     let mut input = Vec::with_capacity(turns.len());
@@ -63,8 +65,8 @@ pub fn encode_openai_responses_conversation(messages: &[Arc<Message>], profile: 
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    instructions: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
     stream: bool,

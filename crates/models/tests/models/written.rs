@@ -91,6 +91,28 @@ fn another_history_with_the_same_beginning_is_written_for_itself() {
     }
 }
 
+#[test]
+fn each_system_prompt_is_written_as_itself() {
+    let long = "long \"prompt\"\n".repeat(8_000);
+    let many = (0..20).map(|number| format!("You are \"{number}\".\n\u{1}é"));
+    let prompts: Vec<String> = many.chain([String::new(), long]).collect();
+    for wire in WIRES {
+        let written = EncodedHistoryCache::default();
+        for prompt in prompts.iter().chain(&prompts[..3]).chain(&prompts[18..]) {
+            let request = Request { system: prompt.clone(), ..request(&conversation(3)) };
+            let body = wire.encode_with_cache(&request, &profile(), &written);
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            let said = match wire {
+                Wire::OpenaiChat => body["messages"].as_array().unwrap().iter().find(|one| one["role"] == "system"),
+                Wire::OpenaiResponses => body.get("instructions"),
+                Wire::Anthropic => body.get("system").map(|system| &system[0]["text"]),
+            };
+            let said = said.map(|said| said.get("content").unwrap_or(said).as_str().unwrap());
+            assert_eq!(said, Some(prompt.as_str()).filter(|prompt| !prompt.is_empty()), "{wire:?}");
+        }
+    }
+}
+
 /// Checked to be JSON.
 fn text(body: &[u8]) -> String {
     serde_json::from_slice::<Value>(body).unwrap();

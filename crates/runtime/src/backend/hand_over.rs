@@ -2,7 +2,7 @@
 
 use gander_domain::{Context, Message, MessageId, Notice, Part, Role, Severity};
 
-use super::transcript::transcript;
+use super::transcript::transcript_text;
 
 /// How an agent got a session of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(super) struct HandOver<'a> {
 impl<'a> HandOver<'a> {
     /// `last_prompt` is the last message that the agent was prompted with, if it was.
     pub(super) fn new(context: &'a Context, opened: Opened, last_prompt: Option<MessageId>, form: HistoryForm) -> Self {
-        Self { opened, unseen: unseen_messages(context, opened, last_prompt), form }
+        Self { opened, unseen: hand_over_unseen_messages(context, opened, last_prompt), form }
     }
 
     /// The messages, for an agent that takes them as such.
@@ -50,8 +50,17 @@ impl<'a> HandOver<'a> {
     /// The text before the prompt, for an agent that takes nothing better.
     pub(super) fn transcript(&self) -> Option<String> {
         match self.form {
-            HistoryForm::Transcript => transcript(self.unseen.iter().copied()),
+            HistoryForm::Transcript => transcript_text(self.transcript_reason(), self.unseen.iter().copied()),
             HistoryForm::Structured | HistoryForm::Withheld => None,
+        }
+    }
+
+    /// Why the agent is told: one that lost a session was there, and no other agent need have been.
+    fn transcript_reason(&self) -> &'static str {
+        match self.opened {
+            Opened::New => "This conversation began before you came to it.",
+            Opened::Resumed => "This conversation went on with another agent since your last turn.",
+            Opened::Lost => "You took part in this conversation before, and your session of it is lost.",
         }
     }
 
@@ -72,14 +81,14 @@ impl<'a> HandOver<'a> {
 }
 
 /// The parts of the prompt of the active run.
-pub(super) fn prompt_parts(context: &Context) -> Vec<Part> {
+pub(super) fn hand_over_prompt_parts(context: &Context) -> Vec<Part> {
     let own = &context.messages[context.run_start_index()..];
     let prompt = own.iter().find(|message| message.role == Role::User);
     prompt.map(|message| message.parts.clone()).unwrap_or_default()
 }
 
 /// What came after an agent's own last turn is what another agent was told and said.
-fn unseen_messages(context: &Context, opened: Opened, last_prompt: Option<MessageId>) -> Vec<&Message> {
+fn hand_over_unseen_messages(context: &Context, opened: Opened, last_prompt: Option<MessageId>) -> Vec<&Message> {
     let before = &context.messages[..context.run_start_index()];
     let unseen = match opened {
         Opened::New | Opened::Lost => before,
@@ -131,6 +140,15 @@ mod tests {
         assert_eq!((nothing.notice("a"), nothing.transcript()), (None, None));
         let told = HandOver::new(&context, Opened::New, None, HistoryForm::Transcript);
         assert_eq!(told.notice("a").unwrap().title, "Handed over to a: it was given the transcript");
+        let begins = |opened, last| {
+            let hand_over = HandOver::new(&context, opened, last, HistoryForm::Transcript);
+            hand_over.transcript().unwrap().split_inclusive('.').next().unwrap().to_owned()
+        };
         assert!(told.transcript().unwrap().contains("User: User"));
+        assert_eq!(begins(Opened::New, None), "This conversation began before you came to it.");
+        let since = "This conversation went on with another agent since your last turn.";
+        assert_eq!(begins(Opened::Resumed, Some(ids[0])), since);
+        let lost = "You took part in this conversation before, and your session of it is lost.";
+        assert_eq!(begins(Opened::Lost, Some(ids[2])), lost);
     }
 }

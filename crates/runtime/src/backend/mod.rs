@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{AgentModels, Context, Mode, Order, Principal, Report, Role, RunId, SessionView, SlashCommand};
+use gander_domain::{
+    AgentModels, AgentOption, Context, Mode, Order, Principal, Report, Role, RunId, SessionView, SlashCommand,
+};
 use gander_tools::Host;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -15,7 +17,7 @@ pub mod acp_rest;
 pub mod adk;
 pub mod goosed;
 mod hand_over;
-pub mod handler;
+mod orders;
 pub mod remote;
 mod session_mapping;
 mod transcript;
@@ -102,6 +104,8 @@ pub struct AgentOffers {
     /// Its modes, the one of new sessions first.
     pub modes: Vec<Mode>,
     pub models: AgentModels,
+    /// Its config options, besides mode and model.
+    pub options: Vec<AgentOption>,
     pub commands: Vec<SlashCommand>,
 }
 

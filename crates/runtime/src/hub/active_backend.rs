@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gander_domain::{Context, MachineContext, Order, Report, RunId};
+use gander_domain::{Context, MachineContext, Order, Report, RunId, SessionView};
 use gander_store::StoreError;
 use gander_store::clock::{self, SystemIds};
 use tokio::sync::mpsc;
@@ -11,9 +11,10 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::cluster::empty_folder_notice;
 use super::commit_queue::OnCommitted;
-use super::session_task::LiveSession;
-use super::{lock_mutex, rebuild};
+use super::session_task::SessionTaskState;
+use super::{lock_hub_mutex, rebuild};
 use crate::backend::{BackendRun, RunStart};
 
 /// Reports in flight from a back-end. Each may hold many deltas.
@@ -113,7 +114,7 @@ impl Drop for Running {
     }
 }
 
-impl LiveSession {
+impl SessionTaskState {
     /// Sends an order. Beginning and resuming start a back-end, the rest goes to the one that runs.
     pub(super) async fn dispatch_order(&mut self, order: Order) -> Result<(), StoreError> {
         match order {
@@ -147,13 +148,14 @@ impl LiveSession {
             return Ok(());
         }
         let context = self.load_context().await?;
-        let client_resources = lock_mutex(&self.hub.client_resources).get(&run).cloned().unwrap_or_default();
+        let (view, context) = self.move_private_folder(run, start, context);
+        let client_resources = lock_hub_mutex(&self.hub.client_resources).get(&run).cloned().unwrap_or_default();
         let (orders, orders_in) = mpsc::channel(ORDER_CAPACITY);
         let (reports_out, reports) = mpsc::channel(REPORT_CAPACITY);
         let stop = CancellationToken::new();
         let backend_run = BackendRun {
             run,
-            view: self.machine.view().clone(),
+            view,
             context,
             start,
             client_resources,
@@ -168,6 +170,21 @@ impl LiveSession {
             Some(Running { run, orders, reports, leaving: false, work, _stop: stop.drop_guard() });
         self.forward_order(first);
         Ok(())
+    }
+
+    /// A private folder is on the disk of the node that runs the session. The log keeps the name that it had first.
+    fn move_private_folder(&mut self, run: RunId, start: RunStart, mut context: Context) -> (SessionView, Context) {
+        let (mut view, member) = (self.machine.view().clone(), self.hub.cluster.as_ref());
+        let Some(folder) = member.and_then(|member| member.private_folder(&view)) else {
+            return (view, context);
+        };
+        if folder.is_new && (start == RunStart::Resumed || !view.ended.is_empty()) {
+            let mut machine = MachineContext { at: clock::current_time(), ids: &mut SystemIds };
+            self.machine.handle_report(&mut machine, run, Report::Noticed(empty_folder_notice()));
+        }
+        view.workspace.clone_from(&folder.path);
+        context.workspace = folder.path;
+        (view, context)
     }
 
     /// While its order waited for a commit, a run may have been cancelled, or ended and followed by another. Nobody else
@@ -204,7 +221,7 @@ impl LiveSession {
     pub(super) async fn on_committed(&mut self, mut after: OnCommitted) -> Result<(), StoreError> {
         after.acknowledge_all();
         for run in after.ended.drain(..) {
-            lock_mutex(&self.hub.client_resources).remove(&run);
+            lock_hub_mutex(&self.hub.client_resources).remove(&run);
         }
         for order in after.orders.drain(..) {
             self.dispatch_order(order).await?;
@@ -224,7 +241,7 @@ impl LiveSession {
             // The next one may have been ordered already and wait for a commit.
             BackendEvent::Gone(running) if running.leaving => {}
             BackendEvent::Gone(mut running) => {
-                let reason = death_reason(&mut running.work).await;
+                let reason = active_backend_death_reason(&mut running.work).await;
                 self.machine.handle_backend_exit(&mut MachineContext { at, ids: &mut ids }, running.run, &reason);
             }
         }
@@ -232,14 +249,14 @@ impl LiveSession {
 }
 
 /// Waits until then; for ever if there is no such time.
-pub(super) async fn wait_until(deadline: Option<Instant>) {
+pub(super) async fn active_backend_wait_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
 
-async fn death_reason(work: &mut JoinHandle<()>) -> String {
+async fn active_backend_death_reason(work: &mut JoinHandle<()>) -> String {
     match work.await {
         Err(error) if error.is_panic() => {
             tracing::error!("back-end panicked");

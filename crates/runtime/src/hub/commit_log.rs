@@ -9,7 +9,7 @@ use std::time::Duration;
 use gander_domain::{Seq, SessionId};
 use gander_store::Durability;
 
-use super::lock_mutex;
+use super::lock_hub_mutex;
 
 /// So many commits are remembered, of all sessions together.
 const MAX_COMMITS: usize = 4096;
@@ -35,7 +35,7 @@ pub(super) struct CommitLog {
 
 impl CommitLog {
     pub(super) fn push(&self, session: SessionId, commit: CommitRecord) {
-        let mut commits = lock_mutex(&self.commits);
+        let mut commits = lock_hub_mutex(&self.commits);
         if commits.len() == MAX_COMMITS {
             commits.pop_front();
         }
@@ -44,7 +44,7 @@ impl CommitLog {
 
     /// Those of a session that hold entries of this range, as far as they are remembered.
     pub(super) fn of_session(&self, session: SessionId, first: Seq, last: Seq) -> Vec<CommitRecord> {
-        let commits = lock_mutex(&self.commits);
+        let commits = lock_hub_mutex(&self.commits);
         let wanted = |commit: &CommitRecord| commit.first <= last && commit.last >= first;
         commits.iter().filter(|(of, commit)| *of == session && wanted(commit)).map(|(_, commit)| *commit).collect()
     }

@@ -177,7 +177,7 @@ impl CommitQueue {
             append.busy_timeout = BusyTimeout::Long;
         }
         let (store, commits, session) = (Arc::clone(store), Arc::clone(commits), self.session);
-        let (unsaved, range) = (self.unsaved.take(), entry_range(&append.entries));
+        let (unsaved, range) = (self.unsaved.take(), queued_entry_range(&append.entries));
         let answered = append.answers.iter().map(|answer| answer.command).collect();
         let append = async move {
             let began = Instant::now();
@@ -258,7 +258,7 @@ impl CommitQueue {
             return self.gathering.must_wait(now);
         }
         match self.next.entries.last() {
-            Some(last) if last.event.is_delta() => self.gathering.note_streamed(now),
+            Some(last) if last.event.is_delta() => self.gathering.note_deltas_stored(now),
             Some(_) | None => self.gathering.end_wait(),
         }
         false
@@ -275,7 +275,7 @@ impl CommitQueue {
     }
 }
 
-fn entry_range(entries: &[Entry]) -> Option<(Seq, Seq)> {
+fn queued_entry_range(entries: &[Entry]) -> Option<(Seq, Seq)> {
     Some((entries.first()?.seq, entries.last()?.seq))
 }
 

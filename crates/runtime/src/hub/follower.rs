@@ -25,7 +25,7 @@ pub struct Follower {
 }
 
 /// Entries that follow a reader's place.
-pub enum Batch {
+pub enum FollowedBatch {
     /// From the store.
     Stored(Vec<Entry>),
     /// From the live tail, shared with other readers.
@@ -59,18 +59,18 @@ impl Follower {
     }
 
     /// What follows, if there is something now.
-    pub async fn next_stored(&mut self) -> Result<Option<Batch>, StoreError> {
+    pub async fn next_stored(&mut self) -> Result<Option<FollowedBatch>, StoreError> {
         let entries = self.store.read(self.session, self.at, READ_LIMIT, self.form).await?;
         let Some(last) = entries.last() else { return Ok(None) };
         self.at = last.seq;
-        Ok(Some(Batch::Stored(entries)))
+        Ok(Some(FollowedBatch::Stored(entries)))
     }
 
     /// What follows; waits for it. `None` when the session or the store is no more. Safe to drop at any time.
     ///
     /// A store that is busy is waited for: whoever follows is not told of errors that pass, and would never hear of the
     /// session again if it let go of it because of one.
-    pub async fn next_batch(&mut self) -> Result<Option<Batch>, StoreError> {
+    pub async fn next_batch(&mut self) -> Result<Option<FollowedBatch>, StoreError> {
         while !self.caught_up {
             match self.next_stored_patiently().await? {
                 Some(batch) => return Ok(Some(batch)),
@@ -81,7 +81,7 @@ impl Follower {
             match self.tail.next(self.at).await {
                 TailEvent::Live(fresh) => {
                     self.at = fresh.last_seq();
-                    return Ok(Some(Batch::Live(fresh)));
+                    return Ok(Some(FollowedBatch::Live(fresh)));
                 }
                 TailEvent::Behind => {
                     if let Some(batch) = self.next_stored_patiently().await? {
@@ -98,18 +98,18 @@ impl Follower {
 }
 
 impl Follower {
-    async fn next_stored_patiently(&mut self) -> Result<Option<Batch>, StoreError> {
+    async fn next_stored_patiently(&mut self) -> Result<Option<FollowedBatch>, StoreError> {
         let mut retry = FIRST_RETRY_DELAY;
         loop {
             let read = self.next_stored().await;
-            let Some(wait) = wait_before_retry(&read, &mut retry) else { return read };
+            let Some(wait) = follower_wait_before_retry(&read, &mut retry) else { return read };
             tokio::time::sleep(wait).await;
         }
     }
 }
 
 /// How long to wait before a read is tried again; `None` if its result counts.
-fn wait_before_retry<T>(read: &Result<T, StoreError>, retry: &mut Duration) -> Option<Duration> {
+fn follower_wait_before_retry<T>(read: &Result<T, StoreError>, retry: &mut Duration) -> Option<Duration> {
     let Err(StoreError::Busy(reason)) = read else { return None };
     tracing::warn!(reason, "a session is followed later");
     let wait = *retry;
@@ -117,7 +117,7 @@ fn wait_before_retry<T>(read: &Result<T, StoreError>, retry: &mut Duration) -> O
     Some(wait)
 }
 
-impl Batch {
+impl FollowedBatch {
     /// The entries in order, in pieces. The first piece may begin with entries that were given before.
     pub fn entry_slices(&self) -> Box<dyn Iterator<Item = &[Entry]> + Send + '_> {
         match self {
@@ -144,9 +144,9 @@ mod tests {
         let mut retry = FIRST_RETRY_DELAY;
         let busy = Err::<(), _>(StoreError::Busy("locked".to_owned()));
         let waits: Vec<u128> =
-            (0..8).filter_map(|_| wait_before_retry(&busy, &mut retry)).map(|wait| wait.as_millis()).collect();
+            (0..8).filter_map(|_| follower_wait_before_retry(&busy, &mut retry)).map(|wait| wait.as_millis()).collect();
         assert_eq!(waits, [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
-        assert_eq!(wait_before_retry(&Ok(()), &mut retry), None);
-        assert_eq!(wait_before_retry(&Err::<(), _>(StoreError::Closed), &mut retry), None);
+        assert_eq!(follower_wait_before_retry(&Ok(()), &mut retry), None);
+        assert_eq!(follower_wait_before_retry(&Err::<(), _>(StoreError::Closed), &mut retry), None);
     }
 }

@@ -59,12 +59,12 @@ impl Gathering {
         if now < until {
             return true;
         }
-        self.note_streamed(now);
+        self.note_deltas_stored(now);
         false
     }
 
     /// Deltas are stored now, with whatever else there is.
-    pub(super) fn note_streamed(&mut self, now: Instant) {
+    pub(super) fn note_deltas_stored(&mut self, now: Instant) {
         self.until = None;
         self.streamed_at = Some(now);
     }
@@ -105,7 +105,7 @@ mod tests {
         assert!(stream.must_wait(at(100)));
         stream.end_wait();
         assert!(!stream.must_wait(at(101)));
-        stream.note_streamed(at(150));
+        stream.note_deltas_stored(at(150));
         assert!(stream.must_wait(at(151)));
     }
 }

@@ -9,7 +9,7 @@ use gander_store::{RunState, Store, StoreError, clock};
 use tokio::time::Instant;
 
 use super::session_task::SessionRequest;
-use super::{Hub, lock_mutex};
+use super::{Hub, lock_hub_mutex};
 
 /// How often the store is tidied.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(30);
@@ -51,7 +51,7 @@ impl Hub {
                     () = inner.stop.cancelled() => return,
                 }
                 // Bound to a name, so that the lock is released before what may be large is dropped.
-                let expired = lock_mutex(&inner.idle_cache).take_expired(Instant::now());
+                let expired = lock_hub_mutex(&inner.idle_cache).take_expired(Instant::now());
                 drop(expired);
                 maintain_store(&*inner.store).await;
             }
@@ -66,6 +66,7 @@ impl Hub {
     /// Lets runs come to an end for so long, then leaves the rest to the next start.
     pub async fn drain_sessions(&self, grace: Duration) {
         self.refuse_new_work();
+        self.inner.announce_draining().await;
         self.inner.tracker.close();
         if tokio::time::timeout(grace, self.inner.tracker.wait()).await.is_err() {
             tracing::info!(

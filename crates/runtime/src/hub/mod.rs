@@ -7,11 +7,11 @@ mod commit_queue;
 mod error;
 mod follower;
 mod gathering;
+mod hub_inner;
 mod idle_cache;
 mod maintenance;
 mod rebuild;
 mod session_task;
-mod tasks;
 mod view_cache;
 
 use std::collections::HashMap;
@@ -28,10 +28,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use cluster::{ClusterOptions, ClusterTimes, NodeRole, PinnedTo};
+pub use cluster::{ClusterOptions, ClusterTimes, FindPrivateFolder, NodeRole, PinnedTo, PrivateFolder};
 pub use commit_log::CommitRecord;
 pub use error::HubError;
-pub use follower::{Batch, Follower};
+pub use follower::{FollowedBatch, Follower};
 pub use idle_cache::CacheStats;
 
 use crate::backend::{Backend, ClientResources};
@@ -58,12 +58,12 @@ const DEFAULT_CACHE_BYTES: usize = 64 << 20;
 /// Finds or starts the one task of a session. Cheap to clone.
 #[derive(Clone)]
 pub struct Hub {
-    inner: Arc<Inner>,
+    inner: Arc<HubInner>,
 }
 
 /// A hub that may be gone: for those whom the hub itself keeps.
 #[derive(Clone)]
-pub struct WeakHub(Weak<Inner>);
+pub struct WeakHub(Weak<HubInner>);
 
 impl WeakHub {
     /// The hub, if it is still there.
@@ -75,7 +75,7 @@ impl WeakHub {
 /// The policy of new sessions, asked for each.
 type DefaultPolicy = Arc<dyn Fn() -> Policy + Send + Sync>;
 
-struct Inner {
+struct HubInner {
     store: Arc<dyn Store>,
     backend: Arc<dyn Backend>,
     recovery: Recovery,
@@ -140,7 +140,7 @@ impl Hub {
         recovery: Recovery,
         cache_bytes: usize,
     ) -> Self {
-        let inner = Inner {
+        let inner = HubInner {
             store,
             backend,
             recovery,
@@ -206,14 +206,14 @@ impl Hub {
         let id = birth.session;
         let mut session = Session::create(clock::current_time(), birth);
         let Some(Effect::Append(entry)) = session.poll_effect() else { return Err(HubError::Gone(id)) };
-        let mut context = rebuild::empty_context(session.view());
+        let mut context = rebuild::empty_rebuilt_context(session.view());
         context.apply(&entry);
         let mut append = Append::new(id, Epoch::FIRST, vec![entry], Durability::Barrier);
-        append.pinned_to = self.inner.cluster.as_ref().and_then(|member| member.pinned_to(&session.view().workspace));
+        append.pinned_to = self.inner.cluster.as_ref().and_then(|member| member.pinned_to(session.view()));
         self.inner.store.create(append, aliases).await?;
         let view = session.view().clone();
         let idle = idle_cache::IdleSession::new(session, Epoch::FIRST, Some(context));
-        let evicted = lock_mutex(&self.inner.idle_cache).put_session(idle, Instant::now());
+        let evicted = lock_hub_mutex(&self.inner.idle_cache).put_session(idle, Instant::now());
         drop(evicted);
         self.inner.backend.session_opened(&view).await;
         Ok(view)
@@ -246,7 +246,7 @@ impl Hub {
                 let first =
                     SessionRequest::Command { caller: Box::new(caller.clone()), command: Box::new(prompt), ack, reply };
                 self.inner.start_task(
-                    &mut lock_mutex(&self.inner.tasks),
+                    &mut lock_hub_mutex(&self.inner.tasks),
                     id,
                     TaskBeginning::Unsaved((Box::new(session), aliases)),
                     vec![first],
@@ -341,7 +341,7 @@ impl Hub {
         self.inner.check_not_draining()?;
         if client_resources.host.is_some() || client_resources.keys.is_some() {
             // Who sends the same run again does not take it over.
-            lock_mutex(&self.inner.client_resources).entry(*run).or_insert(client_resources);
+            lock_hub_mutex(&self.inner.client_resources).entry(*run).or_insert(client_resources);
         }
         Ok(())
     }
@@ -351,7 +351,7 @@ impl Hub {
         if let Some(view) = self.inner.current_cached_view(session).await? {
             return Ok(view);
         }
-        if !lock_mutex(&self.inner.tasks).contains_key(&session) {
+        if !lock_hub_mutex(&self.inner.tasks).contains_key(&session) {
             return Ok(self.inner.view_at_rest(session).await?);
         }
         let (reply, answer) = oneshot::channel();
@@ -423,12 +423,12 @@ impl Hub {
 
     /// How many sessions have a task: those that run, and those that were just spoken to.
     pub fn active_sessions(&self) -> usize {
-        lock_mutex(&self.inner.tasks).len()
+        lock_hub_mutex(&self.inner.tasks).len()
     }
 
     /// How full the cache of idle sessions is.
     pub fn cache_stats(&self) -> CacheStats {
-        lock_mutex(&self.inner.idle_cache).cache_stats()
+        lock_hub_mutex(&self.inner.idle_cache).cache_stats()
     }
 
     /// True if this run was accepted before, however long ago. For ids that callers choose.
@@ -439,6 +439,6 @@ impl Hub {
 }
 
 /// A panic while the lock was held leaves nothing half done here.
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_hub_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -27,7 +27,7 @@ pub(super) async fn rebuild_view(store: &dyn Store, session: SessionId, upto: Se
 }
 
 /// The conversation of a session in which nothing was said.
-pub(super) fn empty_context(view: &SessionView) -> Context {
+pub(super) fn empty_rebuilt_context(view: &SessionView) -> Context {
     let mut context = Context::empty(view.settings.clone(), view.workspace.clone(), view.folders.clone());
     context.provenance = view.provenance.clone();
     context
@@ -39,7 +39,7 @@ pub(super) async fn rebuild_context(
     view: &SessionView,
     committed: Seq,
 ) -> Result<Context, StoreError> {
-    let mut context = empty_context(view);
+    let mut context = empty_rebuilt_context(view);
     context.has_title = view.title.is_some();
     context.head = Seq(view.context_from.0.saturating_sub(1));
     while context.head < committed {

@@ -13,11 +13,11 @@ use gander_store::{Alias, Claim, CommandAnswer, Ownership, SessionCommand, Store
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::active_backend::{ActiveBackend, Running, wait_until};
-use super::cluster::{ForwardReason, RemoteAnswer, RemoteRequest, lent_elsewhere_notice};
+use super::active_backend::{ActiveBackend, Running, active_backend_wait_until};
+use super::cluster::{ForwardReason, RemoteAnswer, RemoteRequest, remote_lent_notice};
 use super::commit_queue::CommitQueue;
 use super::idle_cache::IdleSession;
-use super::{Ack, HubError, Inner, lock_mutex, rebuild};
+use super::{Ack, HubError, HubInner, lock_hub_mutex, rebuild};
 
 /// How long to wait before a session whose commit failed is picked up again.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ pub(super) enum SessionRequest {
 pub(super) type Reply<T> = oneshot::Sender<Result<T, HubError>>;
 
 pub(super) struct SessionTask {
-    hub: Arc<Inner>,
+    hub: Arc<HubInner>,
     id: SessionId,
     beginning: TaskBeginning,
     inbox: mpsc::Receiver<SessionRequest>,
@@ -59,8 +59,8 @@ pub(super) enum TaskBeginning {
 pub(super) type UnsavedSession = (Box<Session>, Vec<Alias>);
 
 /// A session with its machine in memory.
-pub(super) struct LiveSession {
-    pub(super) hub: Arc<Inner>,
+pub(super) struct SessionTaskState {
+    pub(super) hub: Arc<HubInner>,
     pub(super) machine: Session,
     pub(super) commit_queue: CommitQueue,
     pub(super) active_backend: ActiveBackend,
@@ -84,7 +84,7 @@ impl SessionRequest {
 
 impl SessionTask {
     pub(super) fn new(
-        hub: Arc<Inner>,
+        hub: Arc<HubInner>,
         id: SessionId,
         beginning: TaskBeginning,
         inbox: mpsc::Receiver<SessionRequest>,
@@ -94,12 +94,14 @@ impl SessionTask {
 
     pub(super) async fn run_until_idle(mut self) {
         let live = match std::mem::replace(&mut self.beginning, TaskBeginning::Stored) {
-            TaskBeginning::Unsaved((session, aliases)) => Ok(LiveSession::from_unsaved(&self.hub, *session, aliases)),
-            TaskBeginning::Claimed(claim) => LiveSession::from_claim(&self.hub, self.id, claim).await,
+            TaskBeginning::Unsaved((session, aliases)) => {
+                Ok(SessionTaskState::from_unsaved(&self.hub, *session, aliases))
+            }
+            TaskBeginning::Claimed(claim) => SessionTaskState::from_claim(&self.hub, self.id, claim).await,
             TaskBeginning::Stored if !self.hub.takes_sessions() => {
                 return self.forward_requests(ForwardReason::Elsewhere).await;
             }
-            TaskBeginning::Stored => LiveSession::open(&self.hub, self.id).await,
+            TaskBeginning::Stored => SessionTaskState::open(&self.hub, self.id).await,
         };
         let result = match live {
             Ok(live) => live.handle_requests(&mut self.inbox).await,
@@ -121,7 +123,7 @@ impl SessionTask {
     async fn forward_requests(mut self, why: ForwardReason) {
         loop {
             let request = {
-                let mut tasks = lock_mutex(&self.hub.tasks);
+                let mut tasks = lock_hub_mutex(&self.hub.tasks);
                 let request = self.inbox.try_recv().ok();
                 if request.is_none() {
                     // Under the lock: nobody finds an inbox that is not read any more.
@@ -139,7 +141,7 @@ impl SessionTask {
 
     /// Nothing of what was asked last is stored: it goes to whoever has the session now, perhaps this node again.
     async fn deliver_again(mut self) {
-        lock_mutex(&self.hub.tasks).remove(&self.id);
+        lock_hub_mutex(&self.hub.tasks).remove(&self.id);
         self.inbox.close();
         while let Some(request) = self.inbox.recv().await {
             self.hub.deliver_request(self.id, request).await;
@@ -148,13 +150,13 @@ impl SessionTask {
 
     /// Nothing of what failed was stored or shown. Whoever waits is told, and the log is read again.
     async fn fail_requests(mut self, error: StoreError) {
-        lock_mutex(&self.hub.tasks).remove(&self.id);
+        lock_hub_mutex(&self.hub.tasks).remove(&self.id);
         self.inbox.close();
         while let Some(request) = self.inbox.recv().await {
             if let SessionRequest::Command { command, .. } = &request
                 && let Some(run) = command.prompted_run()
             {
-                lock_mutex(&self.hub.client_resources).remove(&run);
+                lock_hub_mutex(&self.hub.client_resources).remove(&run);
             }
             self.hub.refuse_request(request, &error);
         }
@@ -175,11 +177,11 @@ impl SessionTask {
     }
 }
 
-impl LiveSession {
+impl SessionTaskState {
     /// From the idle cache, or from the log: then whatever was open there is picked up.
-    async fn open(hub: &Arc<Inner>, id: SessionId) -> Result<Self, StoreError> {
+    async fn open(hub: &Arc<HubInner>, id: SessionId) -> Result<Self, StoreError> {
         hub.check_lease()?;
-        let idle = lock_mutex(&hub.idle_cache).take_session(id);
+        let idle = lock_hub_mutex(&hub.idle_cache).take_session(id);
         if let Some(IdleSession { session, epoch, context }) = idle
             && hub.is_current(session.view()).await?
         {
@@ -191,7 +193,7 @@ impl LiveSession {
     }
 
     /// From the log: whatever was open there is picked up.
-    async fn from_claim(hub: &Arc<Inner>, id: SessionId, claim: Claim) -> Result<Self, StoreError> {
+    async fn from_claim(hub: &Arc<HubInner>, id: SessionId, claim: Claim) -> Result<Self, StoreError> {
         let view = rebuild::rebuild_view(&*hub.store, id, claim.head).await?;
         let mut session = Session::restore(view);
         session.recover(&mut MachineContext { at: clock::current_time(), ids: &mut SystemIds }, &hub.recovery);
@@ -199,16 +201,16 @@ impl LiveSession {
         Ok(Self::new(hub, session, commit_queue, ActiveBackend::new(None)))
     }
 
-    fn new(hub: &Arc<Inner>, machine: Session, commit_queue: CommitQueue, active_backend: ActiveBackend) -> Self {
+    fn new(hub: &Arc<HubInner>, machine: Session, commit_queue: CommitQueue, active_backend: ActiveBackend) -> Self {
         let lease_lost = hub.lease_lost();
         Self { hub: Arc::clone(hub), machine, commit_queue, active_backend, lease_lost, deleting: None }
     }
 
     /// A session that its first append makes.
-    fn from_unsaved(hub: &Arc<Inner>, machine: Session, aliases: Vec<Alias>) -> Self {
-        let pinned_to = hub.cluster.as_ref().and_then(|member| member.pinned_to(&machine.view().workspace));
+    fn from_unsaved(hub: &Arc<HubInner>, machine: Session, aliases: Vec<Alias>) -> Self {
+        let pinned_to = hub.cluster.as_ref().and_then(|member| member.pinned_to(machine.view()));
         let commit_queue = CommitQueue::for_new_session(machine.view().session, aliases, pinned_to, hub.commit_clock);
-        let active_backend = ActiveBackend::new(Some(rebuild::empty_context(machine.view())));
+        let active_backend = ActiveBackend::new(Some(rebuild::empty_rebuilt_context(machine.view())));
         Self::new(hub, machine, commit_queue, active_backend)
     }
 
@@ -249,12 +251,12 @@ impl LiveSession {
                 return Ok(ControlFlow::Break(()));
             }
             // Others may act for the session soon: whatever it runs must have stopped by then.
-            () = self.lease_lost.cancelled() => return Err(lease_lost_error()),
+            () = self.lease_lost.cancelled() => return Err(session_task_lease_lost()),
             landed = self.commit_queue.append_done(), if self.commit_queue.is_in_flight() => self.on_committed(landed?).await?,
             Some(request) = inbox.recv() => self.handle_request(request),
             report = self.active_backend.next_event(), if self.commit_queue.has_room() => self.handle_backend_event(report).await,
-            () = wait_until(gathered) => {}
-            () = wait_until(deadline) => self.stop_overdue_backend(),
+            () = active_backend_wait_until(gathered) => {}
+            () = active_backend_wait_until(deadline) => self.stop_overdue_backend(),
         }
         Ok(ControlFlow::Continue(()))
     }
@@ -334,7 +336,7 @@ impl LiveSession {
                 }
                 // A run that was refused, or is over already, has no end at which this would be given back.
                 if let Some(run) = run.filter(|run| !self.machine.view().is_run_open(*run)) {
-                    lock_mutex(&self.hub.client_resources).remove(&run);
+                    lock_hub_mutex(&self.hub.client_resources).remove(&run);
                 }
             }
             SessionRequest::View(reply) => drop(reply.send(Ok(self.machine.view().clone()))),
@@ -374,7 +376,7 @@ impl LiveSession {
     /// The client's files, terminals and keys are with the node that it is connected to.
     fn notice_lent_elsewhere(&mut self, run: RunId) {
         let mut context = MachineContext { at: clock::current_time(), ids: &mut SystemIds };
-        self.machine.handle_report(&mut context, run, Report::Noticed(lent_elsewhere_notice()));
+        self.machine.handle_report(&mut context, run, Report::Noticed(remote_lent_notice()));
     }
 
     /// Another's session is as unknown as none, whatever the caller request of it.
@@ -412,7 +414,7 @@ impl LiveSession {
         if let DeleteReply::Caller(reply) = reply {
             drop(reply.send(deleted.clone().map_err(HubError::from)));
         }
-        lock_mutex(&self.hub.tasks).remove(&id);
+        lock_hub_mutex(&self.hub.tasks).remove(&id);
         inbox.close();
         while let Some(request) = inbox.recv().await {
             self.hub.refuse_request(request, &StoreError::NotFound(id));
@@ -433,7 +435,7 @@ impl LiveSession {
     }
 }
 
-impl Inner {
+impl HubInner {
     fn refuse_request(&self, request: SessionRequest, error: &StoreError) {
         let refused = HubError::from(error.clone());
         match request {
@@ -452,7 +454,7 @@ impl Inner {
 
     fn check_lease(&self) -> Result<(), StoreError> {
         let holds = self.cluster.as_ref().is_none_or(|member| member.lease.is_valid());
-        if holds { Ok(()) } else { Err(lease_lost_error()) }
+        if holds { Ok(()) } else { Err(session_task_lease_lost()) }
     }
 
     fn lease_lost(&self) -> CancellationToken {
@@ -460,6 +462,6 @@ impl Inner {
     }
 }
 
-fn lease_lost_error() -> StoreError {
+fn session_task_lease_lost() -> StoreError {
     StoreError::Busy("this node could not renew its lease".to_owned())
 }

@@ -61,7 +61,8 @@ async fn start(store: MemoryStore, id: NodeId, role: NodeRole, label: &str) -> T
         role,
         label: label.to_owned(),
         version: "1".to_owned(),
-        pinned_to: Arc::new(move |folder| (folder != "/shared").then(|| pinned.clone())),
+        pinned_to: Arc::new(move |view| (view.workspace != "/shared").then(|| pinned.clone())),
+        private_folder: Arc::new(|_| None),
         times: ClusterTimes::default(),
     };
     let hub = Hub::new(Arc::new(store), Arc::new(agent.clone()), Recovery::default()).with_cluster(options);

@@ -167,10 +167,12 @@ impl Tool for AppTool {
 /// A call in one line for people, and what kind of thing it does.
 fn app_call_title(call: &AppCall) -> (String, ToolKind) {
     match call {
-        AppCall::Create(create) => (format!("Make the app {}", sanitize::visible_line(&create.name)), ToolKind::Edit),
-        AppCall::Update(update) => (format!("Change the app {}", sanitize::visible_line(&update.name)), ToolKind::Edit),
+        AppCall::Create(create) => (format!("Make the app {}", sanitize::sanitized_line(&create.name)), ToolKind::Edit),
+        AppCall::Update(update) => {
+            (format!("Change the app {}", sanitize::sanitized_line(&update.name)), ToolKind::Edit)
+        }
         AppCall::List => ("List the apps".to_owned(), ToolKind::Read),
-        AppCall::Read(read) => (format!("Read the app {}", sanitize::visible_line(&read.name)), ToolKind::Read),
+        AppCall::Read(read) => (format!("Read the app {}", sanitize::sanitized_line(&read.name)), ToolKind::Read),
     }
 }
 

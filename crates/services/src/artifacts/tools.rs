@@ -171,9 +171,9 @@ impl Tool for ArtifactTool {
 /// A call in one line for people, and what kind of thing it does.
 fn artifact_call_title(call: &ArtifactCall) -> (String, ToolKind) {
     match call {
-        ArtifactCall::Save(save) => (format!("Save artifact {}", sanitize::visible_line(&save.name)), ToolKind::Edit),
+        ArtifactCall::Save(save) => (format!("Save artifact {}", sanitize::sanitized_line(&save.name)), ToolKind::Edit),
         ArtifactCall::List => ("List artifacts".to_owned(), ToolKind::Read),
-        ArtifactCall::Read(read) => (format!("Read artifact {}", sanitize::visible_line(&read.name)), ToolKind::Read),
+        ArtifactCall::Read(read) => (format!("Read artifact {}", sanitize::sanitized_line(&read.name)), ToolKind::Read),
     }
 }
 

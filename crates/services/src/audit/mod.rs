@@ -3,9 +3,12 @@
 //! It is a view of the sessions' logs and nothing of its own, so that it cannot differ from them. Only what a deleted
 //! session leaves is written down: its actions without their content, for as long as `audit.keep` says.
 
+mod export;
+mod syslog;
 mod trail;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gander_domain::caller::Caller;
@@ -14,10 +17,15 @@ use gander_store::{DeltaForm, Limit, PageKey, SessionQuery, Store, StoreError, a
 
 use crate::errors::{service_error_from_denied, service_error_from_store};
 
+pub use export::{AuditExport, AuditSinks};
+pub use syslog::SyslogAddress;
 pub use trail::{AuditDecision, AuditRecord, AuditTrail};
 
 /// What deleted sessions left, by session.
 const SCOPE: &str = "audit/";
+
+/// Who has had a session, by name: whoever has no token here, or none any more, is known by this alone.
+const PRINCIPALS_SCOPE: &str = "principal/";
 
 /// Sessions and scopes that are looked at in one go.
 const PAGE_SIZE: u32 = 500;
@@ -43,6 +51,8 @@ pub struct Audit {
     keep: Arc<dyn Fn() -> Duration + Send + Sync>,
     /// Everybody who may have sessions.
     principals: Arc<dyn Fn() -> Vec<Principal> + Send + Sync>,
+    /// Those whose names are written down.
+    noted: Arc<Mutex<HashSet<Principal>>>,
 }
 
 impl Audit {
@@ -52,13 +62,41 @@ impl Audit {
         keep: Arc<dyn Fn() -> Duration + Send + Sync>,
         principals: Arc<dyn Fn() -> Vec<Principal> + Send + Sync>,
     ) -> Self {
-        Self { store, keep, principals }
+        Self { store, keep, principals, noted: Arc::default() }
     }
 
     /// Actions, oldest first. Whoever may see what belongs to the server sees everybody's.
     pub async fn list(&self, caller: &Caller, query: &AuditQuery) -> Result<Vec<AuditRecord>, ServiceError> {
         caller.may_read_audit().map_err(service_error_from_denied)?;
         self.collect(query).await.map_err(|error| service_error_from_store(&error))
+    }
+
+    /// Everything that has ended since. Sessions that nobody touched since are not looked at.
+    async fn ended_since(&self, since: Timestamp) -> Result<Vec<AuditRecord>, StoreError> {
+        let mut records = self.deleted_records(None).await?;
+        for (session, owner) in self.sessions(&AuditQuery { since: Some(since), ..AuditQuery::default() }).await? {
+            records.extend(self.session_records(session, owner).await?);
+        }
+        records.retain(|record| record.ended_at.is_some_and(|ended| ended >= since));
+        Ok(records)
+    }
+
+    /// Writes down who has a session, once, so that it is found among everybody's. Before the session is made.
+    pub async fn note_principal(&self, principal: &Principal) -> Result<(), StoreError> {
+        let is_noted = |this: &Self| this.noted.lock().unwrap_or_else(PoisonError::into_inner).contains(principal);
+        if *principal == Principal::owner() || is_noted(self) {
+            return Ok(());
+        }
+        if !self.noted_principals().await?.contains(principal) {
+            append_fact(&*self.store, &format!("{PRINCIPALS_SCOPE}{principal}"), &principal).await?;
+        }
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(principal.clone());
+        Ok(())
+    }
+
+    async fn noted_principals(&self) -> Result<Vec<Principal>, StoreError> {
+        let scopes = self.scopes_below(PRINCIPALS_SCOPE).await?;
+        Ok(scopes.iter().filter_map(|(scope, _)| scope.strip_prefix(PRINCIPALS_SCOPE)).map(Principal::named).collect())
     }
 
     async fn collect(&self, query: &AuditQuery) -> Result<Vec<AuditRecord>, StoreError> {
@@ -110,6 +148,7 @@ impl Audit {
             };
         }
         let mut owners = (self.principals)();
+        owners.extend(self.noted_principals().await?);
         owners.extend(query.principal.clone());
         owners.sort();
         owners.dedup();
@@ -173,9 +212,13 @@ impl Audit {
     }
 
     async fn scopes(&self) -> Result<Vec<(String, Timestamp)>, StoreError> {
+        self.scopes_below(SCOPE).await
+    }
+
+    async fn scopes_below(&self, prefix: &str) -> Result<Vec<(String, Timestamp)>, StoreError> {
         let (mut scopes, mut after): (Vec<(String, Timestamp)>, Option<String>) = (Vec::new(), None);
         loop {
-            let page = self.store.scopes(SCOPE, after.as_deref(), PAGE_SIZE).await?;
+            let page = self.store.scopes(prefix, after.as_deref(), PAGE_SIZE).await?;
             let is_last = page.len() < PAGE_SIZE as usize;
             scopes.extend(page);
             if is_last {

@@ -6,7 +6,7 @@ use gander_domain::{
     Answer, Choice, Entry, Event, Part, Principal, Question, QuestionId, QuestionKind, Reply, RunId, RunOrigin, Seq,
     SessionId, Timestamp, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolResult,
 };
-use gander_tools::permission::call_fingerprint;
+use gander_tools::permission::permission_call_fingerprint;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -170,7 +170,7 @@ impl AuditTrail {
             asked_by: origin.map(|origin| origin.by.clone()),
             protocol: origin.map(|origin| origin.door.clone()),
             tool: call.name.clone(),
-            hash: call_fingerprint(call),
+            hash: permission_call_fingerprint(call),
             title: Some(call.title.clone()),
             arguments: Some(call.arguments.clone()),
             shown: None,
@@ -212,7 +212,7 @@ impl AuditTrail {
         }
         self.update(call, |record| {
             record.decision = AuditDecision::Pending;
-            record.shown = Some(shown_text(question));
+            record.shown = Some(audit_trail_text(question));
         });
     }
 
@@ -220,14 +220,14 @@ impl AuditTrail {
         let Some(record) = self.questions.remove(&question).and_then(|index| self.records.get_mut(index)) else {
             return;
         };
-        record.decision = decision_of(&answer.reply);
+        record.decision = audit_trail_decision(&answer.reply);
         record.answered_by.clone_from(&answer.by);
         record.answered_from.clone_from(&answer.door);
         record.answered_at = Some(at);
     }
 }
 
-fn decision_of(reply: &Reply) -> AuditDecision {
+fn audit_trail_decision(reply: &Reply) -> AuditDecision {
     let declined = |reason: &str| AuditDecision::Declined { reason: reason.to_owned() };
     match reply {
         Reply::Chosen { choice, .. } => AuditDecision::Chosen { choice: choice.clone() },
@@ -241,7 +241,7 @@ fn decision_of(reply: &Reply) -> AuditDecision {
 }
 
 /// The question as a person saw it: its title, what an approval would do, and what could be chosen.
-fn shown_text(question: &Question) -> String {
+fn audit_trail_text(question: &Question) -> String {
     let previews = question.preview.iter().filter_map(|content| match content {
         ToolContent::Part { part: Part::Text { text } } => Some(text.clone()),
         ToolContent::Diff { path, .. } => Some(format!("change of {path}")),

@@ -9,7 +9,7 @@ use gander_store::{FactEntry, FactLog, FactState, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 /// The log's key.
-const SCOPE: &str = "mcp_networks";
+pub(super) const SCOPE: &str = "mcp_networks";
 
 /// What everybody granted, folded from its log. Cheap to clone.
 #[derive(Clone)]
@@ -69,6 +69,13 @@ impl NetworkStore {
         let log = Arc::new(FactLog::<NetworkState>::new(store, SCOPE));
         let known = Arc::new(Mutex::new(log.fold_all().await?));
         Ok(Self { log, known })
+    }
+
+    /// Reads the log again: another node wrote to it.
+    pub(super) async fn refresh(&self) -> Result<(), StoreError> {
+        let known = self.log.fold_all().await?;
+        *self.lock_state() = known;
+        Ok(())
     }
 
     /// What this person granted.

@@ -9,7 +9,7 @@ use gander_store::{FactEntry, FactLog, FactState, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 /// The log's key.
-const SCOPE: &str = "mcp_pins";
+pub(super) const SCOPE: &str = "mcp_pins";
 
 /// Everybody's pins, folded from their log. Cheap to clone.
 #[derive(Clone)]
@@ -64,6 +64,13 @@ impl PinStore {
         let log = Arc::new(FactLog::<PinState>::new(store, SCOPE));
         let known = Arc::new(Mutex::new(log.fold_all().await?));
         Ok(Self { log, known })
+    }
+
+    /// Reads the log again: another node wrote to it.
+    pub(super) async fn refresh(&self) -> Result<(), StoreError> {
+        let known = self.log.fold_all().await?;
+        *self.lock_state() = known;
+        Ok(())
     }
 
     /// This principal's.

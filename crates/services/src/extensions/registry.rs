@@ -11,7 +11,7 @@ use super::entry::{ExtensionEntry, Secrets};
 use crate::vault::Vault;
 
 /// The log's key.
-const SCOPE: &str = "extensions";
+pub(super) const SCOPE: &str = "extensions";
 
 /// Where a server is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -76,6 +76,13 @@ impl ExtensionRegistry {
         let log = FactLog::new(store, SCOPE);
         let known = log.fold_all().await?;
         Ok(Self { log, vault, known: Mutex::new(known) })
+    }
+
+    /// Reads the log again: another node wrote to it.
+    pub(super) async fn refresh(&self) -> Result<(), StoreError> {
+        let known = self.log.fold_all().await?;
+        *self.lock_state() = known;
+        Ok(())
     }
 
     /// Those of this range, by name, with their secrets.

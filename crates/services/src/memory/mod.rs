@@ -237,9 +237,9 @@ fn memories_text(memories: &[Memory]) -> String {
 fn check_memory(memory: Memory) -> Result<Memory, MemoryError> {
     let Memory { place, category, text, tags } = memory;
     let name = |name: &String| match name.trim() {
-        "" | tools::ALL => Err(MemoryError::BadName(sanitize::visible_line(name))),
+        "" | tools::ALL => Err(MemoryError::BadName(sanitize::sanitized_line(name))),
         trimmed if trimmed.chars().count() > MAX_NAME_CHARS || trimmed.chars().any(char::is_control) => {
-            Err(MemoryError::BadName(sanitize::visible_line(name)))
+            Err(MemoryError::BadName(sanitize::sanitized_line(name)))
         }
         trimmed => Ok(sanitize::strip_hidden_chars(trimmed)),
     };

@@ -155,7 +155,7 @@ impl Tool for MemoryTool {
     }
 
     fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        Ok(tool_call_preview(call_title(&self.kind.parse_call(arguments)?)))
+        Ok(tool_call_preview(memory_call_title(&self.kind.parse_call(arguments)?)))
     }
 
     async fn run(&self, call: &ToolCall, _context: &ToolContext) -> Result<ToolResult, ToolError> {
@@ -164,14 +164,14 @@ impl Tool for MemoryTool {
 }
 
 /// A call in one line for people, and what kind of thing it does.
-fn call_title(call: &MemoryCall) -> (String, ToolKind) {
+fn memory_call_title(call: &MemoryCall) -> (String, ToolKind) {
     let shown = |category: &str, is_global: bool| {
         let place = if is_global { "everywhere" } else { "in this project" };
-        format!("{} ({place})", sanitize::visible_line(category))
+        format!("{} ({place})", sanitize::sanitized_line(category))
     };
     match call {
         MemoryCall::Remember(RememberArguments { category, data, is_global, .. }) => {
-            (format!("Remember in {}: {}", shown(category, *is_global), sanitize::visible_line(data)), ToolKind::Edit)
+            (format!("Remember in {}: {}", shown(category, *is_global), sanitize::sanitized_line(data)), ToolKind::Edit)
         }
         MemoryCall::Retrieve(CategoryArguments { category, is_global }) => {
             (format!("Recall {}", shown(category, *is_global)), ToolKind::Read)
@@ -181,7 +181,7 @@ fn call_title(call: &MemoryCall) -> (String, ToolKind) {
         }
         MemoryCall::ForgetOne(TextArguments { category, memory_content, is_global }) => {
             let of = shown(category, *is_global);
-            (format!("Forget in {of}: {}", sanitize::visible_line(memory_content)), ToolKind::Delete)
+            (format!("Forget in {of}: {}", sanitize::sanitized_line(memory_content)), ToolKind::Delete)
         }
     }
 }

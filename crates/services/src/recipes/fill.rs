@@ -28,6 +28,6 @@ pub fn fill_recipe_in_workspace(
 pub fn read_workspace_file(files: &FileAccess, workspace: &str, path: &str) -> Result<String, String> {
     let room = files.open(Path::new(workspace), &[]).map_err(|error| error.to_string())?;
     let (_, text) =
-        room.read_redacted(path, MAX_FILE_BYTES).map_err(|error| sanitize::visible_line(&error.to_string()))?;
+        room.read_redacted(path, MAX_FILE_BYTES).map_err(|error| sanitize::sanitized_line(&error.to_string()))?;
     Ok(sanitize::strip_hidden_chars(&text))
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_agent::recipe::{Flaw, Recipe, Values};
 use gander_agent::recipe_run::SubRecipeSource;
-use gander_domain::{Principal, SessionId};
+use gander_domain::{Principal, Seq, SessionId};
 use gander_store::{FactEntry, FactLog, FactState, Store, StoreError};
 use gander_tools::FileAccess;
 use serde::{Deserialize, Serialize};
@@ -37,9 +37,9 @@ pub struct Recipes {
     store: Arc<dyn Store>,
     /// How the files that they name are read.
     files: FileAccess,
-    /// Sessions that follow one: most do not, and their runs need not look.
+    /// Sessions that follow one: most do not, and their runs need not look. Where other nodes write too, they do.
     following: Mutex<HashSet<SessionId>>,
-    /// What people call by a slash, as far as somebody asked.
+    /// What people call by a slash, as far as somebody asked. Empty where other nodes write too.
     slashes: Mutex<HashMap<Principal, Arc<[SlashRecipe]>>>,
     /// Recipes that may be filled in at once.
     fills: Arc<Semaphore>,
@@ -125,13 +125,16 @@ impl Recipes {
     }
 
     /// True if the session follows one.
-    pub fn has_recipe(&self, session: SessionId) -> bool {
-        lock_recipes(&self.following).contains(&session)
+    pub async fn has_recipe(&self, session: SessionId) -> Result<bool, StoreError> {
+        if self.store.cluster().is_none() {
+            return Ok(lock_recipes(&self.following).contains(&session));
+        }
+        Ok(!self.store.read_scope(self.session_log(session).scope(), Seq::ZERO, 1).await?.is_empty())
     }
 
     /// The recipe that a session follows.
     pub async fn recipe_of_session(&self, session: SessionId) -> Result<Option<SessionRecipe>, StoreError> {
-        if !lock_recipes(&self.following).contains(&session) {
+        if !self.has_recipe(session).await? {
             return Ok(None);
         }
         let LastRecipe(followed) = self.session_log(session).read_folded().await?.state;
@@ -147,9 +150,8 @@ impl Recipes {
 
     /// Removes the recipe of a session that was deleted.
     pub async fn forget_session(&self, session: SessionId) {
-        if lock_recipes(&self.following).remove(&session)
-            && let Err(error) = self.store.delete_scope(self.session_log(session).scope()).await
-        {
+        let followed = lock_recipes(&self.following).remove(&session) || self.store.cluster().is_some();
+        if followed && let Err(error) = self.store.delete_scope(self.session_log(session).scope()).await {
             tracing::warn!(%error, %session, "the recipe of a deleted session is left behind");
         }
     }
@@ -170,7 +172,9 @@ impl Recipes {
             .iter()
             .filter_map(|(id, name)| SlashRecipe::new(name.as_str()?, &recipes.get(id)?["recipe"]))
             .collect();
-        lock_recipes(&self.slashes).insert(principal.clone(), Arc::clone(&slashes));
+        if self.store.cluster().is_none() {
+            lock_recipes(&self.slashes).insert(principal.clone(), Arc::clone(&slashes));
+        }
         Ok(slashes)
     }
 

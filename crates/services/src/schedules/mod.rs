@@ -11,11 +11,12 @@ use tokio::sync::Notify;
 
 use cron::machine_time_zone;
 pub use cron::{ScheduleTimeError, canonical_time_zone};
+pub(crate) use job::ScheduleKey;
 pub use job::{MissedRuns, Schedule, ScheduleState};
-use job::{ScheduleFact, ScheduleKey, ScheduleTable};
+use job::{ScheduleFact, ScheduleTable};
 
 /// The log's key.
-const SCOPE: &str = "schedules";
+pub(crate) const SCOPE: &str = "schedules";
 
 /// Schedules that one person may have.
 pub const MAX_SCHEDULES: usize = 200;
@@ -97,6 +98,57 @@ impl Schedules {
         self.write_fact(ScheduleFact::Ran { owner: owner.clone(), id: id.to_owned(), at, session }).await
     }
 
+    /// The same for a time at which it is due. False if it is not any more: another node runs it, or somebody changed it.
+    ///
+    /// Of several nodes one writes right behind what it has read; the others find that and look again.
+    pub(crate) async fn claim_due_run(
+        &self,
+        (owner, id): &ScheduleKey,
+        due: Timestamp,
+        at: Timestamp,
+        session: SessionId,
+    ) -> Result<bool, StoreError> {
+        loop {
+            let folded = self.log.read_folded().await?;
+            self.replace_table(&folded.state);
+            if self.get(owner, id).and_then(|state| state.next_run()) != Some(due) {
+                return Ok(false);
+            }
+            let fact = ScheduleFact::Ran { owner: owner.clone(), id: id.clone(), at, session };
+            match self.log.append_after(&folded, &fact).await {
+                Ok(_) => {
+                    self.lock_table().apply_fact(fact);
+                    return Ok(true);
+                }
+                Err(StoreError::Gap { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Reads the log again: another node wrote to it.
+    pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
+        let state = self.log.fold_all().await?;
+        self.replace_table(&state);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Takes over what the log says. Failures and times that were skipped are known to this process alone, and stay.
+    fn replace_table(&self, stored: &ScheduleTable) {
+        let mut known = self.lock_table();
+        let kept = |(key, state): (&ScheduleKey, &ScheduleState)| {
+            let mut state = state.clone();
+            if let Some(before) = known.0.get(key).filter(|before| before.job == state.job) {
+                state.counted_from = state.counted_from.max(before.counted_from);
+                state.last_error = before.last_error.clone().filter(|_| state.runs.back() == before.runs.back());
+            }
+            (key.clone(), state)
+        };
+        let table = stored.0.iter().map(kept).collect();
+        known.0 = table;
+    }
+
     /// Its last try went wrong, in words for people.
     pub(crate) fn record_failure(&self, owner: &Principal, id: &str, reason: String) {
         if let Some(state) = self.lock_table().0.get_mut(&(owner.clone(), id.to_owned())) {
@@ -140,7 +192,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use gander_store::{MemoryStore, longest_log};
+    use gander_store::{MemoryStore, longest_fact_log};
 
     fn job(id: &str) -> Schedule {
         let (recipe, values) = (Value::Null, Values::default());
@@ -162,6 +214,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn of_two_nodes_one_runs_what_is_due_and_both_know() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let load = async || Schedules::load(Arc::clone(&store), MissedRuns::Run, Some("UTC".to_owned())).await.unwrap();
+        let one = load().await;
+        one.put(job("minutely")).await.unwrap();
+        let two = load().await;
+        let session = |number| SessionId::new(Uuid::from_u128(number));
+        for round in 1..=20_i64 {
+            let (key, due) = one.next_due().unwrap();
+            let at = Timestamp::from_micros(due.as_micros() + round);
+            let (first, second) = tokio::join!(
+                one.claim_due_run(&key, due, at, session(1)),
+                two.claim_due_run(&key, due, at, session(2))
+            );
+            assert_eq!(u8::from(first.unwrap()) + u8::from(second.unwrap()), 1, "round {round}");
+            one.refresh().await.unwrap();
+            two.refresh().await.unwrap();
+            assert_eq!(one.list(&Principal::owner()), two.list(&Principal::owner()));
+        }
+        assert_eq!(one.get(&Principal::owner(), "minutely").unwrap().runs.len(), 20);
+        assert!(two.remove(&Principal::owner(), "minutely").await.unwrap());
+        one.refresh().await.unwrap();
+        assert_eq!(one.next_due(), None);
+    }
+
+    #[tokio::test]
     async fn a_schedule_that_ran_ten_thousand_times_has_a_short_log() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let load =
@@ -176,7 +254,7 @@ mod tests {
             schedules.record_run(&owner, "often", at, SessionId::new(Uuid::from_u128(run))).await.unwrap();
         }
         let length = store.read_scope(SCOPE, Seq::ZERO, 20_000).await.unwrap().len();
-        assert!(length <= longest_log(102) + 1, "{length}");
+        assert!(length <= longest_fact_log(102) + 1, "{length}");
         assert_eq!(load().await.list(&owner), schedules.list(&owner));
         assert_eq!(schedules.get(&owner, "often").unwrap().runs.len(), 100);
     }

@@ -111,6 +111,9 @@ impl Sessions {
             folders.extend(self.resolve_folder(caller, &settings.agent, folder).await?);
         }
         let (owner, inherited) = (caller.principal.clone(), TextMark::default());
+        if let Err(error) = self.audit.note_principal(&owner).await {
+            tracing::warn!(%error, principal = %owner, "the audit trail finds this principal by name only");
+        }
         Ok((SessionInit { session, owner, workspace, folders, settings, parent, meta, inherited }, aliases))
     }
 

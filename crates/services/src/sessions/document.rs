@@ -5,8 +5,8 @@
 use gander_domain::caller::Caller;
 use gander_domain::sanitize;
 use gander_domain::{
-    Command, Effect, Entry, Event, MachineContext, Policy, Principal, RunId, RunOrigin, Seq, Session, SessionId,
-    SessionView, Timestamp,
+    Command, Effect, Entry, Event, MachineContext, Policy, Principal, Recovery, RunId, RunOrigin, Seq, Session,
+    SessionId, SessionView, Timestamp,
 };
 use gander_store::clock::{self, SystemIds};
 use gander_store::{DeltaForm, StoreError, read_all};
@@ -21,6 +21,9 @@ const FORMAT: &str = "gander-session";
 
 /// The version of the document's form.
 const VERSION: u32 = 1;
+
+/// Times from 1970 to the end of the year 9999.
+const CALENDAR_MICROS: std::ops::RangeInclusive<i64> = 0..=253_402_300_799_999_999;
 
 /// What a document holds, so that nobody shares it unawares.
 const CONTAINS: &str = "the whole session: every prompt and answer, every tool call with its arguments and results, questions with who \
@@ -50,12 +53,25 @@ pub struct ImportedDocument {
 }
 
 /// Whose an imported session is, and what it may do.
-struct ImportTarget {
-    session: SessionId,
-    owner: Principal,
-    workspace: String,
+#[derive(Clone, Debug)]
+pub struct ImportTarget {
+    /// Its new id.
+    pub session: SessionId,
+    /// Whose it is here.
+    pub owner: Principal,
+    /// Where it works here.
+    pub workspace: String,
     /// It has no looser policy than this.
-    policy: Policy,
+    pub policy: Policy,
+}
+
+/// A document's log as it is stored here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdoptedLog {
+    /// The log, in which nothing is open.
+    pub entries: Vec<Entry>,
+    /// What of the document does not hold here.
+    pub ignored: Vec<String>,
 }
 
 impl Sessions {
@@ -80,22 +96,28 @@ impl Sessions {
         let (init, _) = self.resolve_init(caller, new).await?;
         let (session, owner, workspace) = (init.session, init.owner, init.workspace);
         let target = ImportTarget { session, owner, workspace, policy: (self.defaults)().policy };
-        let Document { format, version, mut entries, .. } = serde_json::from_value(document)
-            .map_err(|error| refused_document(format!("not an exported session: {error}")))?;
-        if format != FORMAT || version > VERSION {
-            return Err(refused_document(format!(
-                "unknown format: {format} {version}, this server reads {FORMAT} {VERSION}"
-            )));
-        }
-        let ignored = adopt_document_log(&mut entries, &target)?;
-        let closing = close_open_document_runs(&entries, &target.owner)?;
-        entries.extend(closing);
-        if let Some(event) = ignored_import_notice(&ignored) {
-            push_imported_event(&mut entries, clock::current_time(), event);
-        }
+        let AdoptedLog { entries, ignored } = adopt_session_document(document, &target)?;
         self.store_imported(session, entries).await?;
         Ok(ImportedDocument { session, workspace: target.workspace, ignored })
     }
+}
+
+/// Makes the log of a new session of a document.
+pub fn adopt_session_document(document: Value, target: &ImportTarget) -> Result<AdoptedLog, SessionError> {
+    let Document { format, version, mut entries, .. } = serde_json::from_value(document)
+        .map_err(|error| refused_document(format!("not an exported session: {error}")))?;
+    if format != FORMAT || version > VERSION {
+        return Err(refused_document(format!(
+            "unknown format: {format} {version}, this server reads {FORMAT} {VERSION}"
+        )));
+    }
+    let ignored = adopt_document_log(&mut entries, target)?;
+    let closing = close_open_document_runs(&entries, &target.owner)?;
+    entries.extend(closing);
+    if let Some(event) = ignored_import_notice(&ignored) {
+        push_imported_event(&mut entries, clock::current_time(), event);
+    }
+    Ok(AdoptedLog { entries, ignored })
 }
 
 /// The log is numbered from one and begins with the session, which is a new one of the importer's. Gives what of the document is ignored.
@@ -106,6 +128,10 @@ fn adopt_document_log(entries: &mut [Entry], target: &ImportTarget) -> Result<Ve
             "entries must be numbered from 1 without gaps: expected {number}, found {}",
             entry.seq
         )));
+    }
+    // Durations are differences of these, and every protocol writes them as dates.
+    if let Some(entry) = entries.iter().find(|entry| !CALENDAR_MICROS.contains(&entry.at.as_micros())) {
+        return Err(refused_document(format!("the time of an entry is none that a calendar has: entry {}", entry.seq)));
     }
     let claimed = SessionView::replay(&*entries).map(|view| view.settings.policy).unwrap_or(target.policy);
     let first = entries.first_mut().ok_or_else(|| refused_document("the log is empty".to_owned()))?;
@@ -118,9 +144,9 @@ fn adopt_document_log(entries: &mut [Entry], target: &ImportTarget) -> Result<Ve
         ignored.push(format!("policy {}", document_policy_name(claimed)));
     }
     if *workspace != target.workspace {
-        ignored.push(format!("workspace {}", sanitize::visible_line(workspace)));
+        ignored.push(format!("workspace {}", sanitize::sanitized_line(workspace)));
     }
-    ignored.extend(folders.drain(..).map(|folder| format!("folder {}", sanitize::visible_line(&folder))));
+    ignored.extend(folders.drain(..).map(|folder| format!("folder {}", sanitize::sanitized_line(&folder))));
     *parent = Some(*session);
     *session = target.session;
     owner.clone_from(&target.owner);
@@ -148,8 +174,13 @@ fn close_open_document_runs(entries: &[Entry], by: &Principal) -> Result<Vec<Ent
     let mut session = Session::restore(view);
     let origin = RunOrigin { by: by.clone(), door: "import".to_owned() };
     while let Some(run) = open_document_run(&session) {
-        let cancel = Command::Cancel { run: Some(run), origin: origin.clone() };
         let mut now = MachineContext { at: clock::current_time(), ids: &mut SystemIds };
+        if session.view().run.as_ref().is_some_and(|active| active.id == run && active.cancelling) {
+            // A second cancel changes nothing: whoever carried out the first is not here.
+            session.recover(&mut now, &Recovery::default());
+            continue;
+        }
+        let cancel = Command::Cancel { run: Some(run), origin: origin.clone() };
         session.handle_command(&mut now, cancel).map_err(|error| refused_document(error.to_string()))?;
         session.handle_backend_exit(&mut now, run, "imported");
     }
@@ -170,4 +201,68 @@ fn open_document_run(session: &Session) -> Option<RunId> {
 
 fn refused_document(text: String) -> SessionError {
     SessionError::Document(text)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use gander_domain::Outcome;
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    /// The log of a session with these events of one run.
+    fn document(events: &[Value]) -> Value {
+        let settings = json!({ "agent": "gander", "mode": "assistant", "policy": "ask" });
+        let created = json!({ "kind": "session_created", "session": Uuid::from_u128(9), "owner": "owner",
+            "workspace": "/elsewhere", "settings": settings });
+        let run = Uuid::from_u128(5);
+        let entries: Vec<Value> = std::iter::once(json!({ "seq": 1, "at": 0, "event": created }))
+            .chain((2..).zip(events).map(|(seq, event)| json!({ "seq": seq, "at": 0, "run": run, "event": event })))
+            .collect();
+        json!({ "format": FORMAT, "version": VERSION, "exported_at": 0, "entries": entries })
+    }
+
+    fn target() -> ImportTarget {
+        ImportTarget {
+            session: SessionId::new(Uuid::from_u128(1)),
+            owner: Principal::owner(),
+            workspace: "/here".to_owned(),
+            policy: Policy::Ask,
+        }
+    }
+
+    fn adopted(events: &[Value]) -> SessionView {
+        SessionView::replay(&adopt_session_document(document(events), &target()).unwrap().entries).unwrap()
+    }
+
+    #[test]
+    fn figures_and_times_that_cannot_be_true_break_no_sum() {
+        let usage = json!({ "model": "m", "input": u64::MAX, "output": u64::MAX, "cost": u64::MAX });
+        let added = json!({ "kind": "usage_added", "usage": usage });
+        let view = adopted(&[added.clone(), added.clone(), added]);
+        assert_eq!((view.spent.input, view.spent.cost), (3_000_000_000_000, 3_000_000_000_000));
+        for at in [i64::MIN, -1, i64::MAX] {
+            let mut document = document(&[json!({ "kind": "title_set", "title": "t" })]);
+            document["entries"][1]["at"] = json!(at);
+            let refused = adopt_session_document(document, &target()).unwrap_err().to_string();
+            assert!(refused.contains("entry 2"), "{at}: {refused}");
+        }
+    }
+
+    /// Found with the fuzz target `session_import`: the import went round for ever.
+    #[test]
+    fn a_session_that_was_being_cancelled_is_taken_in_and_its_runs_are_closed() {
+        let origin = json!({ "by": "owner", "door": "acp" });
+        let started = json!({ "kind": "run_started", "origin": origin });
+        let cancelling = json!({ "kind": "cancel_requested", "by": "owner" });
+        let queued = json!({ "kind": "run_queued", "origin": origin, "parts": [{ "type": "text", "text": "x" }] });
+        let again = [started.clone(), cancelling.clone(), queued];
+        for events in [&[started.clone()][..], &[started, cancelling], &again] {
+            let view = adopted(events);
+            assert!(view.run.is_none() && view.queue.is_empty(), "{events:?}");
+            assert_eq!(view.run_outcome(RunId::new(Uuid::from_u128(5))), Some(&Outcome::Cancelled), "{events:?}");
+        }
+    }
 }

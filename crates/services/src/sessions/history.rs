@@ -72,7 +72,7 @@ impl Sessions {
         let store = self.hub.store();
         let head = store.head(session).await?;
         let (mut reader, mut end) =
-            (BackwardReader::new(messages), end.filter(|end| end.seq <= head).unwrap_or(HistoryEnd::after(head)));
+            (HistoryReader::new(messages), end.filter(|end| end.seq <= head).unwrap_or(HistoryEnd::after(head)));
         while end.seq > Seq::ZERO {
             let start = Seq(end.seq.0.saturating_sub(CHUNK.into()));
             let mut chunk = read_history_range(&**store, session, start, end.seq).await?;
@@ -103,14 +103,14 @@ enum ReadOn {
 }
 
 /// Takes in entries from the last to the first.
-struct BackwardReader {
+struct HistoryReader {
     wanted: usize,
     messages: usize,
     bytes: usize,
     reversed: Vec<Entry>,
 }
 
-impl BackwardReader {
+impl HistoryReader {
     fn new(wanted: usize) -> Self {
         Self { wanted, messages: 0, bytes: 0, reversed: Vec::new() }
     }

@@ -34,13 +34,13 @@ impl Sessions {
     pub async fn new_id(&self) -> Result<SessionId, SessionError> {
         match self.ids {
             SessionIds::Random => Ok(SessionId::make(&mut SystemIds)),
-            SessionIds::Sequential => Ok(next_number(&**self.hub.store()).await?),
+            SessionIds::Sequential => Ok(next_session_id_number(&**self.hub.store()).await?),
         }
     }
 }
 
 /// The store puts facts of one scope in an order: so two who ask at once get two numbers.
-async fn next_number(store: &dyn Store) -> Result<SessionId, StoreError> {
+async fn next_session_id_number(store: &dyn Store) -> Result<SessionId, StoreError> {
     let at = clock::current_time();
     let append = ScopeAppend { scope: NUMBERS_SCOPE.to_owned(), at, facts: vec![Value::Null], after: None };
     // Not synced by itself: the session that gets the number is written behind it.

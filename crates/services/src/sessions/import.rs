@@ -43,7 +43,7 @@ impl Sessions {
         let history = Event::HistoryReset { keep_to: Seq::ZERO, replacement: messages, reason: ResetReason::Replaced };
         let events = std::iter::once(history)
             .chain(title.map(|title| Event::TitleSet { title }))
-            .chain(usage.into_iter().map(|usage| Event::UsageAdded { usage }))
+            .chain(usage.into_iter().map(|usage| Event::UsageAdded { usage: usage.clamped() }))
             .chain(ignored_import_notice(&ignored));
         events.for_each(|event| push_imported_event(&mut entries, at, event));
         self.store_imported(session, entries).await?;

@@ -24,7 +24,7 @@ use gander_runtime::hub::Hub;
 pub use child::{ChildSession, is_subagent_session, start_child_session};
 pub use create::{FirstPrompt, NewSession, SessionFolder};
 pub use delete::{PruneMode, PrunedSession};
-pub use document::ImportedDocument;
+pub use document::{AdoptedLog, ImportTarget, ImportedDocument, adopt_session_document};
 pub use error::SessionError;
 pub use find::SessionFilter;
 pub use fork::Fork;

@@ -5,7 +5,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Postgres, QueryBuilder, Row as _};
 use uuid::Uuid;
 
 use super::row::{ColumnKind, CopyRow, CopyTable, Field};
-use crate::postgres::{decode_text, encode_text, open_for_copy};
+use crate::postgres::{decode_postgres_text, encode_postgres_text, open_for_copy};
 use crate::{PostgresUrl, StoreError};
 
 pub(super) struct PostgresSide {
@@ -37,7 +37,7 @@ impl PostgresSide {
                     Field::Null => values.push("NULL"),
                     Field::Id(id) => values.push_bind(*id),
                     Field::Number(number) => values.push_bind(*number),
-                    Field::Text(text) => values.push_bind(encode_text(text).into_owned()),
+                    Field::Text(text) => values.push_bind(encode_postgres_text(text).into_owned()),
                 };
             }
             builder.push(")");
@@ -64,7 +64,7 @@ impl PostgresSide {
                     (Field::Number(number), ColumnKind::Flag) => values.push_bind(*number != 0),
                     (Field::Number(number), ColumnKind::Small) => values.push_bind(*number as i16),
                     (Field::Number(number), _) => values.push_bind(*number),
-                    (Field::Text(text), ColumnKind::Text) => values.push_bind(encode_text(text).into_owned()),
+                    (Field::Text(text), ColumnKind::Text) => values.push_bind(encode_postgres_text(text).into_owned()),
                     (Field::Text(text), _) => values.push_bind(text.clone()),
                 };
             }
@@ -99,7 +99,7 @@ fn decode_row(table: &CopyTable, row: &PgRow) -> CopyRow {
         ColumnKind::Small => Field::Number(row.get::<i16, _>(column).into()),
         ColumnKind::Flag => Field::Number(row.get::<bool, _>(column).into()),
         ColumnKind::Text => {
-            row.get::<Option<String>, _>(column).map_or(Field::Null, |text| Field::Text(decode_text(text)))
+            row.get::<Option<String>, _>(column).map_or(Field::Null, |text| Field::Text(decode_postgres_text(text)))
         }
         ColumnKind::Json => row.get::<Option<String>, _>(column).map_or(Field::Null, Field::Text),
     };

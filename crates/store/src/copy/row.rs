@@ -106,9 +106,9 @@ impl CopyTable {
 
 /// The digest of rows in order: values are told apart by their lengths.
 #[derive(Default)]
-pub(super) struct Digest(Sha256);
+pub(super) struct CopyDigest(Sha256);
 
-impl Digest {
+impl CopyDigest {
     pub(super) fn add_row(&mut self, table: &CopyTable, row: &CopyRow) {
         self.0.update(table.name);
         for field in row {

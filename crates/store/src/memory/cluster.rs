@@ -52,10 +52,16 @@ pub(super) struct Member {
     pub(super) faults: Option<Arc<dyn ModelFaults>>,
 }
 
+struct NodeLease {
+    info: NodeInfo,
+    renewed: Instant,
+    until: Instant,
+}
+
 /// What the nodes share beside the logs.
 #[derive(Default)]
 pub(super) struct ClusterState {
-    nodes: BTreeMap<NodeId, (NodeInfo, Instant)>,
+    nodes: BTreeMap<NodeId, NodeLease>,
     mailboxes: BTreeMap<NodeId, (Arc<HintBox>, Arc<Feeds>)>,
     /// In the order in which they were sent.
     commands: Vec<(SessionCommand, Option<CommandAnswer>)>,
@@ -63,13 +69,13 @@ pub(super) struct ClusterState {
 
 /// Who may write to a session.
 #[derive(Default)]
-pub(super) struct Owner {
+pub(super) struct MemoryOwner {
     node: Option<NodeId>,
     has_work: bool,
     pinned_to: Option<String>,
 }
 
-impl Owner {
+impl MemoryOwner {
     /// Nobody's, of a session that only nodes of a label may own.
     pub(super) fn pinned_to(label: Option<String>) -> Self {
         Self { pinned_to: label, ..Self::default() }
@@ -94,9 +100,9 @@ impl Owner {
 
 impl ClusterState {
     /// Whether this node may claim a session of this owner.
-    pub(super) fn check_claim(&self, owner: &Owner, node: NodeId) -> Result<(), StoreError> {
+    pub(super) fn check_claim(&self, owner: &MemoryOwner, node: NodeId) -> Result<(), StoreError> {
         if let Some(label) = &owner.pinned_to
-            && self.nodes.get(&node).is_none_or(|(info, _)| info.label != *label)
+            && self.nodes.get(&node).is_none_or(|lease| lease.info.label != *label)
         {
             return Err(StoreError::Pinned(label.clone()));
         }
@@ -107,7 +113,7 @@ impl ClusterState {
     }
 
     fn has_lease(&self, node: NodeId) -> bool {
-        self.nodes.get(&node).is_some_and(|(_, until)| *until > Instant::now())
+        self.nodes.get(&node).is_some_and(|lease| lease.until > Instant::now())
     }
 
     fn has_commands(&self, session: SessionId) -> bool {
@@ -150,10 +156,11 @@ impl MemoryState {
 
     fn node_statuses(&self) -> Vec<NodeStatus> {
         let now = Instant::now();
-        let status = |(node, (info, until)): (&NodeId, &(NodeInfo, Instant))| NodeStatus {
+        let status = |(node, lease): (&NodeId, &NodeLease)| NodeStatus {
             node: *node,
-            info: info.clone(),
-            lease: until.checked_duration_since(now).filter(|left| !left.is_zero()),
+            info: lease.info.clone(),
+            lease: lease.until.checked_duration_since(now).filter(|left| !left.is_zero()),
+            renewed: now.duration_since(lease.renewed),
             sessions: self.all_owners().filter(|(_, owner)| owner.node == Some(*node)).count() as u64,
         };
         self.cluster.nodes.iter().map(status).collect()
@@ -269,7 +276,9 @@ impl ClusterStore for MemoryStore {
 
     async fn renew_lease(&self, info: &NodeInfo, ttl: Duration) -> Result<(), StoreError> {
         self.before_call().await?;
-        self.lock_open()?.cluster.nodes.insert(self.node(), (info.clone(), Instant::now() + ttl));
+        let renewed = Instant::now();
+        let lease = NodeLease { info: info.clone(), renewed, until: renewed + ttl };
+        self.lock_open()?.cluster.nodes.insert(self.node(), lease);
         self.after_write().await
     }
 
@@ -284,6 +293,13 @@ impl ClusterStore for MemoryStore {
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
         self.before_call().await?;
         Ok(self.lock_open()?.node_statuses())
+    }
+
+    async fn scope_heads(&self, scopes: &[&str]) -> Result<Vec<(String, Seq)>, StoreError> {
+        self.before_call().await?;
+        let state = self.lock_open()?;
+        let head = |scope: &&str| ((*scope).to_owned(), state.scope_end(scope));
+        Ok(scopes.iter().map(head).filter(|(_, end)| *end > Seq::ZERO).collect())
     }
 
     async fn claim_work(&self, limit: u32) -> Result<Vec<(SessionId, Claim)>, StoreError> {

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use gander_domain::{Entry, Event, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
 use serde_json::Value;
 
-use super::cluster::{ClusterState, Owner};
+use super::cluster::{ClusterState, MemoryOwner};
 use crate::fold::{self, CreatedSession, RunStep, SideTableChanges, SummaryChange};
 use crate::node::NodeId;
-use crate::row::join_deltas;
+use crate::row::join_decoded_deltas;
 use crate::types::{search_words, searchable_title};
 use crate::{
     Alias, Append, Claim, DeltaForm, Durability, Epoch, Limit, PageKey, QuestionRow, RunKey, RunPage, RunQuery, RunRow,
@@ -18,7 +18,7 @@ use crate::{
 
 #[derive(Default)]
 pub(super) struct MemoryState {
-    sessions: BTreeMap<SessionId, Log>,
+    sessions: BTreeMap<SessionId, MemoryLog>,
     /// Whose each was.
     deleted: HashMap<SessionId, Principal>,
     runs: BTreeMap<(RunId, SessionId), RunRow>,
@@ -30,15 +30,15 @@ pub(super) struct MemoryState {
     pub(super) closed: bool,
 }
 
-struct Log {
+struct MemoryLog {
     epoch: Epoch,
-    owner: Owner,
+    owner: MemoryOwner,
     entries: Vec<Entry>,
     snapshots: BTreeMap<Seq, Snapshot>,
     summary: SessionSummary,
 }
 
-impl Log {
+impl MemoryLog {
     fn last_seq(&self) -> Seq {
         Seq(self.entries.len() as u64)
     }
@@ -58,14 +58,14 @@ impl MemoryState {
         if self.sessions.contains_key(&session) {
             return Err(StoreError::Exists(session));
         }
-        check_order(Seq::ZERO, &append.entries)?;
+        check_memory_order(Seq::ZERO, &append.entries)?;
         self.check_scopes(&append.scopes)?;
         if let Some(taken) = aliases.iter().find_map(|alias| self.aliases.get(alias)) {
             return Err(StoreError::AliasTaken(*taken));
         }
-        let summary = first_summary(session, &append.entries)?;
-        let owner = Owner::pinned_to(append.pinned_to.clone());
-        let log = Log { epoch: Epoch::FIRST, owner, entries: Vec::new(), snapshots: BTreeMap::new(), summary };
+        let summary = first_memory_summary(session, &append.entries)?;
+        let owner = MemoryOwner::pinned_to(append.pinned_to.clone());
+        let log = MemoryLog { epoch: Epoch::FIRST, owner, entries: Vec::new(), snapshots: BTreeMap::new(), summary };
         self.sessions.insert(session, log);
         self.aliases.extend(aliases.into_iter().map(|alias| (alias, session)));
         self.append_entries(Append { epoch: Epoch::FIRST, ..append }, node)
@@ -82,7 +82,7 @@ impl MemoryState {
         if log.epoch != epoch {
             return Err(StoreError::Fenced { current: log.epoch });
         }
-        check_order(log.last_seq(), &entries)?;
+        check_memory_order(log.last_seq(), &entries)?;
         self.check_scopes(&scopes)?;
         scopes.into_iter().for_each(|scope| {
             self.append_scope(scope);
@@ -118,20 +118,20 @@ impl MemoryState {
         Ok(())
     }
 
-    pub(super) fn session_owner(&self, session: SessionId) -> Option<&Owner> {
+    pub(super) fn session_owner(&self, session: SessionId) -> Option<&MemoryOwner> {
         self.sessions.get(&session).map(|log| &log.owner)
     }
 
-    pub(super) fn all_owners(&self) -> impl Iterator<Item = (SessionId, &Owner)> {
+    pub(super) fn all_owners(&self) -> impl Iterator<Item = (SessionId, &MemoryOwner)> {
         self.sessions.iter().map(|(session, log)| (*session, &log.owner))
     }
 
-    pub(super) fn all_owners_mut(&mut self) -> impl Iterator<Item = &mut Owner> {
+    pub(super) fn all_owners_mut(&mut self) -> impl Iterator<Item = &mut MemoryOwner> {
         self.sessions.values_mut().map(|log| &mut log.owner)
     }
 
     pub(super) fn session_head(&self, session: SessionId) -> Result<Seq, StoreError> {
-        self.session_log(session).map(Log::last_seq)
+        self.session_log(session).map(MemoryLog::last_seq)
     }
 
     pub(super) fn read_entries(
@@ -148,7 +148,7 @@ impl MemoryState {
         let entries = log.entries[after.0 as usize..].iter().take(limit.entries.max(1)).cloned();
         Ok(match form {
             DeltaForm::Exact => entries.collect(),
-            DeltaForm::Joined => join_deltas(entries),
+            DeltaForm::Joined => join_decoded_deltas(entries),
         })
     }
 
@@ -169,12 +169,12 @@ impl MemoryState {
     pub(super) fn list_sessions(&self, query: &SessionQuery) -> SessionPage {
         let words = query.text.as_deref().map(search_words).unwrap_or_default();
         let mut sessions: Vec<&SessionSummary> = self.sessions.values().map(|log| &log.summary).collect();
-        sessions.retain(|summary| matches_query(summary, query, &words));
+        sessions.retain(|summary| matches_memory_query(summary, query, &words));
         sessions.sort_by_key(|summary| std::cmp::Reverse((summary.updated_at, summary.session)));
         let limit = query.limit.clamp(1, 1000) as usize;
         let more = sessions.len() > limit;
         sessions.truncate(limit);
-        let next = sessions.last().filter(|_| more).map(|summary| page_key(summary));
+        let next = sessions.last().filter(|_| more).map(|summary| memory_page_key(summary));
         SessionPage { sessions: sessions.into_iter().cloned().collect(), next }
     }
 
@@ -295,7 +295,7 @@ impl MemoryState {
         log.drain(..place);
     }
 
-    fn scope_end(&self, scope: &str) -> Seq {
+    pub(super) fn scope_end(&self, scope: &str) -> Seq {
         self.scopes.get(scope).and_then(|log| log.last()).map_or(Seq::ZERO, |entry| entry.seq)
     }
 
@@ -319,11 +319,11 @@ impl MemoryState {
         sessions.len() as u64
     }
 
-    fn session_log(&self, session: SessionId) -> Result<&Log, StoreError> {
+    fn session_log(&self, session: SessionId) -> Result<&MemoryLog, StoreError> {
         self.sessions.get(&session).ok_or_else(|| self.missing_error(session))
     }
 
-    fn log_mut(&mut self, session: SessionId) -> Result<&mut Log, StoreError> {
+    fn log_mut(&mut self, session: SessionId) -> Result<&mut MemoryLog, StoreError> {
         let absent = self.missing_error(session);
         self.sessions.get_mut(&session).ok_or(absent)
     }
@@ -366,7 +366,7 @@ impl MemoryState {
             summary.messages += change.messages;
             summary.updated_at = summary.updated_at.max(change.updated_at);
             summary.state = state;
-            summary.usage = changed_usage(summary.usage, change);
+            summary.usage = changed_memory_usage(summary.usage, change);
         }
     }
 
@@ -403,7 +403,7 @@ impl MemoryState {
     }
 }
 
-fn first_summary(session: SessionId, entries: &[Entry]) -> Result<SessionSummary, StoreError> {
+fn first_memory_summary(session: SessionId, entries: &[Entry]) -> Result<SessionSummary, StoreError> {
     let creation = entries.first().filter(|entry| matches!(entry.event, Event::SessionCreated { .. }));
     let summary = creation.and_then(|entry| fold::fold_entries([entry]).summary);
     let Some(CreatedSession { owner, workspace, parent, at }) = summary.and_then(|summary| summary.creation) else {
@@ -426,7 +426,7 @@ fn first_summary(session: SessionId, entries: &[Entry]) -> Result<SessionSummary
 }
 
 /// Nothing is known before the session was created.
-fn changed_usage(before: Option<SummaryUsage>, change: &SummaryChange) -> Option<SummaryUsage> {
+fn changed_memory_usage(before: Option<SummaryUsage>, change: &SummaryChange) -> Option<SummaryUsage> {
     let policy = change.policy.or_else(|| before.map(|before| before.policy))?;
     let before = before.filter(|_| !change.usage.reset);
     let total = |count: fn(&SummaryUsage) -> u64| before.as_ref().map_or(0, count);
@@ -439,7 +439,7 @@ fn changed_usage(before: Option<SummaryUsage>, change: &SummaryChange) -> Option
     })
 }
 
-fn check_order(head: Seq, entries: &[Entry]) -> Result<(), StoreError> {
+fn check_memory_order(head: Seq, entries: &[Entry]) -> Result<(), StoreError> {
     let mut expected = head.next();
     for entry in entries {
         if entry.seq != expected {
@@ -450,7 +450,7 @@ fn check_order(head: Seq, entries: &[Entry]) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn matches_query(summary: &SessionSummary, query: &SessionQuery, words: &[String]) -> bool {
+fn matches_memory_query(summary: &SessionSummary, query: &SessionQuery, words: &[String]) -> bool {
     let title = searchable_title(&summary.title);
     summary.owner == query.principal
         && summary.archived == query.archived
@@ -461,6 +461,6 @@ fn matches_query(summary: &SessionSummary, query: &SessionQuery, words: &[String
         && query.after.is_none_or(|after| (summary.updated_at, summary.session) < (after.updated_at, after.session))
 }
 
-fn page_key(summary: &SessionSummary) -> PageKey {
+fn memory_page_key(summary: &SessionSummary) -> PageKey {
     PageKey { updated_at: summary.updated_at, session: summary.session }
 }

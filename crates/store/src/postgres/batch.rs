@@ -8,8 +8,8 @@ use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Postgres};
 use uuid::Uuid;
 
-use super::text::encode_text;
-use super::writer::Pending;
+use super::text::encode_postgres_text;
+use super::writer::PostgresPending;
 use crate::fold::{self, RunChange, RunStep, SideTableChanges, SummaryChange, UsageChange};
 use crate::row::{Row, RowEncoder};
 use crate::types::searchable_title;
@@ -41,7 +41,7 @@ pub(super) struct SessionGroup {
     pub(super) head: Option<Seq>,
     /// The node that owns the session from then on, if any.
     pub(super) node: Option<Uuid>,
-    pub(super) pending: Vec<Pending>,
+    pub(super) pending: Vec<PostgresPending>,
 }
 
 /// A batch in columns.
@@ -156,7 +156,7 @@ impl BatchColumns {
         let query = self.entries.bind_to(self.appends.bind_to(query));
         let query = self.scopes.bind_to(self.folds.bind_to(query));
         let (answered, answers): (Vec<Uuid>, Vec<String>) = self.answers.into_iter().unzip();
-        bind_snapshots(query, self.snapshots).bind(answered).bind(answers)
+        bind_batch_snapshots(query, self.snapshots).bind(answered).bind(answers)
     }
 
     fn is_deltas_only(&self) -> bool {
@@ -197,7 +197,7 @@ impl BatchColumns {
 }
 
 impl CreatedColumns {
-    fn push_pending(&mut self, pending: &Pending) -> Result<(), StoreError> {
+    fn push_pending(&mut self, pending: &PostgresPending) -> Result<(), StoreError> {
         let Some(aliases) = &pending.aliases else { return Ok(()) };
         let summary = fold::fold_entries(pending.append.entries.first()).summary;
         let Some(creation) = summary.and_then(|summary| summary.creation) else {
@@ -205,16 +205,16 @@ impl CreatedColumns {
         };
         let session = pending.append.session.uuid();
         self.ids.push(session);
-        self.owners.push(encode_text(creation.owner.as_str()).into_owned());
-        self.workspaces.push(encode_text(&creation.workspace).into_owned());
+        self.owners.push(encode_postgres_text(creation.owner.as_str()).into_owned());
+        self.workspaces.push(encode_postgres_text(&creation.workspace).into_owned());
         self.parents.push(creation.parent.map(|parent| parent.uuid()));
         self.at.push(creation.at.as_micros());
-        self.pins.push(pending.append.pinned_to.as_deref().map(|label| encode_text(label).into_owned()));
+        self.pins.push(pending.append.pinned_to.as_deref().map(|label| encode_postgres_text(label).into_owned()));
         for alias in aliases {
-            self.alias_principals.push(encode_text(alias.principal.as_str()).into_owned());
-            self.alias_doors.push(encode_text(&alias.door).into_owned());
-            self.alias_namespaces.push(encode_text(&alias.namespace).into_owned());
-            self.alias_texts.push(encode_text(&alias.text).into_owned());
+            self.alias_principals.push(encode_postgres_text(alias.principal.as_str()).into_owned());
+            self.alias_doors.push(encode_postgres_text(&alias.door).into_owned());
+            self.alias_namespaces.push(encode_postgres_text(&alias.namespace).into_owned());
+            self.alias_texts.push(encode_postgres_text(&alias.text).into_owned());
             self.alias_sessions.push(session);
         }
         Ok(())
@@ -251,10 +251,10 @@ impl EntryColumns {
 }
 
 impl ScopeColumns {
-    fn push_pending(&mut self, pending: &Pending) {
+    fn push_pending(&mut self, pending: &PostgresPending) {
         for append in &pending.append.scopes {
             self.sessions.push(pending.append.session.uuid());
-            self.names.push(encode_text(&append.scope).into_owned());
+            self.names.push(encode_postgres_text(&append.scope).into_owned());
             self.times.push(append.at.as_micros());
             self.expected.push(append.after.map(|seq| seq.0 as i64));
             self.sizes.push(append.facts.len() as i64);
@@ -302,16 +302,18 @@ impl FoldColumns {
     /// The arguments of `apply_folds` behind its first.
     pub(super) fn bind_to(self, query: BatchQuery<'_>) -> BatchQuery<'_> {
         let runs = self.runs;
-        let query = query.bind(column(&runs, |run| run.run)).bind(column(&runs, |run| run.session));
-        let query = query.bind(column(&runs, |run| run.first)).bind(column(&runs, |run| run.began_at));
-        let query = query.bind(column(&runs, |run| run.started)).bind(column(&runs, |run| run.ended));
-        let query = query.bind(column(&runs, |run| run.ended_at)).bind(column(&runs, |run| run.ended_as));
-        let query = query.bind(column(&runs, |run| run.outcome.clone()));
+        let query = query.bind(batch_column(&runs, |run| run.run)).bind(batch_column(&runs, |run| run.session));
+        let query = query.bind(batch_column(&runs, |run| run.first)).bind(batch_column(&runs, |run| run.began_at));
+        let query = query.bind(batch_column(&runs, |run| run.started)).bind(batch_column(&runs, |run| run.ended));
+        let query = query.bind(batch_column(&runs, |run| run.ended_at)).bind(batch_column(&runs, |run| run.ended_as));
+        let query = query.bind(batch_column(&runs, |run| run.outcome.clone()));
         let asked = self.questions;
-        let query = query.bind(column(&asked, |asked| asked.question)).bind(column(&asked, |asked| asked.session));
-        let query = query.bind(column(&asked, |asked| asked.run)).bind(column(&asked, |asked| asked.asked));
-        let query = query.bind(column(&asked, |asked| asked.answered)).bind(column(&asked, |asked| asked.held));
-        bind_summaries(query, &self.summaries)
+        let query =
+            query.bind(batch_column(&asked, |asked| asked.question)).bind(batch_column(&asked, |asked| asked.session));
+        let query = query.bind(batch_column(&asked, |asked| asked.run)).bind(batch_column(&asked, |asked| asked.asked));
+        let query =
+            query.bind(batch_column(&asked, |asked| asked.answered)).bind(batch_column(&asked, |asked| asked.held));
+        bind_batch_summaries(query, &self.summaries)
     }
 }
 
@@ -339,7 +341,7 @@ impl RunUpsert {
                 let text = serde_json::to_string(outcome).map_err(|error| StoreError::Invalid(error.to_string()))?;
                 let sort = RunState::Ended(change.seq, outcome.clone()).sort_key();
                 (self.ended, self.ended_at, self.outcome) = (Some(seq), Some(at), Some(text));
-                self.ended_as = Some(run_sort_code(sort));
+                self.ended_as = Some(batch_run_sort_code(sort));
             }
             RunStep::Ended(_) => {}
         }
@@ -348,7 +350,7 @@ impl RunUpsert {
 }
 
 /// A run's state in one number, as `run.ended_as` holds it.
-pub(super) fn run_sort_code(sort: RunSort) -> i16 {
+pub(super) fn batch_run_sort_code(sort: RunSort) -> i16 {
     match sort {
         RunSort::Queued => 0,
         RunSort::Running => 1,
@@ -360,39 +362,40 @@ pub(super) fn run_sort_code(sort: RunSort) -> i16 {
     }
 }
 
-fn bind_summaries<'q>(query: BatchQuery<'q>, summaries: &[(Uuid, SummaryChange)]) -> BatchQuery<'q> {
-    let text = |text: Option<&str>| text.map(|text| encode_text(text).into_owned());
-    let usage = |take: fn(&UsageChange) -> u64| column(summaries, |(_, summary)| take(&summary.usage) as i64);
-    let query = query.bind(column(summaries, |(session, _)| *session));
-    let query = query.bind(column(summaries, |(_, summary)| text(summary.title.as_deref())));
-    let search = |title: &String| encode_text(&searchable_title(title)).into_owned();
-    let query = query.bind(column(summaries, |(_, summary)| summary.title.as_ref().map(search)));
-    let query = query.bind(column(summaries, |(_, summary)| text(summary.agent.as_deref())));
-    let query = query.bind(column(summaries, |(_, summary)| summary.archived));
-    let query = query.bind(column(summaries, |(_, summary)| summary.messages as i64));
-    let query = query.bind(column(summaries, |(_, summary)| summary.updated_at.as_micros()));
-    let query = query.bind(column(summaries, |(_, summary)| summary.policy.and_then(|set| policy_name(set.policy))));
-    let query = query.bind(column(summaries, |(_, summary)| summary.policy.map(|policy| policy.chosen)));
-    let query = query.bind(column(summaries, |(_, summary)| summary.usage.reset));
+fn bind_batch_summaries<'q>(query: BatchQuery<'q>, summaries: &[(Uuid, SummaryChange)]) -> BatchQuery<'q> {
+    let text = |text: Option<&str>| text.map(|text| encode_postgres_text(text).into_owned());
+    let usage = |take: fn(&UsageChange) -> u64| batch_column(summaries, |(_, summary)| take(&summary.usage) as i64);
+    let query = query.bind(batch_column(summaries, |(session, _)| *session));
+    let query = query.bind(batch_column(summaries, |(_, summary)| text(summary.title.as_deref())));
+    let search = |title: &String| encode_postgres_text(&searchable_title(title)).into_owned();
+    let query = query.bind(batch_column(summaries, |(_, summary)| summary.title.as_ref().map(search)));
+    let query = query.bind(batch_column(summaries, |(_, summary)| text(summary.agent.as_deref())));
+    let query = query.bind(batch_column(summaries, |(_, summary)| summary.archived));
+    let query = query.bind(batch_column(summaries, |(_, summary)| summary.messages as i64));
+    let query = query.bind(batch_column(summaries, |(_, summary)| summary.updated_at.as_micros()));
+    let query = query
+        .bind(batch_column(summaries, |(_, summary)| summary.policy.and_then(|set| batch_policy_name(set.policy))));
+    let query = query.bind(batch_column(summaries, |(_, summary)| summary.policy.map(|policy| policy.chosen)));
+    let query = query.bind(batch_column(summaries, |(_, summary)| summary.usage.reset));
     let query =
         query.bind(usage(|usage| usage.input)).bind(usage(|usage| usage.output)).bind(usage(|usage| usage.cost));
     let last = |(_, summary): &(Uuid, SummaryChange)| summary.usage.last_call;
-    let query = query.bind(column(summaries, |change| last(change).map(|(input, _)| input as i64)));
-    query.bind(column(summaries, |change| last(change).map(|(_, output)| output as i64)))
+    let query = query.bind(batch_column(summaries, |change| last(change).map(|(input, _)| input as i64)));
+    query.bind(batch_column(summaries, |change| last(change).map(|(_, output)| output as i64)))
 }
 
-fn bind_snapshots(query: BatchQuery<'_>, snapshots: BTreeMap<(Uuid, i64), (i64, Vec<u8>)>) -> BatchQuery<'_> {
+fn bind_batch_snapshots(query: BatchQuery<'_>, snapshots: BTreeMap<(Uuid, i64), (i64, Vec<u8>)>) -> BatchQuery<'_> {
     let (keys, values): (Vec<_>, Vec<_>) = snapshots.into_iter().unzip();
     let (sessions, seqs): (Vec<Uuid>, Vec<i64>) = keys.into_iter().unzip();
     let (versions, bodies): (Vec<i64>, Vec<Vec<u8>>) = values.into_iter().unzip();
     query.bind(sessions).bind(seqs).bind(versions).bind(bodies)
 }
 
-fn column<R, T>(rows: &[R], take: impl Fn(&R) -> T) -> Vec<T> {
+fn batch_column<R, T>(rows: &[R], take: impl Fn(&R) -> T) -> Vec<T> {
     rows.iter().map(take).collect()
 }
 
 /// As serde spells it, which is what the column is read with.
-fn policy_name(policy: Policy) -> Option<String> {
+fn batch_policy_name(policy: Policy) -> Option<String> {
     serde_json::to_value(policy).ok()?.as_str().map(str::to_owned)
 }

@@ -6,13 +6,14 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
 
-use super::failure::store_error;
+use super::failure::postgres_store_error;
 use crate::StoreError;
 
 /// The schema, step by step. A step that was released is never changed.
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0001_log.sql"),
     include_str!("../../migrations/postgres/0002_append.sql"),
+    include_str!("../../migrations/postgres/0003_node.sql"),
 ];
 
 /// The oldest server that the schema was tried on.
@@ -160,32 +161,32 @@ async fn prepare_connection(connection: &mut PgConnection) -> Result<(), sqlx::E
 /// Brings the schema up; refuses what a later version wrote, and servers that are too old.
 pub(super) async fn run_migrations(connection: &mut PgConnection) -> Result<(), StoreError> {
     let query = sqlx::query("SELECT current_setting('server_version_num')::INTEGER").persistent(false);
-    let version: i32 = query.fetch_one(&mut *connection).await.map_err(store_error)?.get(0);
+    let version: i32 = query.fetch_one(&mut *connection).await.map_err(postgres_store_error)?.get(0);
     if version < MIN_SERVER_VERSION {
         return Err(StoreError::Failed(format!("PostgreSQL 15 or later is needed, found: {}", version / 10_000)));
     }
-    let mut transaction = connection.begin().await.map_err(store_error)?;
+    let mut transaction = connection.begin().await.map_err(postgres_store_error)?;
     let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").persistent(false).bind(MIGRATION_LOCK);
-    lock.execute(&mut *transaction).await.map_err(store_error)?;
+    lock.execute(&mut *transaction).await.map_err(postgres_store_error)?;
     let found = schema_version(&mut transaction).await?;
     let known = MIGRATIONS.len() as u32;
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
     for sql in MIGRATIONS.iter().skip(found as usize) {
-        sqlx::raw_sql(*sql).execute(&mut *transaction).await.map_err(store_error)?;
+        sqlx::raw_sql(*sql).execute(&mut *transaction).await.map_err(postgres_store_error)?;
     }
     if found < known {
         let stamp = AssertSqlSafe(format!("UPDATE meta SET version = {known}"));
-        sqlx::raw_sql(stamp).execute(&mut *transaction).await.map_err(store_error)?;
+        sqlx::raw_sql(stamp).execute(&mut *transaction).await.map_err(postgres_store_error)?;
     }
-    transaction.commit().await.map_err(store_error)
+    transaction.commit().await.map_err(postgres_store_error)
 }
 
 /// 0 if there is none yet.
 async fn schema_version(connection: &mut PgConnection) -> Result<u32, StoreError> {
     let query = sqlx::query("SELECT to_regclass('meta') IS NOT NULL, current_schema() IS NOT NULL").persistent(false);
-    let row = query.fetch_one(&mut *connection).await.map_err(store_error)?;
+    let row = query.fetch_one(&mut *connection).await.map_err(postgres_store_error)?;
     if !row.get::<bool, _>(1) {
         return Err(StoreError::Failed("the schema that the URL's search_path names does not exist".to_owned()));
     }
@@ -193,7 +194,7 @@ async fn schema_version(connection: &mut PgConnection) -> Result<u32, StoreError
         return Ok(0);
     }
     let query = sqlx::query("SELECT version FROM meta").persistent(false);
-    let version: i32 = query.fetch_one(connection).await.map_err(store_error)?.get(0);
+    let version: i32 = query.fetch_one(connection).await.map_err(postgres_store_error)?.get(0);
     Ok(u32::try_from(version).unwrap_or(0))
 }
 
@@ -214,12 +215,12 @@ pub(super) async fn read_database_info(connection: &mut PgConnection) -> Result<
     let schema = schema_version(connection).await?;
     let query = "SELECT current_setting('server_version'), pg_database_size(current_database()), \
          COALESCE((SELECT GREATEST(reltuples, 0)::BIGINT FROM pg_class WHERE oid = to_regclass('session')), 0)";
-    let row = sqlx::query(query).persistent(false).fetch_one(&mut *connection).await.map_err(store_error)?;
+    let row = sqlx::query(query).persistent(false).fetch_one(&mut *connection).await.map_err(postgres_store_error)?;
     let incarnation: i32 = match schema {
         0 => 0,
         _ => {
             let query = sqlx::query("SELECT incarnation FROM meta").persistent(false);
-            query.fetch_one(connection).await.map_err(store_error)?.get(0)
+            query.fetch_one(connection).await.map_err(postgres_store_error)?.get(0)
         }
     };
     Ok(DatabaseInfo {
@@ -239,9 +240,9 @@ pub(super) async fn read_incarnation(connection: &mut PgConnection) -> Result<u3
         "UPDATE meta SET incarnation = CASE WHEN identity = '' THEN incarnation ELSE {NEXT_INCARNATION_SQL} END, \
          identity = $1 WHERE identity <> $1"
     )));
-    query.persistent(false).bind(&identity).execute(&mut *connection).await.map_err(store_error)?;
+    query.persistent(false).bind(&identity).execute(&mut *connection).await.map_err(postgres_store_error)?;
     let query = sqlx::query("SELECT incarnation FROM meta").persistent(false);
-    let incarnation: i32 = query.fetch_one(connection).await.map_err(store_error)?.get(0);
+    let incarnation: i32 = query.fetch_one(connection).await.map_err(postgres_store_error)?.get(0);
     Ok(incarnation.unsigned_abs())
 }
 
@@ -249,13 +250,13 @@ pub(super) async fn read_incarnation(connection: &mut PgConnection) -> Result<u3
 pub(super) async fn begin_incarnation(connection: &mut PgConnection) -> Result<u32, StoreError> {
     let query = AssertSqlSafe(format!("UPDATE meta SET incarnation = {NEXT_INCARNATION_SQL} RETURNING incarnation"));
     let query = sqlx::query(query).persistent(false);
-    let incarnation: i32 = query.fetch_one(connection).await.map_err(store_error)?.get(0);
+    let incarnation: i32 = query.fetch_one(connection).await.map_err(postgres_store_error)?.get(0);
     Ok(incarnation.unsigned_abs())
 }
 
 /// A connection to a database whose tables are there and whose identity is noted.
 pub(crate) async fn open_for_copy(url: &PostgresUrl) -> Result<PgConnection, StoreError> {
-    let mut connection = url.connect().await.map_err(store_error)?;
+    let mut connection = url.connect().await.map_err(postgres_store_error)?;
     run_migrations(&mut connection).await?;
     read_incarnation(&mut connection).await?;
     Ok(connection)
@@ -264,7 +265,7 @@ pub(crate) async fn open_for_copy(url: &PostgresUrl) -> Result<PgConnection, Sto
 /// Where hints of this log's nodes are sent: other schemas of the database have their own.
 pub(super) async fn hint_channel(connection: &mut PgConnection) -> Result<String, StoreError> {
     let query = sqlx::query("SELECT 'gander_' || 'meta'::regclass::oid").persistent(false);
-    Ok(query.fetch_one(connection).await.map_err(store_error)?.get(0))
+    Ok(query.fetch_one(connection).await.map_err(postgres_store_error)?.get(0))
 }
 
 /// The server, its timeline, the database and the table itself. A restored dump has another table, a promoted standby another
@@ -273,6 +274,6 @@ async fn read_identity(connection: &mut PgConnection) -> Result<String, StoreErr
     let query = "SELECT format('%s/%s/%s/%s', (SELECT system_identifier FROM pg_control_system()), \
          left(pg_walfile_name(pg_current_wal_insert_lsn()), 8), \
          (SELECT oid FROM pg_database WHERE datname = current_database()), 'meta'::regclass::oid)";
-    let row = sqlx::query(query).persistent(false).fetch_one(connection).await.map_err(store_error)?;
+    let row = sqlx::query(query).persistent(false).fetch_one(connection).await.map_err(postgres_store_error)?;
     Ok(row.get(0))
 }

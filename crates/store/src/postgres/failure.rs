@@ -7,7 +7,7 @@ use crate::StoreError;
 
 /// What a failed statement means.
 #[derive(Clone, Debug)]
-pub(super) enum Failure {
+pub(super) enum PostgresFailure {
     /// The connection is gone: whether the statement was committed is not known.
     Lost(String),
     /// The data does not fit: a duplicate, a taken name.
@@ -22,7 +22,7 @@ pub(super) enum Failure {
     Other(String),
 }
 
-impl Failure {
+impl PostgresFailure {
     pub(super) fn classify_error(error: &sqlx::Error) -> Self {
         let Some(database) = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>())
         else {
@@ -30,7 +30,7 @@ impl Failure {
         };
         let text = format!("{} ({})", database.message(), database.code());
         match database.code() {
-            "GA001" => scope_gap(database.detail().unwrap_or_default()),
+            "GA001" => postgres_scope_gap(database.detail().unwrap_or_default()),
             // Serialization, deadlock, lock and statement timeouts: rolled back.
             "40001" | "40P01" | "55P03" | "57014" => Self::Busy(text),
             // Read-only transaction, out of disk space.
@@ -66,16 +66,16 @@ impl Failure {
 }
 
 /// The detail says where the scope ends and where its writer thought so.
-fn scope_gap(detail: &str) -> Failure {
+fn postgres_scope_gap(detail: &str) -> PostgresFailure {
     let mut ends = detail.split('/').map(|end| Seq(end.parse().unwrap_or_default()).next());
     let mut next = || ends.next().unwrap_or_default();
-    Failure::ScopeGap(next(), next())
+    PostgresFailure::ScopeGap(next(), next())
 }
 
 /// For reads and for writes that are not appends.
-pub(super) fn store_error(error: sqlx::Error) -> StoreError {
+pub(super) fn postgres_store_error(error: sqlx::Error) -> StoreError {
     if let sqlx::Error::PoolClosed = error {
         return StoreError::Closed;
     }
-    Failure::classify_error(&error).to_store_error()
+    PostgresFailure::classify_error(&error).to_store_error()
 }

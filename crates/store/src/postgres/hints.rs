@@ -11,6 +11,7 @@ use gander_domain::{Principal, Seq, SessionId};
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::{PgListener, PgPool};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::shared::PostgresShared;
 use crate::node::{Hints, NodeId};
@@ -18,7 +19,8 @@ use crate::node::{Hints, NodeId};
 /// Hints that wait to be sent; more are dropped.
 pub(super) const HINTS_CAPACITY: usize = 4096;
 
-/// How long hints are gathered.
+/// Hints that follow one another within this time are gathered. The first one after a pause goes at once: somebody may
+/// wait for the first word of an answer.
 const GATHER: Duration = Duration::from_millis(15);
 
 /// A notification takes 8,000 bytes.
@@ -62,8 +64,10 @@ struct Notification {
 
 /// Sends what gathers until nobody can hint any more.
 pub(super) async fn send_hints(pool: PgPool, channel: String, node: NodeId, mut hints: mpsc::Receiver<HintMessage>) {
+    let mut next_send = Instant::now();
     while let Some(first) = hints.recv().await {
-        tokio::time::sleep(GATHER).await;
+        tokio::time::sleep_until(next_send).await;
+        next_send = Instant::now() + GATHER;
         let mut heads: BTreeMap<SessionId, Seq> = BTreeMap::new();
         let mut notification = Notification { from: Some(node), ..Notification::default() };
         let mut next = Some(first);

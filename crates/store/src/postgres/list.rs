@@ -5,9 +5,9 @@ use sqlx::postgres::{PgPool, PgRow};
 use sqlx::{AssertSqlSafe, Postgres, QueryBuilder, Row as _};
 use uuid::Uuid;
 
-use super::failure::store_error;
+use super::failure::postgres_store_error;
 use super::read::{seq_column, text_column};
-use super::text::encode_text;
+use super::text::encode_postgres_text;
 use crate::types::search_words;
 use crate::{
     PageKey, QuestionRow, RunRow, RunState, SessionPage, SessionQuery, SessionStatus, SessionSummary, StoreError,
@@ -27,7 +27,7 @@ const HAS_HELD_QUESTION_SQL: &str = "((SELECT 1 FROM question q \
 
 pub(super) async fn list_sessions(pool: &PgPool, query: SessionQuery) -> Result<SessionPage, StoreError> {
     let limit = query.limit.clamp(1, 1000) as usize;
-    let rows = sessions_query(&query, limit + 1).build().fetch_all(pool).await.map_err(store_error)?;
+    let rows = sessions_query(&query, limit + 1).build().fetch_all(pool).await.map_err(postgres_store_error)?;
     let mut sessions = rows.iter().map(decode_summary).collect::<Result<Vec<_>, _>>()?;
     let more = sessions.len() > limit;
     sessions.truncate(limit);
@@ -39,10 +39,10 @@ pub(super) async fn list_sessions(pool: &PgPool, query: SessionQuery) -> Result<
 /// The statement behind a list; a test looks at its plan.
 pub(super) fn sessions_query(query: &SessionQuery, limit: usize) -> QueryBuilder<Postgres> {
     let mut builder = QueryBuilder::new(SUMMARY_SQL);
-    builder.push("WHERE owner = ").push_bind(encode_text(query.principal.as_str()).into_owned());
+    builder.push("WHERE owner = ").push_bind(encode_postgres_text(query.principal.as_str()).into_owned());
     builder.push(" AND archived = ").push_bind(query.archived);
     if let Some(workspace) = &query.workspace {
-        let workspace = encode_text(workspace).into_owned();
+        let workspace = encode_postgres_text(workspace).into_owned();
         builder.push(" AND hashtextextended(workspace, 0) = hashtextextended(").push_bind(workspace.clone());
         builder.push(" COLLATE \"C\", 0) AND workspace = ").push_bind(workspace);
     }
@@ -50,10 +50,10 @@ pub(super) fn sessions_query(query: &SessionQuery, limit: usize) -> QueryBuilder
         builder.push(" AND (messages > 0 OR title <> '')");
     }
     if let Some(state) = query.state {
-        builder.push(" AND state = ").push_bind(status_code(state));
+        builder.push(" AND state = ").push_bind(postgres_status_code(state));
     }
     for word in query.text.as_deref().map(search_words).unwrap_or_default() {
-        builder.push(" AND strpos(search, ").push_bind(encode_text(&word).into_owned()).push(") > 0");
+        builder.push(" AND strpos(search, ").push_bind(encode_postgres_text(&word).into_owned()).push(") > 0");
     }
     if let Some(after) = query.after {
         builder.push(" AND (updated_at, id) < (").push_bind(after.updated_at.as_micros());
@@ -65,25 +65,25 @@ pub(super) fn sessions_query(query: &SessionQuery, limit: usize) -> QueryBuilder
 
 pub(super) async fn read_summary(pool: &PgPool, session: SessionId) -> Result<Option<SessionSummary>, StoreError> {
     let query = sqlx::query(AssertSqlSafe(format!("{SUMMARY_SQL} WHERE id = $1 AND deleted_at IS NULL")));
-    let row = query.bind(session.uuid()).fetch_optional(pool).await.map_err(store_error)?;
+    let row = query.bind(session.uuid()).fetch_optional(pool).await.map_err(postgres_store_error)?;
     row.as_ref().map(decode_summary).transpose()
 }
 
 pub(super) async fn deleted_owner(pool: &PgPool, session: SessionId) -> Result<Option<Principal>, StoreError> {
     let query = sqlx::query("SELECT deleted_owner FROM session WHERE id = $1 AND deleted_owner IS NOT NULL");
-    let row = query.bind(session.uuid()).fetch_optional(pool).await.map_err(store_error)?;
+    let row = query.bind(session.uuid()).fetch_optional(pool).await.map_err(postgres_store_error)?;
     Ok(row.map(|row| Principal::named(text_column(&row, 0))))
 }
 
 pub(super) async fn list_children(pool: &PgPool, session: SessionId) -> Result<Vec<SessionId>, StoreError> {
     let query = sqlx::query("SELECT id FROM session WHERE parent = $1 ORDER BY id").bind(session.uuid());
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    let rows = query.fetch_all(pool).await.map_err(postgres_store_error)?;
     Ok(rows.iter().map(|row| SessionId::new(row.get(0))).collect())
 }
 
 pub(super) async fn session_size(pool: &PgPool, session: SessionId) -> Result<u64, StoreError> {
     let query = sqlx::query("SELECT COALESCE(SUM(octet_length(body)), 0)::BIGINT FROM entry WHERE session = $1");
-    let row = query.bind(session.uuid()).fetch_one(pool).await.map_err(store_error)?;
+    let row = query.bind(session.uuid()).fetch_one(pool).await.map_err(postgres_store_error)?;
     Ok(u64::try_from(row.get::<i64, _>(0)).unwrap_or(0))
 }
 
@@ -92,20 +92,27 @@ pub(super) async fn list_open_runs(
     after: Option<(RunId, SessionId)>,
     limit: u32,
 ) -> Result<Vec<RunRow>, StoreError> {
-    let sql = open_runs_sql(after.is_some());
+    let sql = postgres_open_runs_sql(after.is_some());
     let query = sqlx::query(AssertSqlSafe(sql)).bind(i64::from(limit));
     let query = match after {
         Some((run, session)) => query.bind(run.uuid()).bind(session.uuid()),
         None => query,
     };
-    query.fetch_all(pool).await.map_err(store_error)?.iter().map(decode_run).collect()
+    query.fetch_all(pool).await.map_err(postgres_store_error)?.iter().map(decode_run).collect()
 }
 
 pub(super) async fn find_run(pool: &PgPool, run: RunId) -> Result<Option<RunRow>, StoreError> {
     let query = sqlx::query(AssertSqlSafe(format!(
         "{RUN_SQL} {HAS_OPEN_QUESTION_SQL} FROM run WHERE id = $1 ORDER BY session LIMIT 1"
     )));
-    query.bind(run.uuid()).fetch_optional(pool).await.map_err(store_error)?.as_ref().map(decode_run).transpose()
+    query
+        .bind(run.uuid())
+        .fetch_optional(pool)
+        .await
+        .map_err(postgres_store_error)?
+        .as_ref()
+        .map(decode_run)
+        .transpose()
 }
 
 pub(super) async fn find_run_of_owner(
@@ -118,14 +125,14 @@ pub(super) async fn find_run_of_owner(
          AND EXISTS (SELECT FROM session WHERE session.id = run.session AND session.owner = $2) \
          ORDER BY session LIMIT 1"
     )));
-    let query = query.bind(run.uuid()).bind(encode_text(owner.as_str()).into_owned());
-    query.fetch_optional(pool).await.map_err(store_error)?.as_ref().map(decode_run).transpose()
+    let query = query.bind(run.uuid()).bind(encode_postgres_text(owner.as_str()).into_owned());
+    query.fetch_optional(pool).await.map_err(postgres_store_error)?.as_ref().map(decode_run).transpose()
 }
 
 pub(super) async fn find_question(pool: &PgPool, question: QuestionId) -> Result<Option<QuestionRow>, StoreError> {
     let query = "SELECT session, run, asked, answered, held FROM question WHERE id = $1 ORDER BY session LIMIT 1";
     let query = sqlx::query(query).bind(question.uuid());
-    let Some(row) = query.fetch_optional(pool).await.map_err(store_error)? else { return Ok(None) };
+    let Some(row) = query.fetch_optional(pool).await.map_err(postgres_store_error)? else { return Ok(None) };
     Ok(Some(QuestionRow {
         question,
         session: SessionId::new(row.get(0)),
@@ -137,16 +144,16 @@ pub(super) async fn find_question(pool: &PgPool, question: QuestionId) -> Result
 }
 
 /// Every list statement in every form, for a test that looks at their plans.
-pub fn list_statements() -> Vec<String> {
+pub fn postgres_list_statements() -> Vec<String> {
     let key = PageKey { updated_at: Timestamp::default(), session: SessionId::new(Uuid::nil()) };
     let mut statements = vec![
-        open_runs_sql(false),
-        open_runs_sql(true),
+        postgres_open_runs_sql(false),
+        postgres_open_runs_sql(true),
         super::read::ENTRIES_SQL.to_owned(),
         super::maintenance::NEXT_TO_COMPACT_SQL.to_owned(),
         super::maintenance::NEXT_TO_PURGE_SQL.to_owned(),
     ];
-    statements.extend(super::runs::run_statements());
+    statements.extend(super::runs::postgres_run_statements());
     for bits in 0..32 {
         let query = SessionQuery {
             workspace: (bits & 1 > 0).then(String::new),
@@ -162,7 +169,7 @@ pub fn list_statements() -> Vec<String> {
 }
 
 /// What a run waits for that a child of the last process asks is asked by nobody any more.
-fn open_runs_sql(after: bool) -> String {
+fn postgres_open_runs_sql(after: bool) -> String {
     let place = if after { " AND (id, session) > ($2, $3)" } else { "" };
     format!(
         "{RUN_SQL} {HAS_OPEN_QUESTION_SQL} AND NOT {HAS_HELD_QUESTION_SQL} FROM run \
@@ -180,7 +187,7 @@ fn decode_summary(row: &PgRow) -> Result<SessionSummary, StoreError> {
         title: text_column(row, 5),
         created_at: Timestamp::from_micros(row.get(6)),
         updated_at: Timestamp::from_micros(row.get(7)),
-        state: decode_status(row.get(8))?,
+        state: decode_postgres_status(row.get(8))?,
         archived: row.get(9),
         messages: row.get::<i64, _>(10) as u64,
         usage: decode_usage(row),
@@ -215,7 +222,7 @@ pub(super) fn decode_run(row: &PgRow) -> Result<RunRow, StoreError> {
     Ok(RunRow { run, session, state, first: seq_column(row, 2), began_at: Timestamp::from_micros(row.get(3)) })
 }
 
-fn status_code(state: SessionStatus) -> i16 {
+fn postgres_status_code(state: SessionStatus) -> i16 {
     match state {
         SessionStatus::Idle => 0,
         SessionStatus::Running => 1,
@@ -223,7 +230,7 @@ fn status_code(state: SessionStatus) -> i16 {
     }
 }
 
-fn decode_status(code: i16) -> Result<SessionStatus, StoreError> {
+fn decode_postgres_status(code: i16) -> Result<SessionStatus, StoreError> {
     match code {
         0 => Ok(SessionStatus::Idle),
         1 => Ok(SessionStatus::Running),

@@ -7,9 +7,10 @@ use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
 use super::batch::FoldColumns;
-use super::failure::store_error;
+use super::cluster;
+use super::failure::postgres_store_error;
 use super::read::{self, bind_alias, decode_entry_row, seq_column};
-use super::text::encode_text;
+use super::text::encode_postgres_text;
 use crate::fold::CreatedSession;
 use crate::row::{Compactor, Replacement};
 use crate::{Alias, DeltaForm, Limit, MaintenanceReport, ScopeAppend, StoreError, fold};
@@ -33,7 +34,7 @@ pub(super) async fn set_alias(pool: &PgPool, alias: &Alias, session: SessionId) 
         "INSERT INTO alias SELECT $1, $2, $3, $4, id FROM session WHERE id = $5 AND deleted_at IS NULL FOR SHARE \
          ON CONFLICT DO NOTHING",
     );
-    bind_alias(query, alias).bind(session.uuid()).execute(pool).await.map_err(store_error)?;
+    bind_alias(query, alias).bind(session.uuid()).execute(pool).await.map_err(postgres_store_error)?;
     match read::find_alias(pool, alias).await? {
         Some(taken) if taken != session => Err(StoreError::AliasTaken(taken)),
         Some(_) => Ok(()),
@@ -43,14 +44,14 @@ pub(super) async fn set_alias(pool: &PgPool, alias: &Alias, session: SessionId) 
 
 pub(super) async fn remove_alias(pool: &PgPool, alias: &Alias) -> Result<bool, StoreError> {
     let query = sqlx::query("DELETE FROM alias WHERE principal = $1 AND door = $2 AND namespace = $3 AND text = $4");
-    let done = bind_alias(query, alias).execute(pool).await.map_err(store_error)?;
+    let done = bind_alias(query, alias).execute(pool).await.map_err(postgres_store_error)?;
     Ok(done.rows_affected() > 0)
 }
 
 /// Leaves nothing of a session but its id; its entries go piece by piece.
 pub(super) async fn delete_session(pool: &PgPool, session: SessionId, at: Timestamp) -> Result<(), StoreError> {
     read::read_head(pool, session).await?;
-    let mut transaction = pool.begin().await.map_err(store_error)?;
+    let mut transaction = pool.begin().await.map_err(postgres_store_error)?;
     let query = sqlx::query(
         "UPDATE session SET epoch = epoch + 1, deleted_owner = owner, owner = NULL, workspace = '', agent = '', \
          parent = NULL, title = '', search = '', state = 0, messages = 0, policy = NULL, policy_chosen = NULL, \
@@ -58,22 +59,22 @@ pub(super) async fn delete_session(pool: &PgPool, session: SessionId, at: Timest
          node = NULL, has_work = FALSE, commands = 0, deleted_at = $2 WHERE id = $1 AND deleted_at IS NULL",
     );
     let query = query.bind(session.uuid()).bind(at.as_micros());
-    query.execute(&mut *transaction).await.map_err(store_error)?;
+    query.execute(&mut *transaction).await.map_err(postgres_store_error)?;
     for table in ["alias", "run", "question", "snapshot"] {
         let sql = AssertSqlSafe(format!("DELETE FROM {table} WHERE session = $1"));
-        sqlx::query(sql).bind(session.uuid()).execute(&mut *transaction).await.map_err(store_error)?;
+        sqlx::query(sql).bind(session.uuid()).execute(&mut *transaction).await.map_err(postgres_store_error)?;
     }
     let query = sqlx::query("DELETE FROM command WHERE session = $1 AND answer IS NULL").bind(session.uuid());
-    query.execute(&mut *transaction).await.map_err(store_error)?;
-    transaction.commit().await.map_err(store_error)
+    query.execute(&mut *transaction).await.map_err(postgres_store_error)?;
+    transaction.commit().await.map_err(postgres_store_error)
 }
 
 pub(super) async fn append_scope(pool: &PgPool, append: ScopeAppend) -> Result<Seq, StoreError> {
     let facts: Vec<String> = append.facts.iter().map(ToString::to_string).collect();
     let query = sqlx::query("SELECT append_scope($1, $2, $3, $4)");
-    let query = query.bind(encode_text(&append.scope).into_owned()).bind(append.at.as_micros());
+    let query = query.bind(encode_postgres_text(&append.scope).into_owned()).bind(append.at.as_micros());
     let query = query.bind(append.after.map(|seq| seq.0 as i64)).bind(facts);
-    let row = query.fetch_one(pool).await.map_err(store_error)?;
+    let row = query.fetch_one(pool).await.map_err(postgres_store_error)?;
     Ok(seq_column(&row, 0))
 }
 
@@ -89,22 +90,23 @@ pub(super) async fn compact_scope(
         "WITH kept AS (UPDATE scope SET fact = $4 WHERE name = $1 AND seq = $2 AND at = $3 RETURNING 1) \
          DELETE FROM scope WHERE name = $1 AND seq < $2 AND EXISTS (SELECT FROM kept)",
     );
-    let query = query.bind(encode_text(scope).into_owned()).bind(upto.0 as i64).bind(at.as_micros());
-    query.bind(fact.to_string()).execute(pool).await.map(drop).map_err(store_error)
+    let query = query.bind(encode_postgres_text(scope).into_owned()).bind(upto.0 as i64).bind(at.as_micros());
+    query.bind(fact.to_string()).execute(pool).await.map(drop).map_err(postgres_store_error)
 }
 
 /// Its end first, as whoever appends does.
 pub(super) async fn delete_scope(pool: &PgPool, scope: &str) -> Result<(), StoreError> {
-    let scope = encode_text(scope).into_owned();
-    let mut transaction = pool.begin().await.map_err(store_error)?;
+    let scope = encode_postgres_text(scope).into_owned();
+    let mut transaction = pool.begin().await.map_err(postgres_store_error)?;
     for sql in ["DELETE FROM scope_head WHERE name = $1", "DELETE FROM scope WHERE name = $1"] {
-        sqlx::query(sql).bind(scope.clone()).execute(&mut *transaction).await.map_err(store_error)?;
+        sqlx::query(sql).bind(scope.clone()).execute(&mut *transaction).await.map_err(postgres_store_error)?;
     }
-    transaction.commit().await.map_err(store_error)
+    transaction.commit().await.map_err(postgres_store_error)
 }
 
 /// One bounded piece of maintenance.
 pub(super) async fn run_maintenance(pool: &PgPool, ended_before: i64) -> Result<MaintenanceReport, StoreError> {
+    cluster::forget_gone_nodes(pool).await?;
     let purged = purge_deleted_session(pool).await?;
     let compacted = compact_ended_run(pool, ended_before).await?;
     Ok(MaintenanceReport {
@@ -120,7 +122,7 @@ pub(super) async fn rebuild_folds(pool: &PgPool) -> Result<u64, StoreError> {
     let mut after = Uuid::nil();
     loop {
         let query = sqlx::query("SELECT id FROM session WHERE id > $1 AND deleted_at IS NULL ORDER BY id LIMIT 1");
-        let row = query.bind(after).fetch_optional(pool).await.map_err(store_error)?;
+        let row = query.bind(after).fetch_optional(pool).await.map_err(postgres_store_error)?;
         let Some(row) = row else { return Ok(count) };
         after = row.get(0);
         rebuild_session(pool, SessionId::new(after)).await?;
@@ -129,7 +131,7 @@ pub(super) async fn rebuild_folds(pool: &PgPool) -> Result<u64, StoreError> {
 }
 
 async fn rebuild_session(pool: &PgPool, session: SessionId) -> Result<(), StoreError> {
-    let mut transaction = pool.begin().await.map_err(store_error)?;
+    let mut transaction = pool.begin().await.map_err(postgres_store_error)?;
     let statements = [
         "UPDATE session SET title = '', search = '', archived = FALSE, messages = 0, updated_at = 0, spent_input = 0, \
          spent_output = 0, spent_cost = 0, last_input = NULL, last_output = NULL WHERE id = $1",
@@ -137,7 +139,7 @@ async fn rebuild_session(pool: &PgPool, session: SessionId) -> Result<(), StoreE
         "DELETE FROM question WHERE session = $1",
     ];
     for sql in statements {
-        sqlx::query(sql).bind(session.uuid()).execute(&mut *transaction).await.map_err(store_error)?;
+        sqlx::query(sql).bind(session.uuid()).execute(&mut *transaction).await.map_err(postgres_store_error)?;
     }
     let mut after = Seq::ZERO;
     loop {
@@ -152,7 +154,7 @@ async fn rebuild_session(pool: &PgPool, session: SessionId) -> Result<(), StoreE
         folds.push_changes(session, changes)?;
         apply_folds(&mut transaction, session, folds).await?;
     }
-    transaction.commit().await.map_err(store_error)
+    transaction.commit().await.map_err(postgres_store_error)
 }
 
 async fn set_creation(
@@ -162,10 +164,10 @@ async fn set_creation(
 ) -> Result<(), StoreError> {
     let query =
         sqlx::query("UPDATE session SET owner = $2, workspace = $3, parent = $4, created_at = $5 WHERE id = $1");
-    let query = query.bind(session.uuid()).bind(encode_text(creation.owner.as_str()).into_owned());
-    let query = query.bind(encode_text(&creation.workspace).into_owned());
+    let query = query.bind(session.uuid()).bind(encode_postgres_text(creation.owner.as_str()).into_owned());
+    let query = query.bind(encode_postgres_text(&creation.workspace).into_owned());
     let query = query.bind(creation.parent.map(|parent| parent.uuid())).bind(creation.at.as_micros());
-    query.execute(connection).await.map(drop).map_err(store_error)
+    query.execute(connection).await.map(drop).map_err(postgres_store_error)
 }
 
 async fn apply_folds(connection: &mut PgConnection, session: SessionId, folds: FoldColumns) -> Result<(), StoreError> {
@@ -174,21 +176,21 @@ async fn apply_folds(connection: &mut PgConnection, session: SessionId, folds: F
     }
     let parameters: Vec<String> = (1..=FOLD_PARAMETERS).map(|number| format!("${number}")).collect();
     let query = sqlx::query(AssertSqlSafe(format!("SELECT apply_folds({})", parameters.join(", "))));
-    folds.bind_to(query.bind(vec![session.uuid()])).execute(connection).await.map(drop).map_err(store_error)
+    folds.bind_to(query.bind(vec![session.uuid()])).execute(connection).await.map(drop).map_err(postgres_store_error)
 }
 
 /// Removes some rows that a deleted session left; `None` if there were none.
 async fn purge_deleted_session(pool: &PgPool) -> Result<Option<u64>, StoreError> {
     let query = sqlx::query(NEXT_TO_PURGE_SQL);
-    let Some(row) = query.fetch_optional(pool).await.map_err(store_error)? else { return Ok(None) };
+    let Some(row) = query.fetch_optional(pool).await.map_err(postgres_store_error)? else { return Ok(None) };
     let session: Uuid = row.get(0);
     let query = sqlx::query(
         "DELETE FROM entry WHERE session = $1 AND first IN (SELECT first FROM entry WHERE session = $1 LIMIT $2)",
     );
-    let done = query.bind(session).bind(PURGE_ROWS).execute(pool).await.map_err(store_error)?;
+    let done = query.bind(session).bind(PURGE_ROWS).execute(pool).await.map_err(postgres_store_error)?;
     if done.rows_affected() == 0 {
         let query = sqlx::query("UPDATE session SET purged = TRUE WHERE id = $1").bind(session);
-        query.execute(pool).await.map_err(store_error)?;
+        query.execute(pool).await.map_err(postgres_store_error)?;
     }
     Ok(Some(done.rows_affected()))
 }
@@ -197,7 +199,7 @@ async fn purge_deleted_session(pool: &PgPool) -> Result<Option<u64>, StoreError>
 /// same end.
 async fn compact_ended_run(pool: &PgPool, ended_before: i64) -> Result<Option<u64>, StoreError> {
     let query = sqlx::query(NEXT_TO_COMPACT_SQL);
-    let Some(row) = query.bind(ended_before).fetch_optional(pool).await.map_err(store_error)? else {
+    let Some(row) = query.bind(ended_before).fetch_optional(pool).await.map_err(postgres_store_error)? else {
         return Ok(None);
     };
     let (run, session): (Uuid, Uuid) = (row.get(0), row.get(1));
@@ -206,7 +208,7 @@ async fn compact_ended_run(pool: &PgPool, ended_before: i64) -> Result<Option<u6
         compacted += replace_chunks(pool, session, replacement).await?;
     }
     let query = sqlx::query("UPDATE run SET compacted = TRUE WHERE id = $1 AND session = $2").bind(run).bind(session);
-    query.execute(pool).await.map_err(store_error)?;
+    query.execute(pool).await.map_err(postgres_store_error)?;
     Ok(Some(compacted))
 }
 
@@ -224,7 +226,7 @@ async fn span_replacements(
     let mut rows = query.bind(session).bind(first.0 as i64).bind(last.0 as i64).fetch(pool);
     let mut compactor = Compactor::default();
     let mut replacements = Vec::new();
-    while let Some(row) = rows.try_next().await.map_err(store_error)? {
+    while let Some(row) = rows.try_next().await.map_err(postgres_store_error)? {
         replacements.extend(compactor.push_row(&decode_entry_row(&row)?)?);
     }
     Ok(replacements)
@@ -235,17 +237,17 @@ async fn span_replacements(
 async fn replace_chunks(pool: &PgPool, session: Uuid, replacement: Replacement) -> Result<u64, StoreError> {
     let row = replacement.row;
     let (first, last) = (row.first.0 as i64, row.last.0 as i64);
-    let mut transaction = pool.begin().await.map_err(store_error)?;
+    let mut transaction = pool.begin().await.map_err(postgres_store_error)?;
     // Whoever compacts or deletes the same session waits here.
     let query = sqlx::query("SELECT 1 FROM session WHERE id = $1 AND deleted_at IS NULL FOR UPDATE").bind(session);
-    if query.fetch_optional(&mut *transaction).await.map_err(store_error)?.is_none() {
+    if query.fetch_optional(&mut *transaction).await.map_err(postgres_store_error)?.is_none() {
         return Ok(0);
     }
     let query = sqlx::query(
         "DELETE FROM entry WHERE session = $1 AND first >= $2 AND first <= $3 AND kind = 1 RETURNING epoch",
     );
     let query = query.bind(session).bind(first).bind(last);
-    let chunks = query.fetch_all(&mut *transaction).await.map_err(store_error)?;
+    let chunks = query.fetch_all(&mut *transaction).await.map_err(postgres_store_error)?;
     let Some(epoch) = chunks.iter().map(|row| row.get::<i64, _>(0)).min() else { return Ok(0) };
     if chunks.len() as u64 != replacement.chunks {
         return Ok(0);
@@ -253,7 +255,7 @@ async fn replace_chunks(pool: &PgPool, session: Uuid, replacement: Replacement) 
     let query =
         sqlx::query("INSERT INTO entry (session, first, last, epoch, kind, body) VALUES ($1, $2, $3, $4, $5, $6)");
     let query = query.bind(session).bind(first).bind(last).bind(epoch).bind(row.kind.code() as i16).bind(row.body);
-    query.execute(&mut *transaction).await.map_err(store_error)?;
-    transaction.commit().await.map_err(store_error)?;
+    query.execute(&mut *transaction).await.map_err(postgres_store_error)?;
+    transaction.commit().await.map_err(postgres_store_error)?;
     Ok(replacement.chunks)
 }

@@ -29,18 +29,18 @@ use sqlx::postgres::PgPool;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use self::failure::store_error;
+use self::failure::postgres_store_error;
 use self::shared::PostgresShared;
-use self::writer::{Pending, Writer, WriterJob};
+use self::writer::{PostgresPending, PostgresWriter, PostgresWriterJob};
 use super::{
     Alias, Append, Claim, ClusterStore, Committed, DeltaForm, Durability, Health, Limit, MaintenanceReport, NodeId,
-    QuestionRow, RunPage, RunQuery, RunRow, ScopeAppend, ScopeEntry, SessionPage, SessionQuery, SessionSummary,
-    Snapshot, Stats, Store, StoreError, Tail,
+    NodeStatus, QuestionRow, RunPage, RunQuery, RunRow, ScopeAppend, ScopeEntry, SessionPage, SessionQuery,
+    SessionSummary, Snapshot, Stats, Store, StoreError, Tail,
 };
 pub(crate) use connect::open_for_copy;
 pub use connect::{DatabaseInfo, PostgresUrl, is_postgres_url};
-pub use list::list_statements;
-pub(crate) use text::{decode_text, encode_text};
+pub use list::postgres_list_statements;
+pub(crate) use text::{decode_postgres_text, encode_postgres_text};
 
 /// Health is asked of the database again after this time.
 const HEALTH_TTL: Duration = Duration::from_secs(4);
@@ -61,18 +61,20 @@ pub struct PostgresOptions {
     pub grace: Duration,
     /// Present if several processes share the database: the name of this one.
     pub node: Option<NodeId>,
+    /// Whether nodes tell each other what is new. Without hints each looks for itself, which takes a moment longer.
+    pub hints: bool,
 }
 
 impl PostgresOptions {
     /// The usual bounds.
     pub fn new(url: PostgresUrl) -> Self {
-        Self { url, connections: 6, grace: Duration::from_secs(600), node: None }
+        Self { url, connections: 6, grace: Duration::from_secs(600), node: None, hints: true }
     }
 }
 
 /// The log in a PostgreSQL database.
 pub struct PostgresStore {
-    jobs: mpsc::Sender<WriterJob>,
+    jobs: mpsc::Sender<PostgresWriterJob>,
     pool: PgPool,
     shared: Arc<PostgresShared>,
     grace: Duration,
@@ -82,8 +84,8 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Opens the log, and makes its tables if they are not there. Several processes may at once.
     pub async fn open(options: PostgresOptions) -> Result<Self, StoreError> {
-        let PostgresOptions { url, connections, grace, node } = options;
-        let mut writer = url.connect_writer().await.map_err(store_error)?;
+        let PostgresOptions { url, connections, grace, node, hints } = options;
+        let mut writer = url.connect_writer().await.map_err(postgres_store_error)?;
         connect::run_migrations(&mut writer.connection).await?;
         let incarnation = connect::read_incarnation(&mut writer.connection).await?;
         let shared = Arc::new(PostgresShared::default());
@@ -91,16 +93,22 @@ impl PostgresStore {
         let channel = connect::hint_channel(&mut writer.connection).await?;
         // One more, which listens.
         let pool = url.pool(connections + u32::from(node.is_some()));
-        if let Some(node) = node {
-            let (sender, hints) = mpsc::channel(hints::HINTS_CAPACITY);
+        if let Some(node) = node.filter(|_| hints) {
+            let (sender, to_send) = mpsc::channel(hints::HINTS_CAPACITY);
             shared.hint_sender.get_or_init(|| sender);
-            tokio::spawn(hints::send_hints(pool.clone(), channel.clone(), node, hints));
+            tokio::spawn(hints::send_hints(pool.clone(), channel.clone(), node, to_send));
             tokio::spawn(hints::receive_hints(pool.clone(), channel, node, Arc::clone(&shared)));
         }
         let (jobs, waiting) = mpsc::channel(JOBS_CAPACITY);
         let connection = Some(writer);
-        let writer =
-            Writer { url, shared: Arc::clone(&shared), node, connection, waiting: VecDeque::new(), in_doubt: None };
+        let writer = PostgresWriter {
+            url,
+            shared: Arc::clone(&shared),
+            node,
+            connection,
+            waiting: VecDeque::new(),
+            in_doubt: None,
+        };
         tokio::spawn(writer.run_jobs(waiting));
         Ok(Self { jobs, pool, shared, grace, node })
     }
@@ -108,19 +116,27 @@ impl PostgresStore {
     /// Begins a new incarnation, as after a restore: every cursor of before is refused. Servers that run notice when they
     /// connect the next time.
     pub async fn begin_incarnation(url: &PostgresUrl) -> Result<u32, StoreError> {
-        let mut connection = url.connect().await.map_err(store_error)?;
+        let mut connection = url.connect().await.map_err(postgres_store_error)?;
         connect::run_migrations(&mut connection).await?;
         connect::read_incarnation(&mut connection).await?;
         let incarnation = connect::begin_incarnation(&mut connection).await?;
-        connection.close().await.map_err(store_error)?;
+        connection.close().await.map_err(postgres_store_error)?;
         Ok(incarnation)
+    }
+
+    /// The servers that use a database, without becoming one of them.
+    pub async fn list_nodes(url: &PostgresUrl) -> Result<Vec<NodeStatus>, StoreError> {
+        let mut connection = url.connect().await.map_err(postgres_store_error)?;
+        let nodes = cluster::list_nodes(&mut connection).await?;
+        connection.close().await.map_err(postgres_store_error)?;
+        Ok(nodes)
     }
 
     /// Looks at a database without changing anything.
     pub async fn probe_database(url: &PostgresUrl) -> Result<DatabaseInfo, StoreError> {
-        let mut connection = url.connect().await.map_err(store_error)?;
+        let mut connection = url.connect().await.map_err(postgres_store_error)?;
         let info = connect::read_database_info(&mut connection).await?;
-        connection.close().await.map_err(store_error)?;
+        connection.close().await.map_err(postgres_store_error)?;
         Ok(info)
     }
 
@@ -128,8 +144,9 @@ impl PostgresStore {
         self.check_open()?;
         let bytes = self.shared.admit(&append)?;
         let (reply, answer) = oneshot::channel();
-        let pending = Pending { append, aliases, size: 0, bytes, since: Instant::now(), given_up: false, reply };
-        self.jobs.send(WriterJob::Append(Box::new(pending))).await.map_err(|_| StoreError::Closed)?;
+        let pending =
+            PostgresPending { append, aliases, size: 0, bytes, since: Instant::now(), given_up: false, reply };
+        self.jobs.send(PostgresWriterJob::Append(Box::new(pending))).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -157,7 +174,7 @@ impl PostgresStore {
         }
         self.shared.check_keeping_up()?;
         let query = sqlx::query("UPDATE meta SET probe = probe + 1");
-        query.execute(&self.pool).await.map_err(store_error)?;
+        query.execute(&self.pool).await.map_err(postgres_store_error)?;
         self.shared.note_commit(Durability::Barrier);
         Ok(())
     }
@@ -355,7 +372,7 @@ impl Store for PostgresStore {
     async fn close(&self) -> Result<(), StoreError> {
         self.shared.closed.store(true, Ordering::Relaxed);
         let (reply, closed) = oneshot::channel();
-        if self.jobs.send(WriterJob::Close(reply)).await.is_ok() {
+        if self.jobs.send(PostgresWriterJob::Close(reply)).await.is_ok() {
             // Gone already: nothing waits any more.
             drop(closed.await);
         }

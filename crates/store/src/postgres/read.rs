@@ -5,8 +5,8 @@ use gander_domain::{Entry, Principal, Seq, SessionId, Timestamp};
 use sqlx::postgres::{PgPool, PgRow};
 use sqlx::{Executor, Postgres, Row as _};
 
-use super::failure::store_error;
-use super::text::{decode_text, encode_text};
+use super::failure::postgres_store_error;
+use super::text::{decode_postgres_text, encode_postgres_text};
 use crate::row::{Row, RowDecoder, RowKind};
 use crate::{Alias, DeltaForm, Limit, ScopeEntry, Snapshot, StoreError};
 
@@ -35,7 +35,7 @@ pub(super) async fn read_entries(
     let query = sqlx::query(ENTRIES_SQL).bind(session.uuid()).bind(after.next().0 as i64).bind(rows).bind(bytes);
     let mut rows = query.fetch(pool);
     while !decoder.is_full()
-        && let Some(row) = rows.try_next().await.map_err(store_error)?
+        && let Some(row) = rows.try_next().await.map_err(postgres_store_error)?
     {
         decoder.push_row(&decode_entry_row(&row)?, row.get(4))?;
     }
@@ -52,7 +52,7 @@ pub(super) async fn read_entries(
 
 pub(super) async fn read_head(pool: &PgPool, session: SessionId) -> Result<Seq, StoreError> {
     let query = sqlx::query("SELECT head, deleted_at IS NOT NULL FROM session WHERE id = $1").bind(session.uuid());
-    let row = query.fetch_optional(pool).await.map_err(store_error)?;
+    let row = query.fetch_optional(pool).await.map_err(postgres_store_error)?;
     let row = row.ok_or(StoreError::NotFound(session))?;
     if row.get::<bool, _>(1) {
         return Err(StoreError::Deleted(session));
@@ -70,7 +70,7 @@ pub(super) async fn read_snapshot(
         "SELECT seq, body FROM snapshot WHERE session = $1 AND seq <= $2 AND version = $3 ORDER BY seq DESC LIMIT 1",
     );
     let query = query.bind(session.uuid()).bind(upto.0.min(i64::MAX as u64) as i64).bind(i64::from(version));
-    let row = query.fetch_optional(pool).await.map_err(store_error)?;
+    let row = query.fetch_optional(pool).await.map_err(postgres_store_error)?;
     Ok(row.map(|row| Snapshot { version, seq: seq_column(&row, 0), body: row.get(1) }))
 }
 
@@ -81,8 +81,8 @@ pub(super) async fn read_scope(
     limit: u32,
 ) -> Result<Vec<ScopeEntry>, StoreError> {
     let query = sqlx::query("SELECT seq, at, fact FROM scope WHERE name = $1 AND seq > $2 ORDER BY seq LIMIT $3");
-    let query = query.bind(encode_text(scope).into_owned()).bind(after.0 as i64).bind(i64::from(limit));
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    let query = query.bind(encode_postgres_text(scope).into_owned()).bind(after.0 as i64).bind(i64::from(limit));
+    let rows = query.fetch_all(pool).await.map_err(postgres_store_error)?;
     let entry = |row: &PgRow| {
         let fact = serde_json::from_str(row.get(2)).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         Ok(ScopeEntry { seq: seq_column(row, 0), at: Timestamp::from_micros(row.get(1)), fact })
@@ -99,10 +99,10 @@ pub(super) async fn list_scopes(
 ) -> Result<Vec<(String, Timestamp)>, StoreError> {
     let query = "SELECT h.name, s.at FROM scope_head h JOIN scope s ON s.name = h.name AND s.seq = h.head \
          WHERE h.name >= $1 AND h.name < $2 AND h.name > $3 ORDER BY h.name LIMIT $4";
-    let prefix = encode_text(prefix).into_owned();
+    let prefix = encode_postgres_text(prefix).into_owned();
     let beyond = format!("{prefix}{}", char::MAX);
-    let query = sqlx::query(query).bind(prefix).bind(beyond).bind(encode_text(after).into_owned());
-    let rows = query.bind(i64::from(limit)).fetch_all(pool).await.map_err(store_error)?;
+    let query = sqlx::query(query).bind(prefix).bind(beyond).bind(encode_postgres_text(after).into_owned());
+    let rows = query.bind(i64::from(limit)).fetch_all(pool).await.map_err(postgres_store_error)?;
     Ok(rows.iter().map(|row| (text_column(row, 0), Timestamp::from_micros(row.get(1)))).collect())
 }
 
@@ -113,14 +113,14 @@ pub(super) async fn find_alias(
 ) -> Result<Option<SessionId>, StoreError> {
     let query =
         sqlx::query("SELECT session FROM alias WHERE principal = $1 AND door = $2 AND namespace = $3 AND text = $4");
-    let row = bind_alias(query, alias).fetch_optional(executor).await.map_err(store_error)?;
+    let row = bind_alias(query, alias).fetch_optional(executor).await.map_err(postgres_store_error)?;
     Ok(row.map(|row| SessionId::new(row.get(0))))
 }
 
 pub(super) async fn list_aliases(pool: &PgPool, session: SessionId) -> Result<Vec<Alias>, StoreError> {
     let query = "SELECT principal, door, namespace, text FROM alias WHERE session = $1 \
          ORDER BY principal, door, namespace, text LIMIT 1000";
-    let rows = sqlx::query(query).bind(session.uuid()).fetch_all(pool).await.map_err(store_error)?;
+    let rows = sqlx::query(query).bind(session.uuid()).fetch_all(pool).await.map_err(postgres_store_error)?;
     let alias = |row: &PgRow| Alias {
         principal: Principal::named(text_column(row, 0)),
         door: text_column(row, 1),
@@ -138,13 +138,14 @@ pub(super) async fn list_aliases_in(
 ) -> Result<Vec<(String, SessionId)>, StoreError> {
     let query = "SELECT text, session FROM alias \
          WHERE principal = $1 AND door = $2 AND namespace = $3 AND text > $4 ORDER BY text LIMIT $5";
-    let query = names.iter().fold(sqlx::query(query), |query, name| query.bind(encode_text(name).into_owned()));
-    let rows = query.bind(i64::from(limit)).fetch_all(pool).await.map_err(store_error)?;
+    let query =
+        names.iter().fold(sqlx::query(query), |query, name| query.bind(encode_postgres_text(name).into_owned()));
+    let rows = query.bind(i64::from(limit)).fetch_all(pool).await.map_err(postgres_store_error)?;
     Ok(rows.iter().map(|row| (text_column(row, 0), SessionId::new(row.get(1)))).collect())
 }
 
 pub(super) fn bind_alias<'q>(query: super::batch::BatchQuery<'q>, alias: &Alias) -> super::batch::BatchQuery<'q> {
-    let text = |text: &str| encode_text(text).into_owned();
+    let text = |text: &str| encode_postgres_text(text).into_owned();
     let query = query.bind(text(alias.principal.as_str())).bind(text(&alias.door));
     query.bind(text(&alias.namespace)).bind(text(&alias.text))
 }
@@ -159,5 +160,5 @@ pub(super) fn seq_column(row: &PgRow, column: usize) -> Seq {
 }
 
 pub(super) fn text_column(row: &PgRow, column: usize) -> String {
-    decode_text(row.get(column))
+    decode_postgres_text(row.get(column))
 }

@@ -5,16 +5,16 @@ use sqlx::postgres::PgPool;
 use sqlx::{Postgres, QueryBuilder, Row as _};
 use uuid::Uuid;
 
-use super::batch::run_sort_code;
-use super::failure::store_error;
+use super::batch::batch_run_sort_code;
+use super::failure::postgres_store_error;
 use super::list::{HAS_OPEN_QUESTION_SQL, decode_run};
-use super::text::encode_text;
+use super::text::encode_postgres_text;
 use crate::{RunKey, RunPage, RunQuery, RunSort, StoreError};
 
 pub(super) async fn list_runs(pool: &PgPool, query: RunQuery) -> Result<RunPage, StoreError> {
     let limit = query.limit.clamp(1, 1000) as usize;
-    let total: i64 = count_query(&query).build().fetch_one(pool).await.map_err(store_error)?.get(0);
-    let found = page_query(&query, limit + 1).build().fetch_all(pool).await.map_err(store_error)?;
+    let total: i64 = count_query(&query).build().fetch_one(pool).await.map_err(postgres_store_error)?.get(0);
+    let found = page_query(&query, limit + 1).build().fetch_all(pool).await.map_err(postgres_store_error)?;
     let mut rows = found.iter().map(decode_run).collect::<Result<Vec<_>, _>>()?;
     let more = rows.len() > limit;
     rows.truncate(limit);
@@ -45,7 +45,7 @@ fn page_query(query: &RunQuery, limit: usize) -> QueryBuilder<Postgres> {
 }
 
 /// The statements that list runs by time, for a test that looks at their plans.
-pub(super) fn run_statements() -> Vec<String> {
+pub(super) fn postgres_run_statements() -> Vec<String> {
     let key = RunKey { at: Timestamp::default(), run: RunId::new(Uuid::nil()) };
     let query = |state, after| RunQuery {
         principal: Principal::owner(),
@@ -62,9 +62,9 @@ pub(super) fn run_statements() -> Vec<String> {
 }
 
 fn push_conditions(builder: &mut QueryBuilder<Postgres>, query: &RunQuery) {
-    builder.push("WHERE session.owner = ").push_bind(encode_text(query.principal.as_str()).into_owned());
+    builder.push("WHERE session.owner = ").push_bind(encode_postgres_text(query.principal.as_str()).into_owned());
     if let Some(agent) = &query.agent {
-        builder.push(" AND session.agent = ").push_bind(encode_text(agent).into_owned());
+        builder.push(" AND session.agent = ").push_bind(encode_postgres_text(agent).into_owned());
     }
     if let Some(session) = query.session {
         builder.push(" AND run.session = ").push_bind(session.uuid());
@@ -79,7 +79,7 @@ fn push_conditions(builder: &mut QueryBuilder<Postgres>, query: &RunQuery) {
         Some(RunSort::Running) => drop(builder.push(open).push("NOT ").push(HAS_OPEN_QUESTION_SQL)),
         Some(RunSort::Awaiting) => drop(builder.push(open).push(HAS_OPEN_QUESTION_SQL)),
         Some(sort @ (RunSort::Completed | RunSort::Refused | RunSort::Cancelled | RunSort::Failed)) => {
-            builder.push(" AND run.ended_as = ").push_bind(run_sort_code(sort));
+            builder.push(" AND run.ended_as = ").push_bind(batch_run_sort_code(sort));
         }
     }
 }

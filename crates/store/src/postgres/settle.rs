@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::batch::SessionGroup;
 use super::connect::Backend;
-use super::failure::store_error;
+use super::failure::postgres_store_error;
 use super::refusal::load_claim;
 use crate::StoreError;
 
@@ -50,7 +50,7 @@ async fn end_backend(connection: &mut PgConnection, backend: &Backend) -> Result
     let began = Instant::now();
     loop {
         let query = sqlx::query(query).persistent(false).bind(backend.pid).bind(&backend.began);
-        if query.fetch_optional(&mut *connection).await.map_err(store_error)?.is_none() {
+        if query.fetch_optional(&mut *connection).await.map_err(postgres_store_error)?.is_none() {
             return Ok(());
         }
         if began.elapsed() > END_TIMEOUT {
@@ -89,6 +89,6 @@ async fn was_written(connection: &mut PgConnection, group: &SessionGroup) -> Res
         sqlx::query("SELECT epoch, last FROM entry WHERE session = $1 AND first <= $2 ORDER BY first DESC LIMIT 1");
     let first = before.next().0 as i64;
     let query = query.bind(group.session.uuid()).bind(first);
-    let row = query.fetch_optional(connection).await.map_err(store_error)?;
+    let row = query.fetch_optional(connection).await.map_err(postgres_store_error)?;
     Ok(row.is_some_and(|row| row.get::<i64, _>(0) == group.epoch.0 as i64 && row.get::<i64, _>(1) >= first))
 }

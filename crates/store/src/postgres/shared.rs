@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::hints::HintMessage;
-use super::writer::Pending;
+use super::writer::PostgresPending;
 use crate::feed::Feeds;
 use crate::{Append, BusyTimeout, Committed, Durability, HintBox, Stats, StoreError};
 
@@ -29,7 +29,7 @@ pub(super) struct PostgresShared {
     /// Hints for other nodes, if there are any.
     pub(super) hint_sender: OnceLock<mpsc::Sender<HintMessage>>,
     waiting_bytes: AtomicUsize,
-    counters: Counters,
+    counters: PostgresCounters,
     last_commit: Mutex<Option<Instant>>,
     /// Since when the writer is at what it does now.
     working: Mutex<Option<Instant>>,
@@ -38,7 +38,7 @@ pub(super) struct PostgresShared {
 }
 
 #[derive(Default)]
-struct Counters {
+struct PostgresCounters {
     commits: AtomicU64,
     barriers: AtomicU64,
     rows: AtomicU64,
@@ -52,7 +52,7 @@ impl PostgresShared {
         if append.busy_timeout == BusyTimeout::Short {
             self.check_keeping_up()?;
         }
-        let bytes = entries_bytes(&append.entries);
+        let bytes = postgres_entries_bytes(&append.entries);
         if self.waiting_bytes.load(Ordering::Relaxed) > MAX_WAITING_BYTES {
             return Err(StoreError::Busy("too much waits for PostgreSQL".to_owned()));
         }
@@ -62,45 +62,45 @@ impl PostgresShared {
 
     /// Nothing more is given to a writer that has no connection or has been at one thing for too long.
     pub(super) fn check_keeping_up(&self) -> Result<(), StoreError> {
-        if let Some(since) = *lock_mutex(&self.working)
+        if let Some(since) = *lock_postgres_shared(&self.working)
             && since.elapsed() >= SLOW_WRITE
         {
-            let away = lock_mutex(&self.away).clone();
+            let away = lock_postgres_shared(&self.away).clone();
             return Err(StoreError::Busy(away.unwrap_or_else(|| "PostgreSQL does not keep up".to_owned())));
         }
         Ok(())
     }
 
     pub(super) fn note_working(&self) {
-        lock_mutex(&self.working).get_or_insert_with(Instant::now);
+        lock_postgres_shared(&self.working).get_or_insert_with(Instant::now);
     }
 
     pub(super) fn note_idle(&self) {
-        *lock_mutex(&self.working) = None;
+        *lock_postgres_shared(&self.working) = None;
     }
 
     /// The connection is gone, and why.
     pub(super) fn note_away(&self, reason: &str) {
-        let before = lock_mutex(&self.away).replace(reason.to_owned());
+        let before = lock_postgres_shared(&self.away).replace(reason.to_owned());
         if before.is_none() {
             tracing::warn!(reason, "no connection to PostgreSQL: nothing can be stored until it is back");
         }
     }
 
     pub(super) fn note_connected(&self) {
-        if lock_mutex(&self.away).take().is_some() {
+        if lock_postgres_shared(&self.away).take().is_some() {
             tracing::info!("connected to PostgreSQL again");
         }
     }
 
     pub(super) fn away_reason(&self) -> Option<String> {
-        lock_mutex(&self.away).clone()
+        lock_postgres_shared(&self.away).clone()
     }
 
     pub(super) fn note_commit(&self, sync: Durability) {
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.counters.barriers.fetch_add(u64::from(sync == Durability::Barrier), Ordering::Relaxed);
-        *lock_mutex(&self.last_commit) = Some(Instant::now());
+        *lock_postgres_shared(&self.last_commit) = Some(Instant::now());
     }
 
     pub(super) fn count_rows(&self, rows: u64) {
@@ -108,13 +108,13 @@ impl PostgresShared {
     }
 
     pub(super) fn last_commit(&self) -> Option<Instant> {
-        *lock_mutex(&self.last_commit)
+        *lock_postgres_shared(&self.last_commit)
     }
 
     /// Shows what was committed, then tells who sent it.
-    pub(super) fn publish_and_reply(&self, pending: Pending, head: Seq) {
+    pub(super) fn publish_and_reply(&self, pending: PostgresPending, head: Seq) {
         self.release_bytes(&pending);
-        let Pending { append: Append { session, owner, entries, .. }, size, reply, .. } = pending;
+        let PostgresPending { append: Append { session, owner, entries, .. }, size, reply, .. } = pending;
         let deltas = entries.iter().filter(|entry| entry.event.is_delta()).count();
         self.counters.entries.fetch_add(entries.len() as u64, Ordering::Relaxed);
         self.counters.deltas.fetch_add(deltas as u64, Ordering::Relaxed);
@@ -135,7 +135,7 @@ impl PostgresShared {
     }
 
     /// Tells who sent it that it is not stored; and who follows that it will not come, if nothing can be stored.
-    pub(super) fn reply_refused(&self, pending: Pending, error: StoreError) {
+    pub(super) fn reply_refused(&self, pending: PostgresPending, error: StoreError) {
         self.release_bytes(&pending);
         if let StoreError::ReadOnly(reason) = &error {
             self.feeds.fail_session(pending.append.session, reason);
@@ -154,16 +154,16 @@ impl PostgresShared {
         }
     }
 
-    fn release_bytes(&self, pending: &Pending) {
+    fn release_bytes(&self, pending: &PostgresPending) {
         self.waiting_bytes.fetch_sub(pending.bytes, Ordering::Relaxed);
     }
 }
 
 /// About how much memory entries take up.
-fn entries_bytes(entries: &[Entry]) -> usize {
+fn postgres_entries_bytes(entries: &[Entry]) -> usize {
     entries.iter().map(|entry| entry.event.approximate_bytes()).sum()
 }
 
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_postgres_shared<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 const ESCAPE: char = '\u{1}';
 
 /// A text as it is stored.
-pub(crate) fn encode_text(text: &str) -> Cow<'_, str> {
+pub(crate) fn encode_postgres_text(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|byte| byte <= 2) {
         return Cow::Borrowed(text);
     }
@@ -22,7 +22,7 @@ pub(crate) fn encode_text(text: &str) -> Cow<'_, str> {
 }
 
 /// A stored text as it was.
-pub(crate) fn decode_text(text: String) -> String {
+pub(crate) fn decode_postgres_text(text: String) -> String {
     if !text.contains(ESCAPE) {
         return text;
     }
@@ -44,10 +44,10 @@ mod tests {
     #[test]
     fn every_text_comes_back_and_keeps_its_order() {
         let texts = ["", "\0", "\0\0", "\0a", "\u{1}", "\u{1}\0", "\u{2}", "\u{3}", "a", "a\0", "a\u{1}b", "ä\0🦆"];
-        let encoded: Vec<_> = texts.iter().map(|text| encode_text(text).into_owned()).collect();
+        let encoded: Vec<_> = texts.iter().map(|text| encode_postgres_text(text).into_owned()).collect();
         assert!(encoded.iter().all(|text| !text.contains('\0')));
         assert!(encoded.is_sorted(), "{encoded:?}");
-        let decoded: Vec<_> = encoded.into_iter().map(decode_text).collect();
+        let decoded: Vec<_> = encoded.into_iter().map(decode_postgres_text).collect();
         assert_eq!(decoded, texts);
     }
 }

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::batch::{BatchColumns, SessionGroup};
 use super::connect::{Backend, PostgresUrl, WriterConnection, read_incarnation};
-use super::failure::Failure;
+use super::failure::PostgresFailure;
 use super::hints::HintMessage;
 use super::refusal;
 use super::settle::{self, Outcome};
@@ -42,13 +42,13 @@ const IN_DOUBT_TIMEOUT: Duration = Duration::from_secs(10);
 const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the writer is asked to do.
-pub(super) enum WriterJob {
-    Append(Box<Pending>),
+pub(super) enum PostgresWriterJob {
+    Append(Box<PostgresPending>),
     Close(oneshot::Sender<()>),
 }
 
 /// An append on its way.
-pub(super) struct Pending {
+pub(super) struct PostgresPending {
     pub(super) append: Append,
     /// Present if this creates the session.
     pub(super) aliases: Option<Vec<Alias>>,
@@ -62,19 +62,19 @@ pub(super) struct Pending {
     pub(super) reply: oneshot::Sender<Result<Committed, StoreError>>,
 }
 
-pub(super) struct Writer {
+pub(super) struct PostgresWriter {
     pub(super) url: PostgresUrl,
     pub(super) shared: Arc<PostgresShared>,
     /// Who owns what is kept; none if this is the only process.
     pub(super) node: Option<NodeId>,
     pub(super) connection: Option<WriterConnection>,
     /// In the order in which they came.
-    pub(super) waiting: VecDeque<Pending>,
+    pub(super) waiting: VecDeque<PostgresPending>,
     /// What was sent over a connection that is gone, and the process that was behind it.
     pub(super) in_doubt: Option<(Backend, Vec<SessionGroup>)>,
 }
 
-impl Pending {
+impl PostgresPending {
     fn is_patient(&self, in_doubt: bool) -> bool {
         let timeout = match (self.append.busy_timeout, in_doubt) {
             (BusyTimeout::Long, _) => LONG_TIMEOUT,
@@ -92,9 +92,9 @@ impl Pending {
     }
 }
 
-impl Writer {
+impl PostgresWriter {
     /// Works until it is closed or nobody can ask any more.
-    pub(super) async fn run_jobs(mut self, mut jobs: mpsc::Receiver<WriterJob>) {
+    pub(super) async fn run_jobs(mut self, mut jobs: mpsc::Receiver<PostgresWriterJob>) {
         let mut closing = None;
         loop {
             if self.waiting.is_empty() && self.in_doubt.is_none() {
@@ -119,7 +119,7 @@ impl Writer {
                 && bytes < BATCH_BYTES
                 && let Ok(job) = jobs.try_recv()
             {
-                if let WriterJob::Append(pending) = &job {
+                if let PostgresWriterJob::Append(pending) = &job {
                     (entries, bytes) = (entries + pending.append.entries.len(), bytes + pending.bytes);
                 }
                 self.take_job(job, &mut closing);
@@ -141,16 +141,16 @@ impl Writer {
         }
     }
 
-    fn take_job(&mut self, job: WriterJob, closing: &mut Option<oneshot::Sender<()>>) {
+    fn take_job(&mut self, job: PostgresWriterJob, closing: &mut Option<oneshot::Sender<()>>) {
         match job {
-            WriterJob::Append(pending) => self.waiting.push_back(*pending),
-            WriterJob::Close(reply) => *closing = Some(reply),
+            PostgresWriterJob::Append(pending) => self.waiting.push_back(*pending),
+            PostgresWriterJob::Close(reply) => *closing = Some(reply),
         }
     }
 
     /// Entries and bytes that wait.
     fn waiting_size(&self) -> (usize, usize) {
-        let size = |pending: &Pending| (pending.append.entries.len(), pending.bytes);
+        let size = |pending: &PostgresPending| (pending.append.entries.len(), pending.bytes);
         self.waiting.iter().map(size).fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1))
     }
 
@@ -158,7 +158,8 @@ impl Writer {
     async fn ensure_connected(&mut self) -> Result<(), String> {
         if self.connection.is_none() {
             let connected = self.url.connect_writer().await;
-            let mut writer = connected.map_err(|error| Failure::classify_error(&error).to_store_error().to_string())?;
+            let mut writer =
+                connected.map_err(|error| PostgresFailure::classify_error(&error).to_store_error().to_string())?;
             // The database may be another one by now.
             let incarnation = read_incarnation(&mut writer.connection).await.map_err(|error| error.to_string())?;
             self.shared.incarnation.store(incarnation, Ordering::Relaxed);
@@ -223,7 +224,7 @@ impl Writer {
     }
 
     async fn commit_waiting(&mut self) {
-        let (mut groups, odd) = group_by_session(&mut self.waiting, self.node);
+        let (mut groups, odd) = group_postgres_writes_by_session(&mut self.waiting, self.node);
         if !groups.is_empty() {
             let result = self.execute_groups(&mut groups).await;
             self.finish_groups(groups, result).await;
@@ -234,14 +235,17 @@ impl Writer {
     }
 
     /// Sends one statement; gives where each session ends that was appended to.
-    async fn execute_groups(&mut self, groups: &mut [SessionGroup]) -> Result<HashMap<SessionId, Seq>, Failure> {
-        let columns = BatchColumns::from_groups(groups).map_err(|error| Failure::Other(error.to_string()))?;
-        let Some(writer) = &mut self.connection else { return Err(Failure::Busy("no connection".to_owned())) };
+    async fn execute_groups(
+        &mut self,
+        groups: &mut [SessionGroup],
+    ) -> Result<HashMap<SessionId, Seq>, PostgresFailure> {
+        let columns = BatchColumns::from_groups(groups).map_err(|error| PostgresFailure::Other(error.to_string()))?;
+        let Some(writer) = &mut self.connection else { return Err(PostgresFailure::Busy("no connection".to_owned())) };
         let rows = columns.row_count();
         let statement = columns.into_query().fetch_all(&mut writer.connection);
         let answer = match tokio::time::timeout(STATEMENT_TIMEOUT, statement).await {
-            Ok(answer) => answer.map_err(|error| Failure::classify_error(&error))?,
-            Err(_) => return Err(Failure::Lost("no answer in time".to_owned())),
+            Ok(answer) => answer.map_err(|error| PostgresFailure::classify_error(&error))?,
+            Err(_) => return Err(PostgresFailure::Lost("no answer in time".to_owned())),
         };
         let appends = || groups.iter().flat_map(|group| &group.pending).map(|pending| pending.append.sync);
         self.shared.note_commit(appends().max().unwrap_or(Durability::Relaxed));
@@ -261,7 +265,11 @@ impl Writer {
         }
     }
 
-    async fn finish_groups(&mut self, groups: Vec<SessionGroup>, result: Result<HashMap<SessionId, Seq>, Failure>) {
+    async fn finish_groups(
+        &mut self,
+        groups: Vec<SessionGroup>,
+        result: Result<HashMap<SessionId, Seq>, PostgresFailure>,
+    ) {
         match result {
             Ok(ends) => {
                 for group in groups {
@@ -269,23 +277,28 @@ impl Writer {
                         Some(head) => {
                             group.pending.into_iter().for_each(|pending| self.shared.publish_and_reply(pending, *head));
                         }
-                        None => self.retry_alone(group, &Failure::Busy("session changed meanwhile".to_owned())).await,
+                        None => {
+                            self.retry_alone(group, &PostgresFailure::Busy("session changed meanwhile".to_owned()))
+                                .await
+                        }
                     }
                 }
             }
-            Err(Failure::Lost(reason)) => {
+            Err(PostgresFailure::Lost(reason)) => {
                 self.shared.note_away(&reason);
                 self.in_doubt = self.connection.take().map(|writer| (writer.backend, groups));
             }
-            Err(Failure::Busy(reason)) => {
+            Err(PostgresFailure::Busy(reason)) => {
                 self.put_back(groups);
                 self.refuse_impatient(&reason, false);
                 tokio::time::sleep(RECONNECT_DELAY).await;
             }
-            Err(Failure::ReadOnly(reason)) => {
+            Err(PostgresFailure::ReadOnly(reason)) => {
                 groups.into_iter().for_each(|group| self.refuse_group(group, &StoreError::ReadOnly(reason.clone())));
             }
-            Err(failure @ (Failure::Constraint(_) | Failure::ScopeGap(..) | Failure::Other(_))) => {
+            Err(
+                failure @ (PostgresFailure::Constraint(_) | PostgresFailure::ScopeGap(..) | PostgresFailure::Other(_)),
+            ) => {
                 for group in groups {
                     self.retry_alone(group, &failure).await;
                 }
@@ -294,15 +307,15 @@ impl Writer {
     }
 
     /// What did not fit together with others is tried append by append; who still does not fit is told why.
-    async fn retry_alone(&mut self, group: SessionGroup, failure: &Failure) {
+    async fn retry_alone(&mut self, group: SessionGroup, failure: &PostgresFailure) {
         let mut rest = group.pending.into_iter();
         while let Some(pending) = rest.next() {
-            let alone = refusal::single_group(pending, self.node);
+            let alone = refusal::single_refused_group(pending, self.node);
             let mut groups = vec![alone];
             match self.execute_groups(&mut groups).await {
                 Ok(ends) if ends.contains_key(&groups[0].session) => self.finish_alone(groups, &ends),
                 Ok(_) => self.refuse_with_reason(groups, failure).await,
-                Err(Failure::Lost(reason)) => {
+                Err(PostgresFailure::Lost(reason)) => {
                     self.shared.note_away(&reason);
                     self.in_doubt = self.connection.take().map(|writer| (writer.backend, groups));
                     // They follow what is in doubt.
@@ -321,7 +334,7 @@ impl Writer {
         }
     }
 
-    async fn refuse_with_reason(&mut self, groups: Vec<SessionGroup>, failure: &Failure) {
+    async fn refuse_with_reason(&mut self, groups: Vec<SessionGroup>, failure: &PostgresFailure) {
         for group in groups {
             for pending in group.pending {
                 self.refuse_pending(pending, failure).await;
@@ -330,11 +343,11 @@ impl Writer {
     }
 
     /// Entries that do not follow each other: the log's end says which place was expected.
-    async fn refuse_odd(&mut self, pending: Pending) {
-        self.refuse_pending(pending, &Failure::Other("entries do not follow each other".to_owned())).await;
+    async fn refuse_odd(&mut self, pending: PostgresPending) {
+        self.refuse_pending(pending, &PostgresFailure::Other("entries do not follow each other".to_owned())).await;
     }
 
-    async fn refuse_pending(&mut self, pending: Pending, failure: &Failure) {
+    async fn refuse_pending(&mut self, pending: PostgresPending, failure: &PostgresFailure) {
         let error = match &mut self.connection {
             Some(writer) => refusal::refusal_reason(&mut writer.connection, &pending, failure).await,
             None => failure.to_store_error(),
@@ -353,7 +366,10 @@ impl Writer {
 }
 
 /// Takes what can be stored with one statement, in the order of the sessions; and what can never be. The rest waits on.
-fn group_by_session(waiting: &mut VecDeque<Pending>, node: Option<NodeId>) -> (Vec<SessionGroup>, Vec<Pending>) {
+fn group_postgres_writes_by_session(
+    waiting: &mut VecDeque<PostgresPending>,
+    node: Option<NodeId>,
+) -> (Vec<SessionGroup>, Vec<PostgresPending>) {
     let mut groups: BTreeMap<SessionId, SessionGroup> = BTreeMap::new();
     let (mut odd, mut later) = (Vec::new(), VecDeque::new());
     let mut held_back: HashSet<SessionId> = HashSet::new();
@@ -369,8 +385,8 @@ fn group_by_session(waiting: &mut VecDeque<Pending>, node: Option<NodeId>) -> (V
                     later.push_back(pending);
                 }
             }
-        } else if refusal::is_in_order(&pending) {
-            groups.insert(session, refusal::single_group(pending, node));
+        } else if refusal::is_refused_in_order(&pending) {
+            groups.insert(session, refusal::single_refused_group(pending, node));
         } else {
             odd.push(pending);
         }
@@ -381,28 +397,28 @@ fn group_by_session(waiting: &mut VecDeque<Pending>, node: Option<NodeId>) -> (V
 
 impl SessionGroup {
     /// True if an append can be stored with these.
-    fn follows(&self, pending: &Pending) -> bool {
+    fn follows(&self, pending: &PostgresPending) -> bool {
         let first = pending.append.entries.first().map(|entry| entry.seq);
         pending.aliases.is_none()
             && pending.append.epoch == self.epoch
             && pending.append.scopes.is_empty()
-            && refusal::is_in_order(pending)
+            && refusal::is_refused_in_order(pending)
             && first.is_none_or(|first| self.head.is_some_and(|head| head.next() == first))
     }
 
-    fn push_pending(&mut self, pending: Pending, node: Option<NodeId>) {
-        self.node = refusal::owner_after(&pending, node);
+    fn push_pending(&mut self, pending: PostgresPending, node: Option<NodeId>) {
+        self.node = refusal::owner_after_refusal(&pending, node);
         self.head = pending.append.entries.last().map(|entry| entry.seq).or(self.head);
         self.pending.push(pending);
     }
 }
 
 /// True if this creates a session as it should.
-pub(super) fn creates_session(append: &Append) -> bool {
+pub(super) fn postgres_writer_creates_session(append: &Append) -> bool {
     matches!(append.entries.first().map(|entry| &entry.event), Some(Event::SessionCreated { .. }))
 }
 
 /// The epoch that an append counts under: who creates a session is its first writer.
-pub(super) fn writer_epoch(pending: &Pending) -> Epoch {
+pub(super) fn postgres_writer_epoch(pending: &PostgresPending) -> Epoch {
     if pending.aliases.is_some() { Epoch::FIRST } else { pending.append.epoch }
 }

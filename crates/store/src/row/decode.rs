@@ -6,9 +6,9 @@ use super::{Chunk, Row, RowKind, Span, StoredFact, corrupt_row_error};
 use crate::{DeltaForm, Limit, StoreError};
 
 /// Joins adjacent deltas of one part; a joined delta carries the last one's place and time.
-pub fn join_deltas(entries: impl IntoIterator<Item = Entry>) -> Vec<Entry> {
+pub fn join_decoded_deltas(entries: impl IntoIterator<Item = Entry>) -> Vec<Entry> {
     let mut joined = Vec::new();
-    entries.into_iter().for_each(|entry| push_joined(&mut joined, entry));
+    entries.into_iter().for_each(|entry| push_decoded_join(&mut joined, entry));
     joined
 }
 
@@ -47,7 +47,7 @@ impl RowDecoder {
         match row.kind {
             RowKind::Fact | RowKind::Whole => self.push_fact(row),
             RowKind::Chunk => self.push_chunk(row),
-            RowKind::Span => self.push_span(row, &whole_message(next.unwrap_or_default())?),
+            RowKind::Span => self.push_span(row, &whole_decoded_message(next.unwrap_or_default())?),
         }
     }
 
@@ -58,7 +58,7 @@ impl RowDecoder {
     fn push_fact(&mut self, row: &Row) -> Result<(), StoreError> {
         if row.first > self.after {
             self.bytes += row.body.len();
-            let entry = fact_entry(row)?;
+            let entry = decoded_fact_entry(row)?;
             self.push_entry(entry);
         }
         Ok(())
@@ -77,7 +77,8 @@ impl RowDecoder {
         let mut times = span.times.iter();
         let mut first = row.first;
         for piece in &span.pieces {
-            let text = grown_text(message, piece.part).ok_or_else(|| corrupt_at("span without its part", row.first))?;
+            let text = grown_decoded_text(message, piece.part)
+                .ok_or_else(|| corrupt_decoded_row("span without its part", row.first))?;
             let (part, growth) = (piece.part, piece.growth);
             let deltas = Deltas { message: span.message, part, growth, run: span.run, first, cuts: &piece.cuts, text };
             self.push_deltas(&deltas, &mut times)?;
@@ -94,8 +95,9 @@ impl RowDecoder {
         let Deltas { message, part, growth, run, first, cuts, text } = *deltas;
         let mut rest = text;
         for ((seq, cut), at) in (first.0..).map(Seq).zip(cuts).zip(times) {
-            let (delta, more) =
-                rest.split_at_checked(*cut as usize).ok_or_else(|| corrupt_at("deltas do not fit their text", seq))?;
+            let (delta, more) = rest
+                .split_at_checked(*cut as usize)
+                .ok_or_else(|| corrupt_decoded_row("deltas do not fit their text", seq))?;
             rest = more;
             // A joined read may end only where a row does, or it would cost a row per entry.
             if seq <= self.after || (self.form == DeltaForm::Exact && self.is_full()) {
@@ -111,13 +113,13 @@ impl RowDecoder {
     fn push_entry(&mut self, entry: Entry) {
         match self.form {
             DeltaForm::Exact => self.entries.push(entry),
-            DeltaForm::Joined => push_joined(&mut self.entries, entry),
+            DeltaForm::Joined => push_decoded_join(&mut self.entries, entry),
         }
     }
 }
 
 /// The message in the body of a row of kind [`RowKind::Whole`].
-pub(super) fn whole_message(body: &str) -> Result<Message, StoreError> {
+pub(super) fn whole_decoded_message(body: &str) -> Result<Message, StoreError> {
     let fact: StoredFact = serde_json::from_str(body).map_err(|error| corrupt_row_error(&error))?;
     let Event::MessageDone { message } = fact.event else {
         return Err(StoreError::Corrupt("row is no whole message".to_owned()));
@@ -126,7 +128,7 @@ pub(super) fn whole_message(body: &str) -> Result<Message, StoreError> {
 }
 
 /// The text of a part that grew.
-pub(super) fn grown_text(message: &Message, part: u32) -> Option<&str> {
+pub(super) fn grown_decoded_text(message: &Message, part: u32) -> Option<&str> {
     match message.parts.get(part as usize)? {
         Part::Text { text } | Part::Thought { text } => Some(text),
         Part::Image { .. }
@@ -139,15 +141,15 @@ pub(super) fn grown_text(message: &Message, part: u32) -> Option<&str> {
     }
 }
 
-fn fact_entry(row: &Row) -> Result<Entry, StoreError> {
+fn decoded_fact_entry(row: &Row) -> Result<Entry, StoreError> {
     let StoredFact { at, run, event, meta } =
         serde_json::from_str(&row.body).map_err(|error| corrupt_row_error(&error))?;
     Ok(Entry { seq: row.first, at, run, event, meta })
 }
 
-fn push_joined(joined: &mut Vec<Entry>, entry: Entry) {
+fn push_decoded_join(joined: &mut Vec<Entry>, entry: Entry) {
     if let Some(last) = joined.last_mut()
-        && try_join(last, &entry)
+        && try_join_decoded(last, &entry)
     {
         last.seq = entry.seq;
         last.at = entry.at;
@@ -157,7 +159,7 @@ fn push_joined(joined: &mut Vec<Entry>, entry: Entry) {
 }
 
 /// Adds a delta's text to the one before, if they belong together and whoever shows the text needs no cutting.
-fn try_join(last: &mut Entry, entry: &Entry) -> bool {
+fn try_join_decoded(last: &mut Entry, entry: &Entry) -> bool {
     if last.run != entry.run || last.meta.is_some() || entry.meta.is_some() {
         return false;
     }
@@ -174,6 +176,6 @@ fn try_join(last: &mut Entry, entry: &Entry) -> bool {
     joins
 }
 
-fn corrupt_at(what: &str, seq: Seq) -> StoreError {
+fn corrupt_decoded_row(what: &str, seq: Seq) -> StoreError {
     StoreError::Corrupt(format!("{what}: {seq}"))
 }

@@ -56,7 +56,7 @@ impl RowEncoder {
         self.close_chunk()?;
         let Entry { seq, at, run, event, meta } = entry;
         let fact = StoredFactRef { at: *at, run: *run, event, meta: meta.as_deref() };
-        let body = to_json(&fact)?;
+        let body = encode_row_json(&fact)?;
         let size = body.len();
         self.done.push(Row { first: *seq, last: *seq, kind, body });
         Ok(size)
@@ -81,7 +81,7 @@ impl RowEncoder {
             return Ok(());
         };
         let chunk = Chunk { message, part, growth, run, times, cuts, text: Cow::Owned(text) };
-        self.done.push(Row { first, last, kind: RowKind::Chunk, body: to_json(&chunk)? });
+        self.done.push(Row { first, last, kind: RowKind::Chunk, body: encode_row_json(&chunk)? });
         Ok(())
     }
 }
@@ -92,6 +92,6 @@ impl OpenChunk {
     }
 }
 
-pub(super) fn to_json(body: &impl serde::Serialize) -> Result<String, StoreError> {
+pub(super) fn encode_row_json(body: &impl serde::Serialize) -> Result<String, StoreError> {
     serde_json::to_string(body).map_err(|error| StoreError::Invalid(error.to_string()))
 }

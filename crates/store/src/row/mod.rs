@@ -2,9 +2,9 @@
 //!
 //! A *chunk* holds its deltas' text; a *span* holds only where each delta lies in its whole message.
 
+mod compact;
 mod decode;
 mod encode;
-mod span;
 mod times;
 
 use std::borrow::Cow;
@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::StoreError;
+pub(super) use compact::{Compactor, Replacement};
 pub(super) use decode::RowDecoder;
-pub use decode::join_deltas;
+pub use decode::join_decoded_deltas;
 pub(super) use encode::RowEncoder;
-pub(super) use span::{Compactor, Replacement};
 use times::Times;
 
 /// What a row holds.

@@ -4,7 +4,7 @@ use crate::StoreError;
 
 /// What a failed statement means.
 #[derive(Clone, Debug)]
-pub(super) enum Failure {
+pub(super) enum SqliteFailure {
     /// The data does not fit: fenced, a duplicate, a taken name.
     Constraint(String),
     /// No room; it may come back.
@@ -17,7 +17,7 @@ pub(super) enum Failure {
     Other(String),
 }
 
-impl Failure {
+impl SqliteFailure {
     pub(super) fn classify_error(error: &sqlx::Error) -> Self {
         let text = error.to_string();
         match primary_code(error) {
@@ -43,7 +43,7 @@ impl Failure {
 }
 
 /// For reads, where every failure is just that.
-pub(super) fn store_error(error: sqlx::Error) -> StoreError {
+pub(super) fn sqlite_store_error(error: sqlx::Error) -> StoreError {
     if let sqlx::Error::PoolClosed = error {
         StoreError::Closed
     } else if let sqlx::Error::PoolTimedOut = error {

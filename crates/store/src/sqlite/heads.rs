@@ -6,8 +6,8 @@ use gander_domain::{Entry, Event, Seq, SessionId};
 use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
 
-use super::failure::store_error;
-use super::writer::Pending;
+use super::failure::sqlite_store_error;
+use super::writer::SqlitePending;
 use crate::{Append, Claim, Epoch, ScopeAppend, StoreError};
 
 /// More are forgotten and loaded again.
@@ -24,12 +24,12 @@ impl Heads {
     pub(super) async fn check_writer(
         &mut self,
         connection: &mut SqliteConnection,
-        pending: &mut Pending,
+        pending: &mut SqlitePending,
     ) -> Result<(), StoreError> {
         let Append { session, epoch, entries, .. } = &pending.append;
         let claim = self.claim_of(connection, *session).await?;
-        check_epoch(claim.epoch, *epoch)?;
-        let head = check_order(claim.head, entries)?;
+        check_head_epoch(claim.epoch, *epoch)?;
+        let head = check_head_order(claim.head, entries)?;
         let session = *session;
         pending.scope_heads = self.admit_scopes(connection, &pending.append.scopes).await?;
         pending.head = head;
@@ -41,7 +41,7 @@ impl Heads {
     pub(super) async fn admit_new(
         &mut self,
         connection: &mut SqliteConnection,
-        pending: &mut Pending,
+        pending: &mut SqlitePending,
     ) -> Result<(), StoreError> {
         let session = pending.append.session;
         if self.sessions.contains_key(&session) {
@@ -52,7 +52,7 @@ impl Heads {
         if !matches!(first, Some(Event::SessionCreated { .. })) {
             return Err(StoreError::Invalid("first entry does not create the session".to_owned()));
         }
-        let head = check_order(Seq::ZERO, &pending.append.entries)?;
+        let head = check_head_order(Seq::ZERO, &pending.append.entries)?;
         pending.scope_heads = self.admit_scopes(connection, &pending.append.scopes).await?;
         pending.head = head;
         self.set_claim(session, Claim { epoch: Epoch::FIRST, head });
@@ -109,7 +109,7 @@ impl Heads {
                 Some(head) => *head,
                 None => self.scope_head(connection, &append.scope).await?,
             };
-            check_scope(head, append)?;
+            check_head_scope(head, append)?;
             heads.push(head);
             ends.insert(&append.scope, Seq(head.0 + append.facts.len() as u64));
         }
@@ -122,14 +122,14 @@ impl Heads {
             return Ok(*head);
         }
         let query = sqlx::query("SELECT COALESCE(MAX(seq), 0) FROM scope WHERE name = ?").bind(scope);
-        let head: i64 = query.fetch_one(connection).await.map_err(store_error)?.get(0);
+        let head: i64 = query.fetch_one(connection).await.map_err(sqlite_store_error)?.get(0);
         Ok(Seq(head as u64))
     }
 }
 
 async fn load_claim(connection: &mut SqliteConnection, session: SessionId) -> Result<Claim, StoreError> {
     let query = sqlx::query(super::read::HEAD_SQL).bind(session.uuid().into_bytes().to_vec());
-    let row = query.fetch_optional(connection).await.map_err(store_error)?;
+    let row = query.fetch_optional(connection).await.map_err(sqlite_store_error)?;
     let row = row.ok_or(StoreError::NotFound(session))?;
     if row.get::<bool, _>(1) {
         return Err(StoreError::Deleted(session));
@@ -139,24 +139,24 @@ async fn load_claim(connection: &mut SqliteConnection, session: SessionId) -> Re
 }
 
 #[cfg(not(bug = "ignore_epoch"))]
-fn check_epoch(current: Epoch, found: Epoch) -> Result<(), StoreError> {
+fn check_head_epoch(current: Epoch, found: Epoch) -> Result<(), StoreError> {
     if current == found { Ok(()) } else { Err(StoreError::Fenced { current }) }
 }
 
 #[cfg(bug = "ignore_epoch")]
-fn check_epoch(_current: Epoch, _found: Epoch) -> Result<(), StoreError> {
+fn check_head_epoch(_current: Epoch, _found: Epoch) -> Result<(), StoreError> {
     Ok(())
 }
 
 /// The new end, if the entries follow the old one.
-fn check_order(head: Seq, entries: &[Entry]) -> Result<Seq, StoreError> {
+fn check_head_order(head: Seq, entries: &[Entry]) -> Result<Seq, StoreError> {
     entries.iter().try_fold(head, |head, entry| {
         let expected = head.next();
         if entry.seq == expected { Ok(expected) } else { Err(StoreError::Gap { expected, found: entry.seq }) }
     })
 }
 
-fn check_scope(head: Seq, append: &ScopeAppend) -> Result<(), StoreError> {
+fn check_head_scope(head: Seq, append: &ScopeAppend) -> Result<(), StoreError> {
     match append.after {
         Some(after) if after != head => Err(StoreError::Gap { expected: head.next(), found: after.next() }),
         Some(_) | None => Ok(()),

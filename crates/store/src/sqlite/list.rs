@@ -4,9 +4,9 @@ use gander_domain::{Principal, QuestionId, RunId, SessionId, SessionPolicy, Time
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::failure::store_error;
-use super::read::{decode_uuid, seq_column, session_bytes, session_id};
-use super::script::Script;
+use super::failure::sqlite_store_error;
+use super::read::{decode_sqlite_uuid, read_sqlite_session_id, seq_column, sqlite_session_bytes};
+use super::script::SqliteScript;
 use crate::types::search_words;
 use crate::{
     Alias, PageKey, QuestionRow, RunRow, RunState, SessionPage, SessionQuery, SessionStatus, SessionSummary,
@@ -24,8 +24,8 @@ const HAS_OPEN_QUESTION_SQL: &str = "EXISTS (SELECT 1 FROM question q INDEXED BY
 
 pub(super) async fn list_sessions(pool: &SqlitePool, query: SessionQuery) -> Result<SessionPage, StoreError> {
     let limit = query.limit.clamp(1, 1000) as usize;
-    let Script { sql, args } = sessions_script(&query, limit + 1);
-    let rows = sqlx::query_with(AssertSqlSafe(sql), args).fetch_all(pool).await.map_err(store_error)?;
+    let SqliteScript { sql, args } = list_sessions_script(&query, limit + 1);
+    let rows = sqlx::query_with(AssertSqlSafe(sql), args).fetch_all(pool).await.map_err(sqlite_store_error)?;
     let mut sessions = rows.iter().map(decode_summary).collect::<Result<Vec<_>, _>>()?;
     let more = sessions.len() > limit;
     sessions.truncate(limit);
@@ -35,8 +35,8 @@ pub(super) async fn list_sessions(pool: &SqlitePool, query: SessionQuery) -> Res
 }
 
 /// The statement behind a list; a test looks at its plan.
-pub(super) fn sessions_script(query: &SessionQuery, limit: usize) -> Script {
-    let mut script = Script::new(SUMMARY_SQL);
+pub(super) fn list_sessions_script(query: &SessionQuery, limit: usize) -> SqliteScript {
+    let mut script = SqliteScript::new(SUMMARY_SQL);
     script.push_sql("WHERE owner = ? AND archived = ?");
     script.bind_value(query.principal.as_str().to_owned());
     script.bind_value(query.archived);
@@ -49,7 +49,7 @@ pub(super) fn sessions_script(query: &SessionQuery, limit: usize) -> Script {
     }
     if let Some(state) = query.state {
         script.push_sql(" AND state = ?");
-        script.bind_value(status_code(state));
+        script.bind_value(sqlite_status_code(state));
     }
     for word in query.text.as_deref().map(search_words).unwrap_or_default() {
         script.push_sql(" AND instr(search, ?) > 0");
@@ -67,24 +67,30 @@ pub(super) fn sessions_script(query: &SessionQuery, limit: usize) -> Script {
 
 pub(super) async fn read_summary(pool: &SqlitePool, session: SessionId) -> Result<Option<SessionSummary>, StoreError> {
     let query = sqlx::query(AssertSqlSafe(format!("{SUMMARY_SQL} WHERE id = ? AND deleted_at IS NULL")));
-    let row = query.bind(session_bytes(session)).fetch_optional(pool).await.map_err(store_error)?;
+    let row = query.bind(sqlite_session_bytes(session)).fetch_optional(pool).await.map_err(sqlite_store_error)?;
     row.as_ref().map(decode_summary).transpose()
 }
 
 pub(super) async fn deleted_owner(pool: &SqlitePool, session: SessionId) -> Result<Option<Principal>, StoreError> {
-    let query = sqlx::query("SELECT deleted_owner FROM session WHERE id = ?").bind(session_bytes(session));
-    let row = query.fetch_optional(pool).await.map_err(store_error)?;
+    let query = sqlx::query("SELECT deleted_owner FROM session WHERE id = ?").bind(sqlite_session_bytes(session));
+    let row = query.fetch_optional(pool).await.map_err(sqlite_store_error)?;
     Ok(row.and_then(|row| row.get::<Option<String>, _>(0)).map(Principal::named))
 }
 
 pub(super) async fn list_children(pool: &SqlitePool, session: SessionId) -> Result<Vec<SessionId>, StoreError> {
-    let query = sqlx::query("SELECT id FROM session WHERE parent = ? ORDER BY id").bind(session_bytes(session));
-    query.fetch_all(pool).await.map_err(store_error)?.iter().map(|row| session_id(row.get(0))).collect()
+    let query = sqlx::query("SELECT id FROM session WHERE parent = ? ORDER BY id").bind(sqlite_session_bytes(session));
+    query
+        .fetch_all(pool)
+        .await
+        .map_err(sqlite_store_error)?
+        .iter()
+        .map(|row| read_sqlite_session_id(row.get(0)))
+        .collect()
 }
 
 pub(super) async fn session_size(pool: &SqlitePool, session: SessionId) -> Result<u64, StoreError> {
     let query = sqlx::query("SELECT COALESCE(SUM(LENGTH(CAST(body AS BLOB))), 0) FROM entry WHERE session = ?");
-    let row = query.bind(session_bytes(session)).fetch_one(pool).await.map_err(store_error)?;
+    let row = query.bind(sqlite_session_bytes(session)).fetch_one(pool).await.map_err(sqlite_store_error)?;
     Ok(u64::try_from(row.get::<i64, _>(0)).unwrap_or(0))
 }
 
@@ -93,10 +99,10 @@ pub(super) async fn list_open_runs(
     after: Option<(RunId, SessionId)>,
     limit: u32,
 ) -> Result<Vec<RunRow>, StoreError> {
-    let (run, session) =
-        after.map_or((vec![], vec![]), |(run, session)| (run.uuid().into_bytes().to_vec(), session_bytes(session)));
-    let query = sqlx::query(AssertSqlSafe(open_runs_sql())).bind(run).bind(session).bind(i64::from(limit));
-    query.fetch_all(pool).await.map_err(store_error)?.iter().map(decode_run).collect()
+    let (run, session) = after
+        .map_or((vec![], vec![]), |(run, session)| (run.uuid().into_bytes().to_vec(), sqlite_session_bytes(session)));
+    let query = sqlx::query(AssertSqlSafe(sqlite_open_runs_sql())).bind(run).bind(session).bind(i64::from(limit));
+    query.fetch_all(pool).await.map_err(sqlite_store_error)?.iter().map(decode_run).collect()
 }
 
 pub(super) async fn find_run(pool: &SqlitePool, run: RunId) -> Result<Option<RunRow>, StoreError> {
@@ -104,7 +110,7 @@ pub(super) async fn find_run(pool: &SqlitePool, run: RunId) -> Result<Option<Run
         "{RUN_SQL} {HAS_OPEN_QUESTION_SQL}) FROM run WHERE id = ? ORDER BY session LIMIT 1"
     )));
     let query = query.bind(run.uuid().into_bytes().to_vec());
-    query.fetch_optional(pool).await.map_err(store_error)?.as_ref().map(decode_run).transpose()
+    query.fetch_optional(pool).await.map_err(sqlite_store_error)?.as_ref().map(decode_run).transpose()
 }
 
 pub(super) async fn find_run_of_owner(
@@ -118,17 +124,17 @@ pub(super) async fn find_run_of_owner(
          ORDER BY session LIMIT 1"
     )));
     let query = query.bind(run.uuid().into_bytes().to_vec()).bind(owner.as_str());
-    query.fetch_optional(pool).await.map_err(store_error)?.as_ref().map(decode_run).transpose()
+    query.fetch_optional(pool).await.map_err(sqlite_store_error)?.as_ref().map(decode_run).transpose()
 }
 
 pub(super) async fn find_question(pool: &SqlitePool, question: QuestionId) -> Result<Option<QuestionRow>, StoreError> {
     let query = "SELECT session, run, asked, answered, held FROM question WHERE id = ? ORDER BY session LIMIT 1";
     let query = sqlx::query(query).bind(question.uuid().into_bytes().to_vec());
-    let Some(row) = query.fetch_optional(pool).await.map_err(store_error)? else { return Ok(None) };
+    let Some(row) = query.fetch_optional(pool).await.map_err(sqlite_store_error)? else { return Ok(None) };
     Ok(Some(QuestionRow {
         question,
-        session: session_id(row.get(0))?,
-        run: row.get::<Option<&[u8]>, _>(1).map(decode_uuid).transpose()?.map(RunId::new),
+        session: read_sqlite_session_id(row.get(0))?,
+        run: row.get::<Option<&[u8]>, _>(1).map(decode_sqlite_uuid).transpose()?.map(RunId::new),
         asked: seq_column(&row, 2),
         answered: row.get::<Option<i64>, _>(3).map(|_| seq_column(&row, 3)),
         held: row.get(4),
@@ -138,7 +144,8 @@ pub(super) async fn find_question(pool: &SqlitePool, question: QuestionId) -> Re
 pub(super) async fn list_aliases(pool: &SqlitePool, session: SessionId) -> Result<Vec<Alias>, StoreError> {
     let query = "SELECT principal, door, namespace, text FROM alias WHERE session = ? \
          ORDER BY principal, door, namespace, text LIMIT 1000";
-    let rows = sqlx::query(query).bind(session_bytes(session)).fetch_all(pool).await.map_err(store_error)?;
+    let rows =
+        sqlx::query(query).bind(sqlite_session_bytes(session)).fetch_all(pool).await.map_err(sqlite_store_error)?;
     let alias = |row: &SqliteRow| Alias {
         principal: Principal::named(row.get::<String, _>(0)),
         door: row.get(1),
@@ -157,20 +164,20 @@ pub(super) async fn list_aliases_in(
     let query = "SELECT text, session FROM alias \
          WHERE principal = ? AND door = ? AND namespace = ? AND text > ? ORDER BY text LIMIT ?";
     let query = sqlx::query(query).bind(principal).bind(door).bind(namespace).bind(after).bind(limit);
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(|row: &SqliteRow| Ok((row.get(0), session_id(row.get(1))?))).collect()
+    let rows = query.fetch_all(pool).await.map_err(sqlite_store_error)?;
+    rows.iter().map(|row: &SqliteRow| Ok((row.get(0), read_sqlite_session_id(row.get(1))?))).collect()
 }
 
 /// Every list statement in every form, for a test that looks at their plans.
-pub fn list_statements() -> Vec<String> {
+pub fn sqlite_list_statements() -> Vec<String> {
     let key = PageKey { updated_at: Timestamp::default(), session: SessionId::new(::uuid::Uuid::nil()) };
     let mut statements = vec![
-        open_runs_sql(),
+        sqlite_open_runs_sql(),
         super::read::ENTRIES_SQL.to_owned(),
         super::maintenance::NEXT_TO_COMPACT_SQL.to_owned(),
         super::maintenance::NEXT_TO_PURGE_SQL.to_owned(),
     ];
-    statements.extend(super::runs::run_statements());
+    statements.extend(super::runs::sqlite_run_statements());
     for bits in 0..32 {
         let query = SessionQuery {
             workspace: (bits & 1 > 0).then(String::new),
@@ -180,28 +187,28 @@ pub fn list_statements() -> Vec<String> {
             non_empty: bits & 16 > 0,
             ..crate::sessions_of(Principal::owner())
         };
-        statements.push(sessions_script(&query, 50).sql);
+        statements.push(list_sessions_script(&query, 50).sql);
     }
     statements
 }
 
 /// What a run waits for that a child of the last process asks is asked by nobody any more.
-fn open_runs_sql() -> String {
+fn sqlite_open_runs_sql() -> String {
     let open = "ended IS NULL AND (id, session) > (?, ?) ORDER BY id, session LIMIT ?";
     format!("{RUN_SQL} {HAS_OPEN_QUESTION_SQL}) AND NOT {HAS_OPEN_QUESTION_SQL} AND q.held) FROM run WHERE {open}")
 }
 
 fn decode_summary(row: &SqliteRow) -> Result<SessionSummary, StoreError> {
     Ok(SessionSummary {
-        session: session_id(row.get(0))?,
+        session: read_sqlite_session_id(row.get(0))?,
         owner: Principal::named(row.get::<String, _>(1)),
         workspace: row.get(2),
         agent: row.get(3),
-        parent: row.get::<Option<&[u8]>, _>(4).map(session_id).transpose()?,
+        parent: row.get::<Option<&[u8]>, _>(4).map(read_sqlite_session_id).transpose()?,
         title: row.get(5),
         created_at: Timestamp::from_micros(row.get(6)),
         updated_at: Timestamp::from_micros(row.get(7)),
-        state: decode_status(row.get(8))?,
+        state: decode_sqlite_status(row.get(8))?,
         archived: row.get(9),
         messages: row.get::<i64, _>(10) as u64,
         usage: decode_usage(row),
@@ -232,11 +239,11 @@ pub(super) fn decode_run(row: &SqliteRow) -> Result<RunRow, StoreError> {
         None if row.get(7) => RunState::Awaiting,
         None => RunState::Running,
     };
-    let (run, session) = (RunId::new(decode_uuid(row.get(0))?), session_id(row.get(1))?);
+    let (run, session) = (RunId::new(decode_sqlite_uuid(row.get(0))?), read_sqlite_session_id(row.get(1))?);
     Ok(RunRow { run, session, state, first: seq_column(row, 2), began_at: Timestamp::from_micros(row.get(3)) })
 }
 
-fn status_code(state: SessionStatus) -> i64 {
+fn sqlite_status_code(state: SessionStatus) -> i64 {
     match state {
         SessionStatus::Idle => 0,
         SessionStatus::Running => 1,
@@ -244,7 +251,7 @@ fn status_code(state: SessionStatus) -> i64 {
     }
 }
 
-fn decode_status(code: i64) -> Result<SessionStatus, StoreError> {
+fn decode_sqlite_status(code: i64) -> Result<SessionStatus, StoreError> {
     match code {
         0 => Ok(SessionStatus::Idle),
         1 => Ok(SessionStatus::Running),

@@ -6,11 +6,11 @@ use gander_domain::{Seq, SessionId, Timestamp};
 use serde_json::Value;
 use sqlx::Row as _;
 
-use super::failure::store_error;
-use super::plan::{bind_creation, upsert_folds};
-use super::read::{decode_entry_row, seq_column, session_bytes, session_id};
+use super::commit_plan::{plan_creation, plan_folds};
+use super::failure::sqlite_store_error;
+use super::read::{decode_entry_row, read_sqlite_session_id, seq_column, sqlite_session_bytes};
 use super::reclaim::Reclaimed;
-use super::script::Script;
+use super::script::SqliteScript;
 use super::writer::Invalidates;
 use super::{SqliteStore, read};
 use crate::row::{Compactor, Replacement};
@@ -25,8 +25,8 @@ pub(super) const NEXT_TO_COMPACT_SQL: &str = "SELECT id, session, first, ended F
      AND ended IS NOT NULL AND ended_at < ? ORDER BY ended_at LIMIT 1";
 
 /// Names a session, unless the name is taken.
-pub(super) fn set_alias_script(alias: &Alias, session: SessionId) -> Script {
-    let mut script = Script::new(
+pub(super) fn set_alias_script(alias: &Alias, session: SessionId) -> SqliteScript {
+    let mut script = SqliteScript::new(
         "INSERT INTO alias SELECT ?, ?, ?, ?, id FROM session WHERE id = ? AND deleted_at IS NULL ON CONFLICT DO NOTHING",
     );
     bind_alias(&mut script, alias);
@@ -34,15 +34,16 @@ pub(super) fn set_alias_script(alias: &Alias, session: SessionId) -> Script {
     script
 }
 
-pub(super) fn remove_alias_script(alias: &Alias) -> Script {
-    let mut script = Script::new("DELETE FROM alias WHERE principal = ? AND door = ? AND namespace = ? AND text = ?");
+pub(super) fn remove_alias_script(alias: &Alias) -> SqliteScript {
+    let mut script =
+        SqliteScript::new("DELETE FROM alias WHERE principal = ? AND door = ? AND namespace = ? AND text = ?");
     bind_alias(&mut script, alias);
     script
 }
 
 /// One fact in place of all up to an entry, if that is still there.
-pub(super) fn compact_scope_script(scope: &str, upto: Seq, at: Timestamp, fact: &Value) -> Script {
-    let mut script = Script::new(
+pub(super) fn compact_scope_script(scope: &str, upto: Seq, at: Timestamp, fact: &Value) -> SqliteScript {
+    let mut script = SqliteScript::new(
         "DELETE FROM scope WHERE name = ? AND seq < ? \
          AND EXISTS (SELECT 1 FROM scope last WHERE last.name = ? AND last.seq = ? AND last.at = ?);\n\
          UPDATE scope SET fact = ? WHERE name = ? AND seq = ? AND at = ?",
@@ -60,8 +61,8 @@ pub(super) fn compact_scope_script(scope: &str, upto: Seq, at: Timestamp, fact: 
 }
 
 /// Leaves nothing of a session but its id; its entries go piece by piece.
-pub(super) fn delete_session_script(session: SessionId, at: Timestamp) -> Script {
-    let mut script = Script::new(
+pub(super) fn delete_session_script(session: SessionId, at: Timestamp) -> SqliteScript {
+    let mut script = SqliteScript::new(
         "UPDATE session SET epoch = epoch + 1, deleted_owner = owner, owner = NULL, workspace = '', agent = '', parent = NULL, title = '', \
          search = '', state = 0, messages = 0, policy = NULL, policy_chosen = NULL, spent_input = NULL, spent_output = NULL, spent_cost = NULL, \
          last_input = NULL, last_output = NULL, deleted_at = ? WHERE id = ? AND deleted_at IS NULL;\n",
@@ -94,17 +95,17 @@ pub(super) async fn rebuild_folds(store: &SqliteStore) -> Result<u64, StoreError
     let mut after = Vec::new();
     loop {
         let query = sqlx::query("SELECT id FROM session WHERE id > ? AND deleted_at IS NULL ORDER BY id LIMIT 1");
-        let row = query.bind(&after).fetch_optional(&store.readers).await.map_err(store_error)?;
+        let row = query.bind(&after).fetch_optional(&store.readers).await.map_err(sqlite_store_error)?;
         let Some(row) = row else { return Ok(count) };
-        let session = session_id(row.get(0))?;
+        let session = read_sqlite_session_id(row.get(0))?;
         rebuild_session(store, session).await?;
-        after = session_bytes(session);
+        after = sqlite_session_bytes(session);
         count += 1;
     }
 }
 
 async fn rebuild_session(store: &SqliteStore, session: SessionId) -> Result<(), StoreError> {
-    let mut script = Script::new(
+    let mut script = SqliteScript::new(
         "UPDATE session SET title = '', search = '', archived = 0, messages = 0, updated_at = 0, spent_input = 0, \
          spent_output = 0, spent_cost = 0, last_input = NULL, last_output = NULL WHERE id = ?;\n\
          DELETE FROM run WHERE session = ?;\nDELETE FROM question WHERE session = ?;\n",
@@ -118,10 +119,10 @@ async fn rebuild_session(store: &SqliteStore, session: SessionId) -> Result<(), 
         let changes = fold::fold_entries(&entries);
         if let Some(creation) = changes.summary.as_ref().and_then(|summary| summary.creation.clone()) {
             script.push_sql("UPDATE session SET owner = ?, workspace = ?, parent = ?, created_at = ? WHERE id = ?;\n");
-            bind_creation(&mut script, creation);
+            plan_creation(&mut script, creation);
             script.bind_session(session);
         }
-        upsert_folds(&mut script, &[(session, changes)])?;
+        plan_folds(&mut script, &[(session, changes)])?;
     }
     store.write_script(script, Durability::Relaxed, Invalidates::Nothing).await.map(|_| ())
 }
@@ -129,9 +130,9 @@ async fn rebuild_session(store: &SqliteStore, session: SessionId) -> Result<(), 
 /// Removes some rows that a deleted session left; `None` if there were none.
 async fn purge_deleted_session(store: &SqliteStore) -> Result<Option<u64>, StoreError> {
     let query = sqlx::query(NEXT_TO_PURGE_SQL);
-    let Some(row) = query.fetch_optional(&store.readers).await.map_err(store_error)? else { return Ok(None) };
-    let session = session_id(row.get(0))?;
-    let mut script = Script::new(
+    let Some(row) = query.fetch_optional(&store.readers).await.map_err(sqlite_store_error)? else { return Ok(None) };
+    let session = read_sqlite_session_id(row.get(0))?;
+    let mut script = SqliteScript::new(
         "DELETE FROM entry WHERE session = ? AND first IN (SELECT first FROM entry WHERE session = ? LIMIT ?)",
     );
     script.bind_session(session);
@@ -139,7 +140,7 @@ async fn purge_deleted_session(store: &SqliteStore) -> Result<Option<u64>, Store
     script.bind_value(PURGE_ROWS);
     let removed = store.write_script(script, Durability::Relaxed, Invalidates::Nothing).await?;
     if removed == 0 {
-        let mut script = Script::new("UPDATE session SET purged = 1 WHERE id = ?");
+        let mut script = SqliteScript::new("UPDATE session SET purged = 1 WHERE id = ?");
         script.bind_session(session);
         store.write_script(script, Durability::Relaxed, Invalidates::Nothing).await?;
         store.shared.reclaim_due.store(true, Ordering::Relaxed);
@@ -164,15 +165,15 @@ async fn reclaim_if_due(store: &SqliteStore) -> Result<Option<Reclaimed>, StoreE
 /// Compacts one run that ended long ago; `None` if there is none.
 async fn compact_ended_run(store: &SqliteStore, ended_before: i64) -> Result<Option<u64>, StoreError> {
     let query = sqlx::query(NEXT_TO_COMPACT_SQL);
-    let row = query.bind(ended_before).fetch_optional(&store.readers).await.map_err(store_error)?;
+    let row = query.bind(ended_before).fetch_optional(&store.readers).await.map_err(sqlite_store_error)?;
     let Some(row) = row else { return Ok(None) };
-    let (run, session): (Vec<u8>, _) = (row.get(0), session_id(row.get(1))?);
+    let (run, session): (Vec<u8>, _) = (row.get(0), read_sqlite_session_id(row.get(1))?);
     let mut compacted = 0;
     for replacement in span_replacements(store, session, seq_column(&row, 2), seq_column(&row, 3)).await? {
         compacted += replacement.chunks;
         store.write_script(replacement_script(session, replacement), Durability::Relaxed, Invalidates::Nothing).await?;
     }
-    let mut script = Script::new("UPDATE run SET compacted = 1 WHERE id = ? AND session = ?");
+    let mut script = SqliteScript::new("UPDATE run SET compacted = 1 WHERE id = ? AND session = ?");
     script.bind_value(run);
     script.bind_session(session);
     store.write_script(script, Durability::Relaxed, Invalidates::Nothing).await?;
@@ -190,19 +191,21 @@ async fn span_replacements(
         "SELECT first, last, kind, body FROM entry WHERE session = ? AND first >= ? AND first <= ? AND kind IN (1, 3) \
          ORDER BY first",
     );
-    let mut rows = query.bind(session_bytes(session)).bind(first.0 as i64).bind(last.0 as i64).fetch(&store.readers);
+    let mut rows =
+        query.bind(sqlite_session_bytes(session)).bind(first.0 as i64).bind(last.0 as i64).fetch(&store.readers);
     let mut compactor = Compactor::default();
     let mut replacements = Vec::new();
-    while let Some(row) = rows.try_next().await.map_err(store_error)? {
+    while let Some(row) = rows.try_next().await.map_err(sqlite_store_error)? {
         replacements.extend(compactor.push_row(&decode_entry_row(&row)?)?);
     }
     Ok(replacements)
 }
 
 /// The span takes its chunks' place, unless the session was deleted meanwhile.
-fn replacement_script(session: SessionId, replacement: Replacement) -> Script {
+fn replacement_script(session: SessionId, replacement: Replacement) -> SqliteScript {
     let row = replacement.row;
-    let mut script = Script::new("DELETE FROM entry WHERE session = ? AND first >= ? AND first <= ? AND kind = 1;\n");
+    let mut script =
+        SqliteScript::new("DELETE FROM entry WHERE session = ? AND first >= ? AND first <= ? AND kind = 1;\n");
     script.bind_session(session);
     script.bind_seq(row.first);
     script.bind_seq(row.last);
@@ -215,7 +218,7 @@ fn replacement_script(session: SessionId, replacement: Replacement) -> Script {
     script
 }
 
-fn bind_alias(script: &mut Script, alias: &Alias) {
+fn bind_alias(script: &mut SqliteScript, alias: &Alias) {
     script.bind_value(alias.principal.as_str().to_owned());
     script.bind_value(alias.door.clone());
     script.bind_value(alias.namespace.clone());

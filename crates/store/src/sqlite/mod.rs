@@ -2,13 +2,13 @@
 
 mod backup;
 mod checkpointer;
+mod commit_plan;
 mod failure;
 mod heads;
 mod list;
 mod lock;
 mod maintenance;
 mod open;
-mod plan;
 mod read;
 mod reclaim;
 mod runs;
@@ -28,19 +28,19 @@ use sqlx::sqlite::{SqlitePool, SqlitePoolOptions};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::reclaim::Reclaimed;
-use self::script::Script;
-use self::shared::StoreShared;
-use self::writer::{Invalidates, Pending, Write, Writer, WriterJob};
+use self::script::SqliteScript;
+use self::shared::SqliteShared;
+use self::writer::{Invalidates, SqlitePending, SqliteWriter, SqliteWriterJob, Write};
 use super::{
     Alias, Append, Claim, Committed, DeltaForm, Durability, Health, Limit, MaintenanceReport, QuestionRow, RunPage,
     RunQuery, RunRow, ScopeAppend, ScopeEntry, SessionPage, SessionQuery, SessionSummary, Snapshot, Stats, Store,
     StoreError, Tail,
 };
 pub use backup::{BackupFile, BackupFileKind, BackupInfo, BackupReader, BackupWriter};
-pub use list::list_statements;
+pub use list::sqlite_list_statements;
 pub(crate) use lock::{ExclusiveFile, open_exclusive};
 pub use open::library_version;
-pub use reclaim::rewrite_file;
+pub use reclaim::reclaim_whole_file;
 pub use shared::Faults;
 
 /// Health is asked of the disk again after this time.
@@ -72,9 +72,9 @@ impl StoreOptions {
 
 /// The log in one SQLite file.
 pub struct SqliteStore {
-    jobs: mpsc::Sender<WriterJob>,
+    jobs: mpsc::Sender<SqliteWriterJob>,
     readers: SqlitePool,
-    shared: Arc<StoreShared>,
+    shared: Arc<SqliteShared>,
     grace: Duration,
 }
 
@@ -82,19 +82,27 @@ impl SqliteStore {
     /// Opens or makes the log; only one process can.
     pub async fn open(options: StoreOptions) -> Result<Self, StoreError> {
         let StoreOptions { directory, grace, max_pages, faults } = options;
-        let (lock, path) = lock::lock_file(&directory)?;
+        let (lock, path) = lock::lock_store_file(&directory)?;
         // A server that was killed left pages as they were before its last deletions.
         let has_leftovers = directory.join("log.db-wal").exists();
         let mut connection = open::open_writer(&path, max_pages).await?;
         let incarnation = open::read_incarnation(&mut connection).await?;
-        let shared = Arc::new(StoreShared::new(incarnation.number, faults));
+        let shared = Arc::new(SqliteShared::new(incarnation.number, faults));
         shared.reclaim_due.store(has_leftovers, Ordering::Relaxed);
         let (jobs, waiting) = mpsc::channel(1024);
         let checkpointer = checkpointer::Checkpointer::start(&path);
         let heads = heads::Heads::default();
         let (level, retries) = (None, Vec::new());
-        let writer =
-            Writer { connection, shared: Arc::clone(&shared), heads, level, checkpointer, incarnation, lock, retries };
+        let writer = SqliteWriter {
+            connection,
+            shared: Arc::clone(&shared),
+            heads,
+            level,
+            checkpointer,
+            incarnation,
+            lock,
+            retries,
+        };
         tokio::spawn(writer.run_jobs(waiting));
         let readers = SqlitePoolOptions::new().max_connections(4).idle_timeout(Duration::from_secs(30));
         // A connection to a file does not go away by itself: asking it first would be one more trip to its thread per read.
@@ -105,18 +113,18 @@ impl SqliteStore {
 
     /// Begins a new incarnation, as after a restore: every cursor of before is refused.
     pub async fn new_incarnation(&self) -> Result<u32, StoreError> {
-        let incarnation = self.send_writer_job(WriterJob::NewIncarnation).await?;
+        let incarnation = self.send_writer_job(SqliteWriterJob::NewIncarnation).await?;
         self.shared.incarnation.store(incarnation, Ordering::Relaxed);
         Ok(incarnation)
     }
 
     async fn reclaim(&self) -> Result<Reclaimed, StoreError> {
-        self.send_writer_job(WriterJob::Reclaim).await
+        self.send_writer_job(SqliteWriterJob::Reclaim).await
     }
 
     async fn send_writer_job<T>(
         &self,
-        job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> WriterJob,
+        job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> SqliteWriterJob,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job = job(reply);
@@ -128,18 +136,25 @@ impl SqliteStore {
     }
 
     async fn send_append(&self, append: Append, aliases: Option<Vec<Alias>>) -> Result<Committed, StoreError> {
-        let pending =
-            |reply| Pending { append, aliases, head: Seq::ZERO, scope_heads: Vec::new(), size: 0, tried: None, reply };
-        self.send_writer_job(|reply| WriterJob::Append(Box::new(pending(reply)))).await
+        let pending = |reply| SqlitePending {
+            append,
+            aliases,
+            head: Seq::ZERO,
+            scope_heads: Vec::new(),
+            size: 0,
+            tried: None,
+            reply,
+        };
+        self.send_writer_job(|reply| SqliteWriterJob::Append(Box::new(pending(reply)))).await
     }
 
     async fn write_script(
         &self,
-        script: Script,
+        script: SqliteScript,
         sync: Durability,
         invalidates: Invalidates,
     ) -> Result<u64, StoreError> {
-        self.send_writer_job(|reply| WriterJob::Write(Write { script, sync, invalidates }, reply)).await
+        self.send_writer_job(|reply| SqliteWriterJob::Write(Write { script, sync, invalidates }, reply)).await
     }
 }
 
@@ -150,7 +165,7 @@ impl Store for SqliteStore {
     }
 
     async fn claim(&self, session: SessionId) -> Result<Claim, StoreError> {
-        self.send_writer_job(|reply| WriterJob::Claim(session, reply)).await
+        self.send_writer_job(|reply| SqliteWriterJob::Claim(session, reply)).await
     }
 
     async fn append(&self, append: Append) -> Result<Committed, StoreError> {
@@ -284,7 +299,7 @@ impl Store for SqliteStore {
     }
 
     async fn append_scope(&self, append: ScopeAppend, sync: Durability) -> Result<Seq, StoreError> {
-        self.send_writer_job(|reply| WriterJob::Scope(append, sync, reply)).await
+        self.send_writer_job(|reply| SqliteWriterJob::Scope(append, sync, reply)).await
     }
 
     async fn read_scope(&self, scope: &str, after: Seq, limit: u32) -> Result<Vec<ScopeEntry>, StoreError> {
@@ -312,7 +327,7 @@ impl Store for SqliteStore {
     }
 
     async fn delete_scope(&self, scope: &str) -> Result<(), StoreError> {
-        let mut script = Script::new("DELETE FROM scope WHERE name = ?");
+        let mut script = SqliteScript::new("DELETE FROM scope WHERE name = ?");
         script.bind_value(scope.to_owned());
         self.write_script(script, Durability::Barrier, Invalidates::Scope(scope.to_owned())).await?;
         self.shared.reclaim_due.store(true, Ordering::Relaxed);
@@ -334,7 +349,7 @@ impl Store for SqliteStore {
                 Some(at) if at.elapsed() < HEALTH_TTL && !self.shared.is_busy() => {
                     self.shared.check_keeping_up().and(self.shared.check_writable())
                 }
-                Some(_) | None => self.send_writer_job(WriterJob::Probe).await,
+                Some(_) | None => self.send_writer_job(SqliteWriterJob::Probe).await,
             }
         };
         match tokio::time::timeout(HEALTH_TIMEOUT, probe).await {
@@ -351,7 +366,7 @@ impl Store for SqliteStore {
 
     async fn close(&self) -> Result<(), StoreError> {
         self.readers.close().await;
-        match self.send_writer_job(WriterJob::Close).await {
+        match self.send_writer_job(SqliteWriterJob::Close).await {
             Ok(()) | Err(StoreError::Closed) => Ok(()),
             Err(error) => Err(error),
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
 
-use super::failure::store_error;
+use super::failure::sqlite_store_error;
 use super::reclaim;
 use crate::StoreError;
 
@@ -52,13 +52,13 @@ pub(super) async fn open_writer(path: &Path, max_pages: Option<u32>) -> Result<S
         options = options.pragma("max_page_count", pages.to_string());
     }
     if std::fs::metadata(path).is_ok_and(|file| file.len() == 0) {
-        reclaim::prepare_new_file(path).await?;
+        reclaim::prepare_file_to_reclaim(path).await?;
     }
-    let mut connection = options.connect().await.map_err(store_error)?;
+    let mut connection = options.connect().await.map_err(sqlite_store_error)?;
     assert_version(&mut connection).await?;
     run_migrations(&mut connection, MIGRATIONS).await?;
     // Once there are callers, they are told sooner.
-    sqlx::query("PRAGMA busy_timeout = 800").execute(&mut connection).await.map_err(store_error)?;
+    sqlx::query("PRAGMA busy_timeout = 800").execute(&mut connection).await.map_err(sqlite_store_error)?;
     Ok(connection)
 }
 
@@ -72,9 +72,9 @@ pub(super) struct Incarnation {
 /// Begins a new incarnation if the machine went down under a running server: its last commits may be lost.
 pub(super) async fn read_incarnation(connection: &mut SqliteConnection) -> Result<Incarnation, StoreError> {
     let query = sqlx::query("SELECT incarnation, boot, clean FROM meta");
-    let row = query.fetch_one(&mut *connection).await.map_err(store_error)?;
+    let row = query.fetch_one(&mut *connection).await.map_err(sqlite_store_error)?;
     let (incarnation, boot, clean): (u32, String, bool) = (row.get(0), row.get(1), row.get(2));
-    let now = boot_id();
+    let now = sqlite_boot_id();
     let went_down = !clean && !boot.is_empty() && !now.is_empty() && boot != now;
     let incarnation = if went_down { begin_incarnation(connection).await? } else { incarnation };
     Ok(Incarnation { number: incarnation, boot: now })
@@ -83,12 +83,12 @@ pub(super) async fn read_incarnation(connection: &mut SqliteConnection) -> Resul
 /// Starts a new incarnation: cursors of earlier ones are refused from now on.
 pub(super) async fn begin_incarnation(connection: &mut SqliteConnection) -> Result<u32, StoreError> {
     let query = sqlx::query("UPDATE meta SET incarnation = incarnation + 1, clean = 1 RETURNING incarnation");
-    Ok(query.fetch_one(connection).await.map_err(store_error)?.get(0))
+    Ok(query.fetch_one(connection).await.map_err(sqlite_store_error)?.get(0))
 }
 
 async fn assert_version(connection: &mut SqliteConnection) -> Result<(), StoreError> {
     let query = sqlx::query("SELECT sqlite_version()");
-    let version: String = query.fetch_one(connection).await.map_err(store_error)?.get(0);
+    let version: String = query.fetch_one(connection).await.map_err(sqlite_store_error)?.get(0);
     let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
     let mut next = || numbers.next().unwrap_or(0);
     if (next(), next(), next()) < MIN_SQLITE_VERSION {
@@ -100,25 +100,24 @@ async fn assert_version(connection: &mut SqliteConnection) -> Result<(), StoreEr
 /// Refuses what a later version wrote; gives the version of the schema.
 pub(super) async fn check_schema(connection: &mut SqliteConnection) -> Result<u32, StoreError> {
     let query = sqlx::query("PRAGMA user_version");
-    let found: u32 = query.fetch_one(connection).await.map_err(store_error)?.get(0);
+    let found: u32 = query.fetch_one(connection).await.map_err(sqlite_store_error)?.get(0);
     let known = MIGRATIONS.len() as u32;
     if found > known { Err(StoreError::Newer { found, known }) } else { Ok(found) }
 }
 
 async fn run_migrations(connection: &mut SqliteConnection, migrations: &[&'static str]) -> Result<(), StoreError> {
-    let found = check_schema(connection).await?;
-    for (version, sql) in (1..).zip(migrations).skip(found as usize) {
-        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(store_error)?;
-        sqlx::raw_sql(*sql).execute(&mut *transaction).await.map_err(store_error)?;
-        let stamp = AssertSqlSafe(format!("PRAGMA user_version = {version}"));
-        sqlx::raw_sql(stamp).execute(&mut *transaction).await.map_err(store_error)?;
-        transaction.commit().await.map_err(store_error)?;
-    }
-    Ok(())
+    let found = check_schema(connection).await? as usize;
+    let Some(missing) = migrations.get(found..).filter(|missing| !missing.is_empty()) else { return Ok(()) };
+    // All in one transaction: a new file has one commit and not one for each step, and no file stops half way.
+    let stamp = format!("PRAGMA user_version = {};", migrations.len());
+    let steps = missing.iter().copied().chain([stamp.as_str()]).collect::<Vec<_>>().join("\n");
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(sqlite_store_error)?;
+    sqlx::raw_sql(AssertSqlSafe(steps)).execute(&mut *transaction).await.map_err(sqlite_store_error)?;
+    transaction.commit().await.map_err(sqlite_store_error)
 }
 
 /// Linux names each boot; elsewhere a power cut is not noticed.
-fn boot_id() -> String {
+fn sqlite_boot_id() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     name.trim().to_owned()
 }

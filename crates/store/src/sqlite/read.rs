@@ -6,7 +6,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use uuid::Uuid;
 
-use super::failure::store_error;
+use super::failure::sqlite_store_error;
 use crate::row::{Row, RowDecoder, RowKind};
 use crate::{DeltaForm, Limit, ScopeEntry, Snapshot, StoreError};
 
@@ -29,10 +29,10 @@ pub(super) async fn read_entries(
     form: DeltaForm,
 ) -> Result<Vec<Entry>, StoreError> {
     let mut expand = RowDecoder::new(after, form, limit);
-    let query = sqlx::query(ENTRIES_SQL).bind(session_bytes(session)).bind(after.next().0 as i64);
+    let query = sqlx::query(ENTRIES_SQL).bind(sqlite_session_bytes(session)).bind(after.next().0 as i64);
     let mut rows = query.fetch(pool);
     while !expand.is_full()
-        && let Some(row) = rows.try_next().await.map_err(store_error)?
+        && let Some(row) = rows.try_next().await.map_err(sqlite_store_error)?
     {
         expand.push_row(&decode_entry_row(&row)?, row.get(4))?;
     }
@@ -48,7 +48,11 @@ pub(super) async fn read_entries(
 }
 
 pub(super) async fn read_head(pool: &SqlitePool, session: SessionId) -> Result<Seq, StoreError> {
-    let row = sqlx::query(HEAD_SQL).bind(session_bytes(session)).fetch_optional(pool).await.map_err(store_error)?;
+    let row = sqlx::query(HEAD_SQL)
+        .bind(sqlite_session_bytes(session))
+        .fetch_optional(pool)
+        .await
+        .map_err(sqlite_store_error)?;
     let row = row.ok_or(StoreError::NotFound(session))?;
     if row.get::<bool, _>(1) {
         return Err(StoreError::Deleted(session));
@@ -65,8 +69,9 @@ pub(super) async fn read_snapshot(
     let query = sqlx::query(
         "SELECT seq, body FROM snapshot WHERE session = ? AND seq <= ? AND version = ? ORDER BY seq DESC LIMIT 1",
     );
-    let query = query.bind(session_bytes(session)).bind(upto.0.min(i64::MAX as u64) as i64).bind(i64::from(version));
-    let row = query.fetch_optional(pool).await.map_err(store_error)?;
+    let query =
+        query.bind(sqlite_session_bytes(session)).bind(upto.0.min(i64::MAX as u64) as i64).bind(i64::from(version));
+    let row = query.fetch_optional(pool).await.map_err(sqlite_store_error)?;
     Ok(row.map(|row| Snapshot { version, seq: seq_column(&row, 0), body: row.get(1) }))
 }
 
@@ -78,7 +83,7 @@ pub(super) async fn read_scope(
 ) -> Result<Vec<ScopeEntry>, StoreError> {
     let query = sqlx::query("SELECT seq, at, fact FROM scope WHERE name = ? AND seq > ? ORDER BY seq LIMIT ?");
     let query = query.bind(scope).bind(after.0 as i64).bind(i64::from(limit));
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    let rows = query.fetch_all(pool).await.map_err(sqlite_store_error)?;
     let entry = |row: &SqliteRow| {
         let fact = serde_json::from_str(row.get(2)).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         Ok(ScopeEntry { seq: seq_column(row, 0), at: Timestamp::from_micros(row.get(1)), fact })
@@ -97,7 +102,7 @@ pub(super) async fn list_scopes(
          GROUP BY name ORDER BY name LIMIT ?";
     let beyond = format!("{prefix}{}", char::MAX);
     let query = sqlx::query(query).bind(prefix).bind(beyond).bind(after).bind(i64::from(limit));
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    let rows = query.fetch_all(pool).await.map_err(sqlite_store_error)?;
     Ok(rows.iter().map(|row| (row.get(0), Timestamp::from_micros(row.get(1)))).collect())
 }
 
@@ -114,14 +119,14 @@ pub(super) fn seq_column(row: &SqliteRow, column: usize) -> Seq {
     Seq(row.get::<i64, _>(column) as u64)
 }
 
-pub(super) fn session_bytes(session: SessionId) -> Vec<u8> {
+pub(super) fn sqlite_session_bytes(session: SessionId) -> Vec<u8> {
     session.uuid().into_bytes().to_vec()
 }
 
-pub(super) fn session_id(bytes: &[u8]) -> Result<SessionId, StoreError> {
-    decode_uuid(bytes).map(SessionId::new)
+pub(super) fn read_sqlite_session_id(bytes: &[u8]) -> Result<SessionId, StoreError> {
+    decode_sqlite_uuid(bytes).map(SessionId::new)
 }
 
-pub(super) fn decode_uuid(bytes: &[u8]) -> Result<Uuid, StoreError> {
+pub(super) fn decode_sqlite_uuid(bytes: &[u8]) -> Result<Uuid, StoreError> {
     Uuid::from_slice(bytes).map_err(|error| StoreError::Corrupt(error.to_string()))
 }

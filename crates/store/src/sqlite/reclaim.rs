@@ -8,7 +8,7 @@ use std::path::Path;
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection, Row};
 
-use super::failure::store_error;
+use super::failure::sqlite_store_error;
 use super::open::connect_options;
 use crate::StoreError;
 
@@ -34,11 +34,11 @@ pub(super) enum Reclaimed {
 }
 
 /// A file that is to give free pages back must know so before anything is in it, also no write-ahead log.
-pub(super) async fn prepare_new_file(path: &Path) -> Result<(), StoreError> {
+pub(super) async fn prepare_file_to_reclaim(path: &Path) -> Result<(), StoreError> {
+    // Setting it writes the file's first page: an empty file needs no VACUUM for it, which would sync the disk four times.
     let options = SqliteConnectOptions::new().filename(path).auto_vacuum(SqliteAutoVacuum::Incremental);
-    let mut connection = options.disable_statement_logging().connect().await.map_err(store_error)?;
-    execute(&mut connection, "VACUUM").await?;
-    connection.close().await.map_err(store_error)
+    let connection = options.disable_statement_logging().connect().await.map_err(sqlite_store_error)?;
+    connection.close().await.map_err(sqlite_store_error)
 }
 
 /// Gives some free pages back; once there are no more, empties the write-ahead log.
@@ -47,7 +47,7 @@ pub(super) async fn reclaim(connection: &mut SqliteConnection) -> Result<Reclaim
         rewrite_small_file(connection).await?;
     } else if read_number(connection, "PRAGMA freelist_count").await? > 0 {
         let vacuum = sqlx::AssertSqlSafe(format!("PRAGMA incremental_vacuum({PAGES_PER_STEP})"));
-        sqlx::raw_sql(vacuum).fetch_all(&mut *connection).await.map_err(store_error)?;
+        sqlx::raw_sql(vacuum).fetch_all(&mut *connection).await.map_err(sqlite_store_error)?;
         if read_number(connection, "PRAGMA freelist_count").await? > 0 {
             return Ok(Reclaimed::Some);
         }
@@ -60,11 +60,11 @@ pub(super) async fn reclaim(connection: &mut SqliteConnection) -> Result<Reclaim
 
 /// Writes the whole file anew, without free pages, so that it gives them back by itself from then on. Nobody else may
 /// have it open.
-pub async fn rewrite_file(directory: &Path) -> Result<(), StoreError> {
-    let mut connection = connect_options(&directory.join("log.db")).connect().await.map_err(store_error)?;
+pub async fn reclaim_whole_file(directory: &Path) -> Result<(), StoreError> {
+    let mut connection = connect_options(&directory.join("log.db")).connect().await.map_err(sqlite_store_error)?;
     rewrite(&mut connection).await?;
     read_number(&mut connection, "PRAGMA wal_checkpoint(TRUNCATE)").await?;
-    connection.close().await.map_err(store_error)
+    connection.close().await.map_err(sqlite_store_error)
 }
 
 /// Files of earlier versions keep their free pages, with what was in them. A large one is left to `doctor --rebuild`:
@@ -85,10 +85,10 @@ pub(super) async fn rewrite(connection: &mut SqliteConnection) -> Result<(), Sto
 
 /// Never as a kept statement: these change what other statements are compiled against.
 async fn execute(connection: &mut SqliteConnection, sql: &'static str) -> Result<(), StoreError> {
-    sqlx::raw_sql(sql).execute(connection).await.map(drop).map_err(store_error)
+    sqlx::raw_sql(sql).execute(connection).await.map(drop).map_err(sqlite_store_error)
 }
 
 async fn read_number(connection: &mut SqliteConnection, sql: &'static str) -> Result<i64, StoreError> {
     let query = sqlx::query(sql).persistent(false);
-    query.fetch_one(connection).await.and_then(|row| row.try_get(0)).map_err(store_error)
+    query.fetch_one(connection).await.and_then(|row| row.try_get(0)).map_err(sqlite_store_error)
 }

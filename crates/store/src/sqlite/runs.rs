@@ -4,9 +4,9 @@ use gander_domain::Timestamp;
 use sqlx::sqlite::SqlitePool;
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::failure::store_error;
+use super::failure::sqlite_store_error;
 use super::list::decode_run;
-use super::script::Script;
+use super::script::SqliteScript;
 use crate::{RunKey, RunPage, RunQuery, RunSort, StoreError};
 
 const RUN_ROWS_SQL: &str = "SELECT run.id, run.session, run.first, run.began_at, run.started, run.ended, run.outcome, \
@@ -17,10 +17,11 @@ const HAS_OPEN_QUESTION_SQL: &str =
 
 pub(super) async fn list_runs(pool: &SqlitePool, query: RunQuery) -> Result<RunPage, StoreError> {
     let limit = query.limit.clamp(1, 1000) as usize;
-    let Script { sql, args } = count_script(&query);
-    let total: i64 = sqlx::query_with(AssertSqlSafe(sql), args).fetch_one(pool).await.map_err(store_error)?.get(0);
-    let Script { sql, args } = page_script(&query, limit + 1);
-    let found = sqlx::query_with(AssertSqlSafe(sql), args).fetch_all(pool).await.map_err(store_error)?;
+    let SqliteScript { sql, args } = count_runs_script(&query);
+    let total: i64 =
+        sqlx::query_with(AssertSqlSafe(sql), args).fetch_one(pool).await.map_err(sqlite_store_error)?.get(0);
+    let SqliteScript { sql, args } = page_runs_script(&query, limit + 1);
+    let found = sqlx::query_with(AssertSqlSafe(sql), args).fetch_all(pool).await.map_err(sqlite_store_error)?;
     let mut rows = found.iter().map(decode_run).collect::<Result<Vec<_>, _>>()?;
     let more = rows.len() > limit;
     rows.truncate(limit);
@@ -29,19 +30,19 @@ pub(super) async fn list_runs(pool: &SqlitePool, query: RunQuery) -> Result<RunP
     Ok(RunPage { rows, total: total.unsigned_abs(), next })
 }
 
-fn count_script(query: &RunQuery) -> Script {
-    let mut script = Script::new("SELECT COUNT(*) FROM session JOIN run ON run.session = session.id ");
-    push_conditions(&mut script, query);
+fn count_runs_script(query: &RunQuery) -> SqliteScript {
+    let mut script = SqliteScript::new("SELECT COUNT(*) FROM session JOIN run ON run.session = session.id ");
+    push_run_conditions(&mut script, query);
     script
 }
 
-fn page_script(query: &RunQuery, limit: usize) -> Script {
-    let mut script = Script::new(RUN_ROWS_SQL);
+fn page_runs_script(query: &RunQuery, limit: usize) -> SqliteScript {
+    let mut script = SqliteScript::new(RUN_ROWS_SQL);
     script.push_sql(&format!(
         "FROM run INDEXED BY {} CROSS JOIN session ON session.id = run.session ",
-        page_index(query)
+        page_runs_index(query)
     ));
-    push_conditions(&mut script, query);
+    push_run_conditions(&mut script, query);
     if let Some(after) = query.after {
         // The first says where in the index to begin, the second where exactly.
         script.push_sql(" AND COALESCE(run.ended_at, run.began_at) <= ?");
@@ -57,7 +58,7 @@ fn page_script(query: &RunQuery, limit: usize) -> Script {
 
 /// The index that a page is read from: the runs of one session and those that are open are few and sorted, of all others
 /// the newest come first and the rest is not looked at.
-fn page_index(query: &RunQuery) -> &'static str {
+fn page_runs_index(query: &RunQuery) -> &'static str {
     match (query.session, query.state) {
         (Some(_), _) => "run_by_session",
         (None, Some(RunSort::Queued | RunSort::Running | RunSort::Awaiting)) => "run_open",
@@ -68,7 +69,7 @@ fn page_index(query: &RunQuery) -> &'static str {
 }
 
 /// The statements that list runs by time, for a test that looks at their plans.
-pub(super) fn run_statements() -> Vec<String> {
+pub(super) fn sqlite_run_statements() -> Vec<String> {
     let key = RunKey { at: Timestamp::default(), run: gander_domain::RunId::new(uuid::Uuid::nil()) };
     let query = |state, after| RunQuery {
         principal: gander_domain::Principal::owner(),
@@ -80,10 +81,13 @@ pub(super) fn run_statements() -> Vec<String> {
         limit: 50,
     };
     let states = [None, Some(RunSort::Completed)];
-    states.iter().flat_map(|state| [None, Some(key)].map(|after| page_script(&query(*state, after), 50).sql)).collect()
+    states
+        .iter()
+        .flat_map(|state| [None, Some(key)].map(|after| page_runs_script(&query(*state, after), 50).sql))
+        .collect()
 }
 
-fn push_conditions(script: &mut Script, query: &RunQuery) {
+fn push_run_conditions(script: &mut SqliteScript, query: &RunQuery) {
     script.push_sql("WHERE session.owner = ?");
     script.bind_value(query.principal.as_str().to_owned());
     if let Some(agent) = &query.agent {

@@ -8,12 +8,12 @@ use sqlx::{Arguments, AssertSqlSafe, Executor, Sqlite, Type};
 
 /// Statements in order; every `?` takes the next value.
 #[derive(Default)]
-pub(super) struct Script {
+pub(super) struct SqliteScript {
     pub(super) sql: String,
     pub(super) args: SqliteArguments,
 }
 
-impl Script {
+impl SqliteScript {
     pub(super) fn new(sql: &str) -> Self {
         Self { sql: sql.to_owned(), args: SqliteArguments::default() }
     }
@@ -29,10 +29,11 @@ impl Script {
 
     /// Adds `count` times `(?, …)`, separated by commas.
     pub(super) fn push_tuples(&mut self, count: usize, width: usize) {
-        let tuple = format!("({})", ["?"].repeat(width).join(","));
+        self.sql.reserve(count * (2 * width + 2));
         for index in 0..count {
-            self.sql.push_str(if index == 0 { "" } else { "," });
-            self.sql.push_str(&tuple);
+            self.sql.push_str(if index == 0 { "(?" } else { ",(?" });
+            (1..width).for_each(|_| self.sql.push_str(",?"));
+            self.sql.push(')');
         }
     }
 

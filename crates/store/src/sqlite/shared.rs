@@ -7,15 +7,15 @@ use std::time::Duration;
 use gander_domain::Entry;
 use tokio::time::Instant;
 
-use super::failure::Failure;
-use super::writer::Pending;
+use super::failure::SqliteFailure;
+use super::writer::SqlitePending;
 use crate::feed::Feeds;
 use crate::{Append, Committed, Durability, Stats, StoreError};
 
 #[derive(Default)]
-pub(super) struct StoreShared {
+pub(super) struct SqliteShared {
     pub(super) feeds: Arc<Feeds>,
-    pub(super) counters: Counters,
+    pub(super) counters: SqliteCounters,
     pub(super) faults: Faults,
     pub(super) incarnation: AtomicU32,
     /// Something was deleted of which the file or the write-ahead log still holds pages.
@@ -43,13 +43,13 @@ enum Mode {
     Broken(String),
 }
 
-impl StoreShared {
+impl SqliteShared {
     pub(super) fn new(incarnation: u32, faults: Faults) -> Self {
         Self { incarnation: AtomicU32::new(incarnation), faults, ..Self::default() }
     }
 
     pub(super) fn check_writable(&self) -> Result<(), StoreError> {
-        match &*lock_mutex(&self.mode) {
+        match &*lock_sqlite_shared(&self.mode) {
             Mode::Busy(since, reason) if since.elapsed() < BUSY_TTL => Err(StoreError::Busy(reason.clone())),
             Mode::Writable | Mode::Busy(..) => Ok(()),
             Mode::Full(reason) | Mode::Broken(reason) => Err(StoreError::ReadOnly(reason.clone())),
@@ -58,7 +58,7 @@ impl StoreShared {
 
     /// Whether it makes sense to try a write.
     pub(super) fn check_probe_allowed(&self) -> Result<(), StoreError> {
-        match &*lock_mutex(&self.mode) {
+        match &*lock_sqlite_shared(&self.mode) {
             Mode::Busy(since, reason) if since.elapsed() < BUSY_TTL => Err(StoreError::Busy(reason.clone())),
             Mode::Writable | Mode::Full(_) | Mode::Busy(..) => Ok(()),
             Mode::Broken(reason) => Err(StoreError::ReadOnly(reason.clone())),
@@ -66,27 +66,27 @@ impl StoreShared {
     }
 
     pub(super) fn set_writable(&self) {
-        *lock_mutex(&self.mode) = Mode::Writable;
+        *lock_sqlite_shared(&self.mode) = Mode::Writable;
     }
 
     /// True if the last try to write found the file busy.
     pub(super) fn is_busy(&self) -> bool {
-        matches!(&*lock_mutex(&self.mode), Mode::Busy(..))
+        matches!(&*lock_sqlite_shared(&self.mode), Mode::Busy(..))
     }
 
     /// The writer begins something.
     pub(super) fn note_working(&self) {
-        *lock_mutex(&self.working) = Some(Instant::now());
+        *lock_sqlite_shared(&self.working) = Some(Instant::now());
     }
 
     /// The writer has nothing to do.
     pub(super) fn note_idle(&self) {
-        *lock_mutex(&self.working) = None;
+        *lock_sqlite_shared(&self.working) = None;
     }
 
     /// Nothing more is given to a writer that has been at one thing for too long.
     pub(super) fn check_keeping_up(&self) -> Result<(), StoreError> {
-        match *lock_mutex(&self.working) {
+        match *lock_sqlite_shared(&self.working) {
             Some(since) if since.elapsed() >= SLOW_WRITE => {
                 Err(StoreError::Busy("the disk does not keep up".to_owned()))
             }
@@ -95,44 +95,44 @@ impl StoreShared {
     }
 
     /// A disk that failed once is not written to again.
-    pub(super) fn note_failure(&self, failure: &Failure) {
+    pub(super) fn note_failure(&self, failure: &SqliteFailure) {
         let mode = match failure {
-            Failure::Full(reason) => Mode::Full(reason.clone()),
-            Failure::Disk(reason) => Mode::Broken(reason.clone()),
-            Failure::Busy(reason) => {
+            SqliteFailure::Full(reason) => Mode::Full(reason.clone()),
+            SqliteFailure::Disk(reason) => Mode::Broken(reason.clone()),
+            SqliteFailure::Busy(reason) => {
                 tracing::warn!(reason, "log is busy");
-                *lock_mutex(&self.mode) = Mode::Busy(Instant::now(), reason.clone());
+                *lock_sqlite_shared(&self.mode) = Mode::Busy(Instant::now(), reason.clone());
                 return;
             }
-            Failure::Constraint(_) | Failure::Other(_) => return,
+            SqliteFailure::Constraint(_) | SqliteFailure::Other(_) => return,
         };
         tracing::error!(?failure, "log is read-only from now on");
-        *lock_mutex(&self.mode) = mode;
+        *lock_sqlite_shared(&self.mode) = mode;
     }
 
     pub(super) fn note_commit(&self, sync: Durability) {
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.counters.barriers.fetch_add(u64::from(sync == Durability::Barrier), Ordering::Relaxed);
-        *lock_mutex(&self.last_commit) = Some(Instant::now());
-        let mode = &mut *lock_mutex(&self.mode);
+        *lock_sqlite_shared(&self.last_commit) = Some(Instant::now());
+        let mode = &mut *lock_sqlite_shared(&self.mode);
         if matches!(mode, Mode::Busy(..)) {
             *mode = Mode::Writable;
         }
     }
 
     pub(super) fn last_commit(&self) -> Option<Instant> {
-        *lock_mutex(&self.last_commit)
+        *lock_sqlite_shared(&self.last_commit)
     }
 
     /// Shows what was committed, then tells who sent it.
-    pub(super) fn publish_and_reply(&self, pending: Pending) {
+    pub(super) fn publish_and_reply(&self, pending: SqlitePending) {
         #[cfg(not(bug = "publish_before_commit"))]
         self.publish_committed(pending.append, pending.size);
         drop(pending.reply.send(Ok(Committed { head: pending.head })));
     }
 
     /// Tells who sent it that it is not stored; and who follows that it will not come, if nothing can be stored.
-    pub(super) fn reply_refused(&self, pending: Pending, error: StoreError) {
+    pub(super) fn reply_refused(&self, pending: SqlitePending, error: StoreError) {
         if let StoreError::ReadOnly(reason) = &error {
             self.feeds.fail_session(pending.append.session, reason);
         }
@@ -141,23 +141,23 @@ impl StoreShared {
 
     pub(super) fn publish_committed(&self, append: Append, size: usize) {
         let Append { session, owner, entries, .. } = append;
-        self.feeds.publish(session, owner.as_ref(), with_seeded_bug(entries), size);
+        self.feeds.publish(session, owner.as_ref(), with_seeded_sqlite_bug(entries), size);
     }
 }
 
 #[cfg(not(any(bug = "duplicate_entry", bug = "reorder")))]
-fn with_seeded_bug(entries: Vec<Entry>) -> Vec<Entry> {
+fn with_seeded_sqlite_bug(entries: Vec<Entry>) -> Vec<Entry> {
     entries
 }
 
 #[cfg(bug = "duplicate_entry")]
-fn with_seeded_bug(mut entries: Vec<Entry>) -> Vec<Entry> {
+fn with_seeded_sqlite_bug(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.extend(entries.last().cloned());
     entries
 }
 
 #[cfg(bug = "reorder")]
-fn with_seeded_bug(mut entries: Vec<Entry>) -> Vec<Entry> {
+fn with_seeded_sqlite_bug(mut entries: Vec<Entry>) -> Vec<Entry> {
     // Not the first one: a batch that does not follow sends its readers to the log.
     if entries.len() > 3 {
         entries.swap(1, 2);
@@ -166,13 +166,13 @@ fn with_seeded_bug(mut entries: Vec<Entry>) -> Vec<Entry> {
 }
 
 /// About how much entries are, without writing them out.
-pub(super) fn entries_bytes(entries: &[Entry]) -> usize {
+pub(super) fn sqlite_entries_bytes(entries: &[Entry]) -> usize {
     entries.iter().map(|entry| entry.event.approximate_bytes()).sum()
 }
 
 /// What was done so far.
 #[derive(Default)]
-pub(super) struct Counters {
+pub(super) struct SqliteCounters {
     commits: AtomicU64,
     barriers: AtomicU64,
     rows: AtomicU64,
@@ -180,8 +180,8 @@ pub(super) struct Counters {
     deltas: AtomicU64,
 }
 
-impl Counters {
-    pub(super) fn add_batch(&self, batch: &[Pending], rows: u64) {
+impl SqliteCounters {
+    pub(super) fn add_batch(&self, batch: &[SqlitePending], rows: u64) {
         let entries = || batch.iter().flat_map(|pending| &pending.append.entries);
         let deltas = entries().filter(|entry| entry.event.is_delta()).count();
         self.rows.fetch_add(rows, Ordering::Relaxed);
@@ -221,6 +221,6 @@ impl Faults {
     }
 }
 
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_sqlite_shared<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,14 +10,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::checkpointer::Checkpointer;
-use super::failure::{Failure, store_error};
+use super::commit_plan::{self, CommitPlan};
+use super::failure::{SqliteFailure, sqlite_store_error};
 use super::heads::Heads;
-use super::lock::Lock;
+use super::lock::StoreLock;
 use super::open::{Incarnation, begin_incarnation};
-use super::plan::{self, CommitPlan};
 use super::reclaim::{self, Reclaimed};
-use super::script::{Cached, Script};
-use super::shared::StoreShared;
+use super::script::{Cached, SqliteScript};
+use super::shared::SqliteShared;
 use crate::{Alias, Append, BusyTimeout, Claim, Committed, Durability, Epoch, ScopeAppend, StoreError};
 
 /// A commit takes at most about this much of what waits.
@@ -32,8 +32,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_CACHED_SQL: usize = 4 * 1024;
 
 /// What the writer is asked to do.
-pub(super) enum WriterJob {
-    Append(Box<Pending>),
+pub(super) enum SqliteWriterJob {
+    Append(Box<SqlitePending>),
     Claim(SessionId, oneshot::Sender<Result<Claim, StoreError>>),
     Scope(ScopeAppend, Durability, oneshot::Sender<Result<Seq, StoreError>>),
     /// Anything else, in its own transaction; gives the number of rows that its last change touched.
@@ -47,7 +47,7 @@ pub(super) enum WriterJob {
 }
 
 /// An append on its way.
-pub(super) struct Pending {
+pub(super) struct SqlitePending {
     pub(super) append: Append,
     /// Present if this creates the session.
     pub(super) aliases: Option<Vec<Alias>>,
@@ -64,7 +64,7 @@ pub(super) struct Pending {
 
 /// Statements that are no append.
 pub(super) struct Write {
-    pub(super) script: Script,
+    pub(super) script: SqliteScript,
     pub(super) sync: Durability,
     /// What the statements may have changed behind the writer's memory.
     pub(super) invalidates: Invalidates,
@@ -84,20 +84,20 @@ enum Attempt {
     Alone,
 }
 
-pub(super) struct Writer {
+pub(super) struct SqliteWriter {
     pub(super) connection: SqliteConnection,
-    pub(super) shared: Arc<StoreShared>,
+    pub(super) shared: Arc<SqliteShared>,
     pub(super) heads: Heads,
     /// What `PRAGMA synchronous` is set to, if known.
     pub(super) level: Option<Durability>,
     pub(super) checkpointer: Checkpointer,
     pub(super) incarnation: Incarnation,
-    pub(super) lock: Lock,
+    pub(super) lock: StoreLock,
     /// Appends that found the file busy and are tried again.
-    pub(super) retries: Vec<Pending>,
+    pub(super) retries: Vec<SqlitePending>,
 }
 
-impl WriterJob {
+impl SqliteWriterJob {
     /// True if nobody waits for it but readers of a stream, and it is small.
     fn may_gather(&self) -> bool {
         match self {
@@ -122,11 +122,11 @@ impl WriterJob {
     }
 }
 
-impl Writer {
+impl SqliteWriter {
     /// Works until it is closed or nobody can ask any more.
-    pub(super) async fn run_jobs(mut self, mut jobs: mpsc::Receiver<WriterJob>) {
+    pub(super) async fn run_jobs(mut self, mut jobs: mpsc::Receiver<SqliteWriterJob>) {
         self.mark_open().await;
-        let mut batch = Batch::default();
+        let mut batch = WriterBatch::default();
         loop {
             self.shared.note_idle();
             // What is retries is tried again even if nobody asks for anything.
@@ -140,24 +140,24 @@ impl Writer {
                 Err(_) => None,
             };
             // Sessions that stream flush at the same moment: let the others send what they have before the commit begins.
-            if next.as_ref().is_some_and(WriterJob::may_gather) {
+            if next.as_ref().is_some_and(SqliteWriterJob::may_gather) {
                 tokio::task::yield_now().await;
             }
             self.shared.note_working();
             batch.pending.append(&mut self.retries);
             while let Some(job) = next {
                 match job {
-                    WriterJob::Append(pending) => batch.add_append(*pending),
-                    WriterJob::Close(reply) => {
+                    SqliteWriterJob::Append(pending) => batch.add_append(*pending),
+                    SqliteWriterJob::Close(reply) => {
                         self.commit_batch(batch.take_appends(), Attempt::Together).await;
-                        return send_reply(reply, self.close().await);
+                        return send_sqlite_writer_reply(reply, self.close().await);
                     }
-                    other @ (WriterJob::Claim(..)
-                    | WriterJob::Scope(..)
-                    | WriterJob::Write(..)
-                    | WriterJob::Probe(_)
-                    | WriterJob::NewIncarnation(_)
-                    | WriterJob::Reclaim(_)) => {
+                    other @ (SqliteWriterJob::Claim(..)
+                    | SqliteWriterJob::Scope(..)
+                    | SqliteWriterJob::Write(..)
+                    | SqliteWriterJob::Probe(_)
+                    | SqliteWriterJob::NewIncarnation(_)
+                    | SqliteWriterJob::Reclaim(_)) => {
                         self.commit_batch(batch.take_appends(), Attempt::Together).await;
                         self.handle_job(other).await;
                     }
@@ -172,20 +172,24 @@ impl Writer {
         }
     }
 
-    async fn handle_job(&mut self, job: WriterJob) {
+    async fn handle_job(&mut self, job: SqliteWriterJob) {
         match job {
-            WriterJob::Claim(session, reply) => send_reply(reply, self.claim_session(session).await),
-            WriterJob::Scope(append, sync, reply) => send_reply(reply, self.append_scope(append, sync).await),
-            WriterJob::Write(write, reply) => send_reply(reply, self.execute_write(write).await),
-            WriterJob::Probe(reply) => send_reply(reply, self.probe_database().await),
-            WriterJob::NewIncarnation(reply) => send_reply(reply, self.new_incarnation().await),
-            WriterJob::Reclaim(reply) => send_reply(reply, self.reclaim().await),
-            WriterJob::Append(_) | WriterJob::Close(_) => unreachable!("taken by the loop"),
+            SqliteWriterJob::Claim(session, reply) => {
+                send_sqlite_writer_reply(reply, self.claim_session(session).await)
+            }
+            SqliteWriterJob::Scope(append, sync, reply) => {
+                send_sqlite_writer_reply(reply, self.append_scope(append, sync).await)
+            }
+            SqliteWriterJob::Write(write, reply) => send_sqlite_writer_reply(reply, self.execute_write(write).await),
+            SqliteWriterJob::Probe(reply) => send_sqlite_writer_reply(reply, self.probe_database().await),
+            SqliteWriterJob::NewIncarnation(reply) => send_sqlite_writer_reply(reply, self.new_incarnation().await),
+            SqliteWriterJob::Reclaim(reply) => send_sqlite_writer_reply(reply, self.reclaim().await),
+            SqliteWriterJob::Append(_) | SqliteWriterJob::Close(_) => unreachable!("taken by the loop"),
         }
     }
 
     /// Commits what can be committed; whoever does not fit is told, the others are not held back.
-    async fn commit_batch(&mut self, batch: Vec<Pending>, attempt: Attempt) {
+    async fn commit_batch(&mut self, batch: Vec<SqlitePending>, attempt: Attempt) {
         let mut admitted = Vec::with_capacity(batch.len());
         for mut pending in batch {
             match self.check_writer(&mut pending).await {
@@ -205,9 +209,9 @@ impl Writer {
     }
 
     /// After a failed commit nothing is known any more; what only did not fit is tried again, one by one.
-    async fn recover_from_failure(&mut self, batch: Vec<Pending>, failure: &Failure, attempt: Attempt) {
+    async fn recover_from_failure(&mut self, batch: Vec<SqlitePending>, failure: &SqliteFailure, attempt: Attempt) {
         batch.iter().for_each(|pending| self.heads.forget_append(&pending.append));
-        if attempt == Attempt::Together && matches!(failure, Failure::Constraint(_)) {
+        if attempt == Attempt::Together && matches!(failure, SqliteFailure::Constraint(_)) {
             for pending in batch {
                 Box::pin(self.commit_batch(vec![pending], Attempt::Alone)).await;
             }
@@ -220,7 +224,7 @@ impl Writer {
     }
 
     /// What a run says is tried again for a while if the file is only busy.
-    fn refuse_or_retry(&mut self, mut pending: Pending, error: StoreError) {
+    fn refuse_or_retry(&mut self, mut pending: SqlitePending, error: StoreError) {
         let tried = *pending.tried.get_or_insert_with(Instant::now);
         let patient = pending.append.busy_timeout == BusyTimeout::Long && tried.elapsed() < BUSY_TIMEOUT;
         if patient && matches!(error, StoreError::Busy(_)) {
@@ -230,7 +234,7 @@ impl Writer {
         }
     }
 
-    async fn check_writer(&mut self, pending: &mut Pending) -> Result<(), StoreError> {
+    async fn check_writer(&mut self, pending: &mut SqlitePending) -> Result<(), StoreError> {
         self.shared.check_writable()?;
         match pending.aliases {
             Some(_) => self.heads.admit_new(&mut self.connection, pending).await,
@@ -238,8 +242,8 @@ impl Writer {
         }
     }
 
-    async fn commit_admitted(&mut self, batch: &mut [Pending]) -> Result<(), Failure> {
-        let mut plan = CommitPlan::for_batch(batch).map_err(|error| Failure::Other(error.to_string()))?;
+    async fn commit_admitted(&mut self, batch: &mut [SqlitePending]) -> Result<(), SqliteFailure> {
+        let mut plan = CommitPlan::for_batch(batch).map_err(|error| SqliteFailure::Other(error.to_string()))?;
         let sync = batch.iter().map(|pending| pending.append.sync).max().unwrap_or(Durability::Relaxed);
         if plan.script.is_empty() {
             if sync == Durability::Relaxed {
@@ -256,11 +260,16 @@ impl Writer {
     }
 
     /// Runs statements in one commit at a level of safety.
-    async fn execute_script(&mut self, script: Script, sync: Durability, wrap: Wrap) -> Result<u64, Failure> {
+    async fn execute_script(
+        &mut self,
+        script: SqliteScript,
+        sync: Durability,
+        wrap: Wrap,
+    ) -> Result<u64, SqliteFailure> {
         if let Err(error) = self.set_synchronous(sync).await {
             return Err(self.roll_back(&error).await);
         }
-        let script = wrap_script(script, wrap);
+        let script = wrap_written_script(script, wrap);
         // What one busy session writes has few forms; what many write together is another one each time.
         let cached = if script.sql.len() <= MAX_CACHED_SQL { Cached::Yes } else { Cached::No };
         self.level = None;
@@ -291,15 +300,15 @@ impl Writer {
             Durability::Barrier => "PRAGMA synchronous = NORMAL",
             Durability::Relaxed => "PRAGMA synchronous = NORMAL",
         };
-        Script::new(level).execute_script(&mut self.connection, Cached::No).await?;
+        SqliteScript::new(level).execute_script(&mut self.connection, Cached::No).await?;
         self.level = Some(sync);
         Ok(())
     }
 
-    async fn roll_back(&mut self, error: &sqlx::Error) -> Failure {
+    async fn roll_back(&mut self, error: &sqlx::Error) -> SqliteFailure {
         // Fails if the error ended the transaction already, or none was begun.
         sqlx::query("ROLLBACK").persistent(false).execute(&mut self.connection).await.ok();
-        let failure = Failure::classify_error(error);
+        let failure = SqliteFailure::classify_error(error);
         self.shared.note_failure(&failure);
         failure
     }
@@ -308,7 +317,7 @@ impl Writer {
         self.shared.check_writable()?;
         self.heads.forget_session(session);
         let claim = self.heads.claim_of(&mut self.connection, session).await?;
-        let mut script = Script::new("UPDATE session SET epoch = epoch + 1 WHERE id = ?");
+        let mut script = SqliteScript::new("UPDATE session SET epoch = epoch + 1 WHERE id = ?");
         script.bind_session(session);
         self.execute_script(script, Durability::Relaxed, Wrap::Transaction)
             .await
@@ -323,8 +332,8 @@ impl Writer {
         let scopes = [append];
         let heads = self.heads.admit_scopes(&mut self.connection, &scopes).await?;
         let [append] = scopes;
-        let mut script = Script::default();
-        plan::insert_scope_facts(&mut script, &append, heads[0]);
+        let mut script = SqliteScript::default();
+        commit_plan::plan_scope_facts(&mut script, &append, heads[0]);
         if let Err(failure) = self.execute_script(script, sync, Wrap::Transaction).await {
             self.heads.forget_scope(&append.scope);
             return Err(failure.to_store_error());
@@ -346,7 +355,7 @@ impl Writer {
     /// A full disk may have room again; a broken one is never trusted again.
     async fn probe_database(&mut self) -> Result<(), StoreError> {
         self.shared.check_probe_allowed()?;
-        let script = Script::new("UPDATE meta SET probe = probe + 1");
+        let script = SqliteScript::new("UPDATE meta SET probe = probe + 1");
         self.execute_script(script, Durability::Barrier, Wrap::Bare)
             .await
             .map_err(|failure| failure.to_store_error())?;
@@ -368,7 +377,7 @@ impl Writer {
 
     /// From now on a power cut may lose something: the next start must know.
     async fn mark_open(&mut self) {
-        let mut script = Script::new("UPDATE meta SET clean = 0, boot = ?");
+        let mut script = SqliteScript::new("UPDATE meta SET clean = 0, boot = ?");
         script.bind_value(self.incarnation.boot.clone());
         if let Err(failure) = self.execute_script(script, Durability::Barrier, Wrap::Bare).await {
             tracing::error!(?failure, "log cannot be written");
@@ -378,20 +387,21 @@ impl Writer {
     async fn close(mut self) -> Result<(), StoreError> {
         let marked = match self.shared.check_writable() {
             Ok(()) => {
-                self.execute_script(Script::new("UPDATE meta SET clean = 1"), Durability::Barrier, Wrap::Bare).await
+                self.execute_script(SqliteScript::new("UPDATE meta SET clean = 1"), Durability::Barrier, Wrap::Bare)
+                    .await
             }
             Err(_) => Ok(0),
         };
         self.checkpointer.finish_checkpoints().await;
         self.shared.feeds.end_all();
-        self.connection.close().await.map_err(store_error)?;
+        self.connection.close().await.map_err(sqlite_store_error)?;
         drop(self.lock);
         marked.map(|_| ()).map_err(|failure| failure.to_store_error())
     }
 
     /// Why an append that was tried alone did not fit.
-    async fn refusal_reason(&mut self, pending: &Pending, failure: &Failure) -> StoreError {
-        if let (Failure::Constraint(_), Some(aliases)) = (failure, &pending.aliases) {
+    async fn refusal_reason(&mut self, pending: &SqlitePending, failure: &SqliteFailure) -> StoreError {
+        if let (SqliteFailure::Constraint(_), Some(aliases)) = (failure, &pending.aliases) {
             match self.heads.claim_of(&mut self.connection, pending.append.session).await {
                 Ok(_) => return StoreError::Exists(pending.append.session),
                 Err(StoreError::Deleted(session)) => return StoreError::Deleted(session),
@@ -418,8 +428,8 @@ pub(super) async fn find_alias(
             .bind(&alias.door)
             .bind(&alias.namespace)
             .bind(&alias.text);
-    let row = query.fetch_optional(connection).await.map_err(store_error)?;
-    row.map(|row| super::read::session_id(row.get(0))).transpose()
+    let row = query.fetch_optional(connection).await.map_err(sqlite_store_error)?;
+    row.map(|row| super::read::read_sqlite_session_id(row.get(0))).transpose()
 }
 
 /// Whether statements need a transaction around them.
@@ -429,7 +439,7 @@ enum Wrap {
     Transaction,
 }
 
-fn wrap_script(mut script: Script, wrap: Wrap) -> Script {
+fn wrap_written_script(mut script: SqliteScript, wrap: Wrap) -> SqliteScript {
     match wrap {
         Wrap::Bare => {}
         Wrap::Transaction => script.sql = format!("BEGIN IMMEDIATE;\n{};\nCOMMIT", script.sql),
@@ -439,16 +449,16 @@ fn wrap_script(mut script: Script, wrap: Wrap) -> Script {
 
 /// Appends that wait together.
 #[derive(Default)]
-struct Batch {
-    pending: Vec<Pending>,
+struct WriterBatch {
+    pending: Vec<SqlitePending>,
     entries: usize,
     bytes: usize,
 }
 
-impl Batch {
-    fn add_append(&mut self, pending: Pending) {
+impl WriterBatch {
+    fn add_append(&mut self, pending: SqlitePending) {
         self.entries += pending.append.entries.len();
-        self.bytes += super::shared::entries_bytes(&pending.append.entries);
+        self.bytes += super::shared::sqlite_entries_bytes(&pending.append.entries);
         self.pending.push(pending);
     }
 
@@ -456,12 +466,12 @@ impl Batch {
         self.entries >= BATCH_ENTRIES || self.bytes >= BATCH_BYTES
     }
 
-    fn take_appends(&mut self) -> Vec<Pending> {
+    fn take_appends(&mut self) -> Vec<SqlitePending> {
         std::mem::take(self).pending
     }
 }
 
 /// Whoever asked may be gone; the work is done all the same.
-fn send_reply<T>(reply: oneshot::Sender<T>, value: T) {
+fn send_sqlite_writer_reply<T>(reply: oneshot::Sender<T>, value: T) {
     drop(reply.send(value));
 }

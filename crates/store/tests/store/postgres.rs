@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gander_domain::{Entry, Seq, Timestamp};
-use gander_store::postgres::list_statements;
+use gander_store::postgres::postgres_list_statements;
 use gander_store::{
     Append, BusyTimeout, Cursor, DeltaForm, Durability, Epoch, Health, PostgresOptions, PostgresStore, PostgresUrl,
     ScopeAppend, Store, StoreError, read_all, read_scope_all,
@@ -55,7 +55,7 @@ async fn big_lists_walk_an_index() {
          INSERT INTO entry SELECT id, n, n, 1, 0, '{}' FROM session, generate_series(1, 3) n; ANALYZE; \
          SET enable_bitmapscan = off";
     sqlx::raw_sql(filled).execute(&mut connection).await.unwrap();
-    for sql in list_statements() {
+    for sql in postgres_list_statements() {
         // As the server would plan it whatever the values: no list may be slow for one of them.
         let explain = AssertSqlSafe(format!("EXPLAIN (GENERIC_PLAN) {sql}"));
         let rows = match sqlx::raw_sql(explain).fetch_all(&mut connection).await {

@@ -264,7 +264,7 @@ async fn big_lists_walk_an_index() {
     let directory = tempfile::tempdir().unwrap();
     open(StoreOptions::new(directory.path())).await.close().await.unwrap();
     let mut connection = raw(directory.path()).await;
-    for sql in gander_store::sqlite::list_statements() {
+    for sql in gander_store::sqlite::sqlite_list_statements() {
         let explain = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")));
         let rows = explain.fetch_all(&mut connection).await.unwrap();
         let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();

@@ -46,6 +46,16 @@ impl Process {
     }
 }
 
+/// Stops a process where it is, as a machine that swaps or a debugger does.
+pub fn pause(process: Process) -> io::Result<()> {
+    Ok(kill_process(pid(process)?, Signal::STOP)?)
+}
+
+/// Lets a paused process go on.
+pub fn resume(process: Process) -> io::Result<()> {
+    Ok(kill_process(pid(process)?, Signal::CONT)?)
+}
+
 /// Asks a process to end.
 pub fn terminate(process: Process) -> io::Result<()> {
     Ok(kill_process(pid(process)?, Signal::TERM)?)

@@ -8,7 +8,7 @@ use similar::{ChangeTag, TextDiff};
 use tokio::sync::Mutex;
 
 use crate::blocking::BlockingPool;
-use crate::protected::{is_repository_part, text_objection};
+use crate::protected::{is_repository_text_part, text_objection};
 use crate::redact::MASK;
 use crate::{HostError, Located, PathError, ProtectedChanges, ToolContext, ToolError, Workspace};
 
@@ -70,7 +70,7 @@ async fn write_changed_file(
     lock: &WriteLock,
 ) -> Result<(), ToolError> {
     let asked = context.protected_changes == ProtectedChanges::Allowed;
-    let _lock = match !asked && is_repository_part(located.relative_path()) {
+    let _lock = match !asked && is_repository_text_part(located.relative_path()) {
         true => Some(lock.0.lock().await),
         false => None,
     };

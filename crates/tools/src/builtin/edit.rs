@@ -11,7 +11,7 @@ use similar::TextDiff;
 use super::change::WriteLock;
 use super::{change, locations};
 use crate::blocking::BlockingPool;
-use crate::protected::has_relevant_part;
+use crate::protected::text_has_relevant_part;
 use crate::{Group, Limits, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments};
 use gander_domain::sanitize;
 
@@ -87,7 +87,7 @@ impl Tool for Edit {
         }
         let located = workspace.locate_path(&path)?;
         Ok(ToolPreview {
-            title: format!("Edit {}", sanitize::visible_line(&workspace.display_name(&located))),
+            title: format!("Edit {}", sanitize::sanitized_line(&workspace.display_name(&located))),
             kind: ToolKind::Edit,
             locations: vec![locations::location_of(&located)],
             idempotent: false,
@@ -114,7 +114,9 @@ impl Tool for Edit {
         match new {
             Some(new) => change::change_objection(&located, workspace, old.as_deref(), &new),
             // An editor may hold another text than the disk does.
-            None => has_relevant_part(located.relative_path()).then(|| "what it changes cannot be foreseen".to_owned()),
+            None => {
+                text_has_relevant_part(located.relative_path()).then(|| "what it changes cannot be foreseen".to_owned())
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::html;
 use crate::blocking::BlockingPool;
-use crate::process::output::clip_to_bytes;
+use crate::process::command_output::clip_command_output_to_bytes;
 use crate::{
     Blocked, Group, Guard, Limits, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments,
 };
@@ -35,7 +35,7 @@ struct Arguments {
     url: String,
 }
 
-struct Page {
+struct FetchedPage {
     url: Url,
     status: StatusCode,
     mime: String,
@@ -78,7 +78,7 @@ impl Tool for Fetch {
         let Arguments { url } = arguments::parse_tool_arguments(arguments)?;
         self.guard.check_literal_host(&parse_fetch_url(&url)?)?;
         Ok(ToolPreview {
-            title: format!("Fetch {}", sanitize::visible_line(&url)),
+            title: format!("Fetch {}", sanitize::sanitized_line(&url)),
             kind: ToolKind::Fetch,
             locations: vec![],
             idempotent: true,
@@ -105,7 +105,7 @@ impl Fetch {
         self.blocking.run_blocking(move || page.to_tool_result(&limits)).await?
     }
 
-    async fn fetch_page(&self, mut url: Url) -> Result<Page, ToolError> {
+    async fn fetch_page(&self, mut url: Url) -> Result<FetchedPage, ToolError> {
         for _ in 0..=MOST_REDIRECTS {
             let response = self.send_request(&url).await?;
             let target = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
@@ -125,7 +125,7 @@ impl Fetch {
         request.send().await.map_err(|error| fetch_error(&error))
     }
 
-    async fn read_body(&self, url: Url, mut response: Response) -> Result<Page, ToolError> {
+    async fn read_body(&self, url: Url, mut response: Response) -> Result<FetchedPage, ToolError> {
         let header = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("text/plain");
         let mime = header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let (status, mut body, mut cut) = (response.status(), Vec::new(), false);
@@ -137,11 +137,11 @@ impl Fetch {
                 break;
             }
         }
-        Ok(Page { url, status, mime, body, cut })
+        Ok(FetchedPage { url, status, mime, body, cut })
     }
 }
 
-impl Page {
+impl FetchedPage {
     fn to_tool_result(&self, limits: &Limits) -> Result<ToolResult, ToolError> {
         let end = if self.status.is_success() { ToolEnd::Completed } else { ToolEnd::Failed };
         let raw = json!({"url": self.url.as_str(), "status": self.status.as_u16(), "content_type": self.mime});
@@ -167,7 +167,7 @@ impl Page {
             "text/html" | "application/xhtml+xml" => html::html_to_text(&text),
             _ => text.into_owned(),
         };
-        let kept = clip_to_bytes(&text, limits.result);
+        let kept = clip_command_output_to_bytes(&text, limits.result);
         let status = if self.status.is_success() { String::new() } else { format!("[status {}]\n", self.status) };
         let mark = if self.cut || kept.len() < text.len() { "\n[the rest is left out]" } else { "" };
         format!("{status}{kept}{mark}")

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::git_index::{self, Unreadable};
-use crate::permission::is_secret;
+use crate::permission::is_secret_path;
 
 const ATTRIBUTES: &str = ".gitattributes";
 
@@ -55,9 +55,9 @@ pub(crate) fn attributes_objection(worktree: &Path, folder: &Path, common: &Path
         Ok(endings) => endings,
         Err(line) => return Some(format!("attributes of the git repository may show secret files: {line}")),
     };
-    let shown = names
-        .iter()
-        .find(|name| is_secret(name) && attributed_file_extension(name).is_some_and(|found| endings.contains(&found)));
+    let shown = names.iter().find(|name| {
+        is_secret_path(name) && attributed_file_extension(name).is_some_and(|found| endings.contains(&found))
+    });
     shown.map(|name| format!("attributes of the git repository show a secret file: {}", name.display()))
 }
 
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn no_ending_of_a_source_file_makes_a_secret() {
         let secret: Vec<_> =
-            SOURCES.into_iter().filter(|ending| is_secret(Path::new(&format!("x.{ending}")))).collect();
+            SOURCES.into_iter().filter(|ending| is_secret_path(Path::new(&format!("x.{ending}")))).collect();
         assert_eq!(secret, Vec::<&str>::new());
     }
 

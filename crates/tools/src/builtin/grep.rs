@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::list::list_glob_matcher;
 use super::locations;
 use crate::files::walk::{Walk, WalkedEntry, WalkedKind};
-use crate::permission::is_secret;
-use crate::process::output::clip_to_bytes;
+use crate::permission::is_secret_path;
+use crate::process::command_output::clip_command_output_to_bytes;
 use crate::{
     Group, Limits, Located, PathError, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments,
 };
@@ -36,7 +36,7 @@ pub(crate) struct Grep {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct GrepArguments {
     pattern: String,
     #[serde(default)]
     path: Option<String>,
@@ -88,12 +88,12 @@ impl Tool for Grep {
     }
 
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        let arguments: Arguments = arguments::parse_tool_arguments(arguments)?;
+        let arguments: GrepArguments = arguments::parse_tool_arguments(arguments)?;
         build_grep_regex(&arguments)?;
         arguments.glob.as_deref().map(list_glob_matcher).transpose()?;
         let located = workspace.locate_path(arguments.path())?;
         let (pattern, name) =
-            (sanitize::visible_line(&arguments.pattern), sanitize::visible_line(&workspace.display_name(&located)));
+            (sanitize::sanitized_line(&arguments.pattern), sanitize::sanitized_line(&workspace.display_name(&located)));
         Ok(ToolPreview {
             title: format!("Search {name} for {pattern}"),
             kind: ToolKind::Search,
@@ -103,9 +103,9 @@ impl Tool for Grep {
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let arguments: Arguments = arguments::parse_tool_arguments(&call.arguments)?;
+        let arguments: GrepArguments = arguments::parse_tool_arguments(&call.arguments)?;
         let located = locations::locate_again(call, arguments.path(), &context.workspace)?;
-        let search = Search {
+        let search = GrepSearch {
             regex: build_grep_regex(&arguments)?,
             glob: arguments.glob.as_deref().map(list_glob_matcher).transpose()?,
             around: arguments.context.min(WIDEST),
@@ -125,19 +125,19 @@ impl Tool for Grep {
     }
 }
 
-impl Arguments {
+impl GrepArguments {
     fn path(&self) -> &str {
         self.path.as_deref().filter(|path| !path.is_empty()).unwrap_or(".")
     }
 }
 
-fn build_grep_regex(arguments: &Arguments) -> Result<Regex, ToolError> {
+fn build_grep_regex(arguments: &GrepArguments) -> Result<Regex, ToolError> {
     let built =
         RegexBuilder::new(&arguments.pattern).case_insensitive(arguments.ignore_case).size_limit(4 << 20).build();
     built.map_err(|error| ToolError::failed(format!("pattern is not valid: {error}")))
 }
 
-struct Search {
+struct GrepSearch {
     regex: Regex,
     glob: Option<GlobMatcher>,
     around: usize,
@@ -149,12 +149,12 @@ struct Search {
     text: String,
 }
 
-impl Search {
+impl GrepSearch {
     fn search_workspace(mut self, workspace: &Workspace, start: &Located) -> Result<ToolResult, ToolError> {
         let walk = Walk { workspace, depth: usize::MAX, hidden: false };
         let walked = walk.visit(start, &mut |found: WalkedEntry| {
             let below = found.located.relative.strip_prefix(&start.relative).unwrap_or(&found.located.relative);
-            if found.kind == WalkedKind::File && self.matches_glob(below) && !is_secret(&found.located.relative) {
+            if found.kind == WalkedKind::File && self.matches_glob(below) && !is_secret_path(&found.located.relative) {
                 match workspace.read_text(&found.located, self.limits.file) {
                     Ok(text) => self.search_file(&workspace.display_name(&found.located), &text),
                     Err(PathError::TooLarge { .. }) => self.skipped += 1,
@@ -202,7 +202,7 @@ impl Search {
             let next = (at + 1..to).find(|next| self.regex.is_match(lines[*next])).unwrap_or(to);
             for (number, line) in lines.iter().enumerate().take(next).skip(from) {
                 let mark = if number == at { ':' } else { '-' };
-                let (number, line) = (number + 1, clip_to_bytes(line, LONGEST_LINE));
+                let (number, line) = (number + 1, clip_command_output_to_bytes(line, LONGEST_LINE));
                 // Writing to a string cannot fail.
                 writeln!(self.text, "{name}{mark}{number}{mark}{line}").unwrap_or_default();
             }

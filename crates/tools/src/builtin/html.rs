@@ -40,7 +40,7 @@ const BLOCKS: [&str; 31] = [
 
 /// The readable text of a page.
 pub(crate) fn html_to_text(html: &str) -> String {
-    let mut page = Page::default();
+    let mut page = HtmlPage::default();
     let mut rest = html;
     while let Some(at) = rest.find('<') {
         page.push_words(&rest[..at]);
@@ -51,13 +51,13 @@ pub(crate) fn html_to_text(html: &str) -> String {
 }
 
 #[derive(Default)]
-struct Page {
+struct HtmlPage {
     text: String,
     link: Option<String>,
     preformatted: usize,
 }
 
-impl Page {
+impl HtmlPage {
     /// Takes what begins with `<` and returns what comes after it.
     fn read_markup<'a>(&mut self, rest: &'a str) -> &'a str {
         if let Some(comment) = rest.strip_prefix("<!--") {

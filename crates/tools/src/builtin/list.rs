@@ -20,7 +20,7 @@ pub(crate) struct List {
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct ListArguments {
     #[serde(default)]
     path: Option<String>,
     #[serde(default)]
@@ -66,12 +66,12 @@ impl Tool for List {
     }
 
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        let arguments: Arguments = arguments::parse_tool_arguments(arguments)?;
+        let arguments: ListArguments = arguments::parse_tool_arguments(arguments)?;
         let located = workspace.locate_path(arguments.path())?;
-        let name = sanitize::visible_line(&workspace.display_name(&located));
+        let name = sanitize::sanitized_line(&workspace.display_name(&located));
         let title = match &arguments.glob {
             Some(glob) => {
-                list_glob_matcher(glob).map(|_| format!("List {} in {name}", sanitize::visible_line(glob)))?
+                list_glob_matcher(glob).map(|_| format!("List {} in {name}", sanitize::sanitized_line(glob)))?
             }
             None => format!("List {name}"),
         };
@@ -84,7 +84,7 @@ impl Tool for List {
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let arguments: Arguments = arguments::parse_tool_arguments(&call.arguments)?;
+        let arguments: ListArguments = arguments::parse_tool_arguments(&call.arguments)?;
         let located = locations::locate_again(call, arguments.path(), &context.workspace)?;
         let (workspace, limits, stop) = (context.workspace.clone(), self.limits, context.cancel.child_token());
         let work = tokio::task::spawn_blocking(move || list_files(&arguments, &located, &workspace, limits, &stop));
@@ -95,7 +95,7 @@ impl Tool for List {
     }
 }
 
-impl Arguments {
+impl ListArguments {
     fn path(&self) -> &str {
         self.path.as_deref().filter(|path| !path.is_empty()).unwrap_or(".")
     }
@@ -108,7 +108,7 @@ pub(crate) fn list_glob_matcher(glob: &str) -> Result<GlobMatcher, ToolError> {
 }
 
 fn list_files(
-    arguments: &Arguments,
+    arguments: &ListArguments,
     located: &Located,
     workspace: &Workspace,
     limits: Limits,

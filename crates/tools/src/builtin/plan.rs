@@ -61,13 +61,13 @@ impl Tool for SetPlan {
     }
 
     fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
-        let plan = parse_plan(arguments)?;
+        let plan = parse_plan_steps(arguments)?;
         let title = format!("Plan {} steps", plan.items.len());
         Ok(ToolPreview { title, kind: ToolKind::Think, locations: vec![], idempotent: true })
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let plan = parse_plan(&call.arguments)?;
+        let plan = parse_plan_steps(&call.arguments)?;
         let done = plan.items.iter().filter(|item| item.status == PlanStatus::Completed).count();
         let told = format!("plan set: {done} of {} steps completed", plan.items.len());
         tokio::select! {
@@ -87,7 +87,7 @@ pub fn plan_steps_schema(least: usize, properties: &Value, required: &[&str]) ->
     json!({"type": "object", "properties": {"items": items}, "required": ["items"], "additionalProperties": false})
 }
 
-fn parse_plan(arguments: &Value) -> Result<Plan, ToolError> {
+fn parse_plan_steps(arguments: &Value) -> Result<Plan, ToolError> {
     let Arguments { items } = arguments::parse_tool_arguments(arguments)?;
     if items.len() > MOST_STEPS {
         return Err(ToolError::failed(format!("a plan has at most {MOST_STEPS} steps: {}", items.len())));

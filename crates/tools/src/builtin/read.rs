@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::locations;
-use crate::process::output::clip_to_bytes;
+use crate::process::command_output::clip_command_output_to_bytes;
 use crate::{
     Group, Limits, Located, PathError, Tool, ToolContext, ToolEffect, ToolError, ToolPreview, Workspace, arguments,
 };
@@ -80,7 +80,7 @@ impl Tool for Read {
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
         let Arguments { path, line, limit } = arguments::parse_tool_arguments(arguments)?;
         let located = workspace.locate_path(&path)?;
-        let name = sanitize::visible_line(&workspace.display_name(&located));
+        let name = sanitize::sanitized_line(&workspace.display_name(&located));
         let title = match (line.unwrap_or(1).max(1), limit) {
             (1, None) => format!("Read {name}"),
             (from, None) => format!("Read {name} from line {from}"),
@@ -168,7 +168,7 @@ impl Read {
 }
 
 fn numbered_read_line(number: usize, line: &str) -> String {
-    let kept = clip_to_bytes(line, LONGEST_LINE);
+    let kept = clip_command_output_to_bytes(line, LONGEST_LINE);
     match line.len() - kept.len() {
         0 => format!("{number}\t{line}\n"),
         more => format!("{number}\t{kept}[… {more} more bytes]\n"),

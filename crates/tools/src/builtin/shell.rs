@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::shell_reads;
 use crate::files::secret_files::{is_git_settings, secret_files};
-use crate::permission::{LineReads, WorkspaceFolders, find_reads, named_paths, secret_gitattributes};
+use crate::permission::{LineReads, WorkspaceFolders, find_reads, paths_named_in_script, secret_path_gitattributes};
 use crate::sandbox::{Network, Sandbox, network_failure};
 use crate::{
     CommandEnd, CommandLine, Environment, Exit, Group, Limits, Live, Redactor, Tool, ToolContext, ToolEffect,
@@ -93,11 +93,11 @@ impl Tool for Shell {
     fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
         let arguments: Arguments = arguments::parse_tool_arguments(arguments)?;
         let command = self.build_command(&arguments, workspace)?;
-        let title = sanitize::visible_line(&command.line);
+        let title = sanitize::sanitized_line(&command.line);
         Ok(ToolPreview {
             title: if arguments.network { format!("{title} ⟨with the network⟩") } else { title },
             kind: ToolKind::Execute,
-            locations: shell_outside_locations(&command.line, &command.cwd),
+            locations: shell_link_targets(&command.line, &command.cwd),
             idempotent: false,
         })
     }
@@ -106,7 +106,7 @@ impl Tool for Shell {
         let command =
             arguments::parse_tool_arguments(arguments).and_then(|arguments| self.build_command(&arguments, workspace));
         let Ok(command) = command else { return Vec::new() };
-        let (line, folder) = (sanitize::visible_text(&command.line), command.cwd.display());
+        let (line, folder) = (sanitize::sanitized_text(&command.line), command.cwd.display());
         vec![ToolContent::Part { part: Part::text(format!("{line}\n\nin {folder}")) }]
     }
 
@@ -200,7 +200,8 @@ fn read_only_shell_command(
     rule_folders: &WorkspaceFolders,
 ) -> Result<CommandLine, ToolError> {
     let Some(policy) = sandbox.policy_for(folders, access) else { return Ok(command) };
-    let attributes = sandbox.file_for_commands(ATTRIBUTES, &secret_gitattributes()).map_err(shell_sandbox_error)?;
+    let attributes =
+        sandbox.file_for_commands(ATTRIBUTES, &secret_path_gitattributes()).map_err(shell_sandbox_error)?;
     let secrets = secret_files(&reads.searched, rule_folders).map_err(|error| ToolError::failed(error.to_string()))?;
     // git itself must be able to read its settings. A line that searches them beside it was asked about.
     let secrets = secrets.into_iter().filter(|path| reads.repositories.is_empty() || !is_git_settings(path));
@@ -224,8 +225,8 @@ fn shell_working_directory(given: Option<&str>, workspace: &Workspace) -> Result
 }
 
 /// Where links among the words really lead: policies look at these too.
-fn shell_outside_locations(line: &str, cwd: &Path) -> Vec<Location> {
-    let links = named_paths(line, cwd).into_iter().filter_map(|path| {
+fn shell_link_targets(line: &str, cwd: &Path) -> Vec<Location> {
+    let links = paths_named_in_script(line, cwd).into_iter().filter_map(|path| {
         let real = path.canonicalize().ok()?;
         (real.as_path() != path.components().collect::<PathBuf>()).then_some(real)
     });

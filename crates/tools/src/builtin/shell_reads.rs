@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::git_attributes;
 use crate::Workspace;
 use crate::files::secret_files::{is_git_settings, secret_files};
-use crate::permission::{LineReads, NamedPath, RepositoryUse, WorkspaceFolders, find_reads, is_secret};
+use crate::permission::{LineReads, NamedPath, RepositoryUse, WorkspaceFolders, find_reads, is_secret_path};
 
 /// A pattern that stands for more is not looked through.
 const MAX_MATCHES: usize = 4_096;
@@ -29,7 +29,7 @@ pub(crate) fn shell_reads_objection(arguments: &Value, workspace: &Workspace) ->
     let line = arguments.get("command")?.as_str()?;
     let cwd = folders.root.join(arguments.get("cwd").and_then(Value::as_str).unwrap_or_default());
     let reads = find_reads(line, &cwd, &folders)?;
-    let files = Files { folders: &folders };
+    let files = ShellReadFiles { folders: &folders };
     let named = || reads.paths.iter().find_map(|named| files.named_objection(named));
     let followed = || reads.followed.iter().find_map(|folder| files.folder_objection(folder, &mut 0));
     let settings = || files.settings_file_objection(&reads);
@@ -37,11 +37,11 @@ pub(crate) fn shell_reads_objection(arguments: &Value, workspace: &Workspace) ->
     files.secret_objection(&cwd).or_else(named).or_else(followed).or_else(repository).or_else(settings)
 }
 
-struct Files<'a> {
+struct ShellReadFiles<'a> {
     folders: &'a WorkspaceFolders,
 }
 
-impl Files<'_> {
+impl ShellReadFiles<'_> {
     fn named_objection(&self, named: &NamedPath) -> Option<String> {
         if !named.glob {
             return self.secret_objection(&named.path);
@@ -67,7 +67,7 @@ impl Files<'_> {
         if !self.folders.contains(&real) {
             return Some(format!("it leads outside the workspace: {}", path.display()));
         }
-        is_secret(self.folders.path_from_above(&real))
+        is_secret_path(self.folders.path_from_above(&real))
             .then(|| format!("it leads to a file that may hold secrets: {}", path.display()))
     }
 

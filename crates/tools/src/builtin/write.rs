@@ -61,7 +61,7 @@ impl Tool for Write {
         let Arguments { path, .. } = arguments::parse_tool_arguments(arguments)?;
         let located = workspace.locate_path(&path)?;
         Ok(ToolPreview {
-            title: format!("Write {}", sanitize::visible_line(&workspace.display_name(&located))),
+            title: format!("Write {}", sanitize::sanitized_line(&workspace.display_name(&located))),
             kind: ToolKind::Edit,
             locations: vec![locations::location_of(&located)],
             idempotent: false,

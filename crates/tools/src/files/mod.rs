@@ -2,7 +2,7 @@
 
 pub(crate) mod access;
 pub mod complete;
-pub(crate) mod opener;
 pub(crate) mod secret_files;
 pub(crate) mod walk;
 pub(crate) mod workspace;
+pub(crate) mod workspace_opener;

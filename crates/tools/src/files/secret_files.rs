@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::permission::{WorkspaceFolders, is_secret};
+use crate::permission::{WorkspaceFolders, is_secret_path};
 
 /// Folders with more entries are not searched unasked.
 const MAX_ENTRIES: usize = 400_000;
@@ -21,7 +21,7 @@ pub(crate) enum Unsearchable {
 
 /// Every file and folder below these that may hold secrets; links by what they lead to inside of the workspace.
 pub(crate) fn secret_files(searched: &[PathBuf], folders: &WorkspaceFolders) -> Result<Vec<PathBuf>, Unsearchable> {
-    let mut walk = Walk { folders, left: MAX_ENTRIES, found: Vec::new() };
+    let mut walk = SecretFileWalk { folders, left: MAX_ENTRIES, found: Vec::new() };
     for folder in searched {
         if let Ok(real) = folder.canonicalize() {
             walk.visit_folder(&real)?;
@@ -37,13 +37,13 @@ pub(crate) fn is_git_settings(path: &Path) -> bool {
     path.components().any(|name| name.as_os_str() == ".git")
 }
 
-struct Walk<'a> {
+struct SecretFileWalk<'a> {
     folders: &'a WorkspaceFolders,
     left: usize,
     found: Vec<PathBuf>,
 }
 
-impl Walk<'_> {
+impl SecretFileWalk<'_> {
     fn visit_folder(&mut self, folder: &Path) -> Result<(), Unsearchable> {
         // What cannot be read now cannot be read by the command either.
         let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
@@ -51,7 +51,7 @@ impl Walk<'_> {
             self.left = self.left.checked_sub(1).ok_or(Unsearchable::TooManyFiles)?;
             let (path, kind) = (entry.path(), entry.file_type());
             let is_folder = kind.as_ref().is_ok_and(std::fs::FileType::is_dir);
-            if is_secret(self.folders.path_from_above(&path)) {
+            if is_secret_path(self.folders.path_from_above(&path)) {
                 self.add_secret(path)?;
             } else if is_folder && !path.ends_with(".git/objects") {
                 self.visit_folder(&path)?;

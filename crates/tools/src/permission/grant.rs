@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::effect::CallEffect;
+use super::decide_effect::CallEffect;
 use super::script::shell_quoted;
 use super::{CallContext, WorkspaceFolders};
 
@@ -124,25 +124,25 @@ impl fmt::Display for Grant {
         match &self.scope {
             Scope::Command { argv, .. } => {
                 let words: Vec<String> = argv.iter().map(|word| shell_quoted(word)).collect();
-                write!(f, "`{}`", sanitize::visible_line(&words.join(" ")))
+                write!(f, "`{}`", sanitize::sanitized_line(&words.join(" ")))
             }
-            Scope::Line { line, .. } => write!(f, "the line `{}`", sanitize::visible_line(line)),
-            Scope::Change { path } => write!(f, "edits of {}", sanitize::visible_line(&path.to_string_lossy())),
+            Scope::Line { line, .. } => write!(f, "the line `{}`", sanitize::sanitized_line(line)),
+            Scope::Change { path } => write!(f, "edits of {}", sanitize::sanitized_line(&path.to_string_lossy())),
             Scope::ChangeIn { folder } => {
-                let folder = sanitize::visible_line(&folder.to_string_lossy());
+                let folder = sanitize::sanitized_line(&folder.to_string_lossy());
                 write!(
                     f,
                     "every edit of files in {folder} and its folders (not of files that run something or hold secrets)"
                 )
             }
             Scope::Program { program } => {
-                let program = sanitize::visible_line(program);
+                let program = sanitize::sanitized_line(program);
                 write!(f, "`{program}` with any arguments that only read in this workspace")
             }
-            Scope::Tool { tool } => write!(f, "every call of the tool {}", sanitize::visible_line(tool)),
-            Scope::Look { path } => write!(f, "reading {}", sanitize::visible_line(&path.to_string_lossy())),
-            Scope::Reach { origin } => write!(f, "fetching from {}", sanitize::visible_line(origin)),
-            Scope::Call { tool, .. } => write!(f, "{} with exactly these arguments", sanitize::visible_line(tool)),
+            Scope::Tool { tool } => write!(f, "every call of the tool {}", sanitize::sanitized_line(tool)),
+            Scope::Look { path } => write!(f, "reading {}", sanitize::sanitized_line(&path.to_string_lossy())),
+            Scope::Reach { origin } => write!(f, "fetching from {}", sanitize::sanitized_line(origin)),
+            Scope::Call { tool, .. } => write!(f, "{} with exactly these arguments", sanitize::sanitized_line(tool)),
         }
     }
 }

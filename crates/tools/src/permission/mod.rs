@@ -2,7 +2,7 @@
 //!
 //! Deny beats ask beats allow. Nothing here reads a file, a clock or the environment.
 
-mod effect;
+mod decide_effect;
 mod glob;
 mod grant;
 mod live_policy;
@@ -12,7 +12,7 @@ mod programs;
 mod reads;
 mod rule;
 mod script;
-mod sensitive_paths;
+mod secret_and_protected_paths;
 mod workspace_folders;
 
 use gander_domain::{
@@ -23,7 +23,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::tool_effect::ToolEffect;
-use effect::CallEffect;
+use decide_effect::CallEffect;
 
 pub use grant::{Grant, Scope, Stand};
 pub use live_policy::LivePolicy;
@@ -32,9 +32,11 @@ pub use outward::Outlet;
 pub use programs::read_only_programs;
 pub use reads::{LineReads, NamedPath, RepositoryUse, find_reads};
 pub use rule::{Action, Rule};
-pub use script::{named_paths, plain_words};
-pub(crate) use sensitive_paths::{PathClass, classify_name, normalize_name, secret_gitattributes};
-pub use sensitive_paths::{is_protected, is_secret};
+pub use script::{paths_named_in_script, plain_script_words};
+pub(crate) use secret_and_protected_paths::{
+    PathClass, classify_path_name, normalize_path_name, secret_path_gitattributes,
+};
+pub use secret_and_protected_paths::{is_protected_path, is_secret_path};
 pub use workspace_folders::WorkspaceFolders;
 
 /// What a decision about one call depends on besides the call itself.
@@ -103,29 +105,29 @@ pub fn decide_permission(
     let covered = |stand| grants.iter().any(|grant| grant.stand == stand && grant.covers_effect(&effect, context));
     let rules: Vec<&Rule> = rules.iter().filter(|rule| rule.applies_to(call, &effect, &context.folders)).collect();
     if rules.iter().any(|rule| rule.action == Action::Deny) {
-        return deny_verdict("a rule forbids it");
+        return deny_permission_verdict("a rule forbids it");
     }
     if covered(Stand::Deny) {
-        return deny_verdict("it was refused for good in this workspace");
+        return deny_permission_verdict("it was refused for good in this workspace");
     }
     let allowing: Vec<&Rule> = rules.iter().copied().filter(|rule| rule.action == Action::Allow).collect();
     let unasked = effect.allow_unasked(policy, &allowing, &grants, context);
     if policy == Policy::ReadOnly && !(effect.is_read_only() && unasked.is_ok()) {
-        return deny_verdict("the policy is read_only");
+        return deny_permission_verdict("the policy is read_only");
     }
     if let Some(oddity) = effect.find_deception() {
-        return ask_verdict(call, context, oddity, Vec::new());
+        return ask_permission_verdict(call, context, oddity, Vec::new());
     }
     if rules.iter().any(|rule| rule.action == Action::Ask) {
-        return ask_verdict(call, context, "a rule asks for it", Vec::new());
+        return ask_permission_verdict(call, context, "a rule asks for it", Vec::new());
     }
     if let Some(outward) = outward::find_outward_call(&effect, &allowing, call, context) {
-        return ask_outward(call, context, outward);
+        return ask_outward_permission(call, context, outward);
     }
     match unasked {
-        Ok(why) => allow_verdict(why),
-        Err(_) if covered(Stand::Allow) => allow_verdict("it was allowed for good in this workspace"),
-        Err(why) => ask_verdict(call, context, why, effect.always_grants(context)),
+        Ok(why) => allow_permission_verdict(why),
+        Err(_) if covered(Stand::Allow) => allow_permission_verdict("it was allowed for good in this workspace"),
+        Err(why) => ask_permission_verdict(call, context, why, effect.always_grants(context)),
     }
 }
 
@@ -137,56 +139,63 @@ pub fn permission_question(id: QuestionId, call: &ToolCall, prompt: &PermissionP
         title: prompt.title.clone(),
         ask: QuestionKind::Choose { choices: prompt.choices.clone() },
         origin: QuestionOrigin::Parked,
-        fingerprint: Some(call_fingerprint(call)),
+        fingerprint: Some(permission_call_fingerprint(call)),
         plan: None,
         subagent: None,
-        preview: prompt.outward.iter().map(|outward| text_content(&outward.reason)).collect(),
+        preview: prompt.outward.iter().map(|outward| permission_text_content(&outward.reason)).collect(),
         outward: prompt.outward.clone().map(Box::new),
     }
 }
 
 /// True if this answer to this question lets exactly this call run. To be asked right before it runs.
-pub fn answer_approves(question: &Question, answer: &Answer, call: &ToolCall) -> bool {
+pub fn permission_answer_approves(question: &Question, answer: &Answer, call: &ToolCall) -> bool {
     answer.reply.is_allowed()
         && question.call == Some(call.id)
-        && question.fingerprint.as_deref() == Some(call_fingerprint(call).as_str())
+        && question.fingerprint.as_deref() == Some(permission_call_fingerprint(call).as_str())
 }
 
 /// What binds an approval to a tool and its arguments: one changed byte makes another.
-pub fn call_fingerprint(call: &ToolCall) -> String {
+pub fn permission_call_fingerprint(call: &ToolCall) -> String {
     let mut hash = Sha256::new();
     hash.update((call.name.len() as u64).to_be_bytes());
     hash.update(call.name.as_bytes());
-    hash.update(canonical_json(&call.arguments).as_bytes());
+    hash.update(canonical_permission_json(&call.arguments).as_bytes());
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// JSON with sorted keys: equal values are equal texts.
-pub fn canonical_json(value: &Value) -> String {
+pub fn canonical_permission_json(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
             fields.sort_by_key(|(name, _)| *name);
             let fields: Vec<String> = fields
                 .iter()
-                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical_json(value)))
+                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical_permission_json(value)))
                 .collect();
             format!("{{{}}}", fields.join(","))
         }
-        Value::Array(items) => format!("[{}]", items.iter().map(canonical_json).collect::<Vec<_>>().join(",")),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(canonical_permission_json).collect::<Vec<_>>().join(","))
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
     }
 }
 
-fn allow_verdict(why: impl Into<String>) -> Verdict {
+fn allow_permission_verdict(why: impl Into<String>) -> Verdict {
     Verdict::Allow { why: why.into() }
 }
 
-fn deny_verdict(reason: impl Into<String>) -> Verdict {
+fn deny_permission_verdict(reason: impl Into<String>) -> Verdict {
     Verdict::Deny { reason: reason.into() }
 }
 
-fn ask_verdict(call: &ToolCall, context: &CallContext, why: impl Into<String>, grants: Vec<Grant>) -> Verdict {
+fn ask_permission_verdict(
+    call: &ToolCall,
+    context: &CallContext,
+    why: impl Into<String>,
+    grants: Vec<Grant>,
+) -> Verdict {
     let mut choices = vec![permission_choice("allow_once", "Allow", ChoiceKind::AllowOnce)];
     let mut stored = Vec::new();
     for (index, grant) in grants.iter().enumerate() {
@@ -200,31 +209,31 @@ fn ask_verdict(call: &ToolCall, context: &CallContext, why: impl Into<String>, g
         choices.push(permission_choice("reject_always", &never, ChoiceKind::RejectAlways));
         stored.push(("reject_always".to_owned(), exact.as_refusal()));
     }
-    let title = prompt_title(call, context.effect);
+    let title = permission_prompt_title(call, context.effect);
     Verdict::Ask(PermissionPrompt { title, why: why.into(), choices, grants: stored, outward: None })
 }
 
 /// Nothing is stored beyond the session: what else is in its context then, nobody knows today.
-fn ask_outward(call: &ToolCall, context: &CallContext, outward: OutwardCall) -> Verdict {
-    let session = format!("Allow {} for the rest of this session", outward::destination_name(call, context));
+fn ask_outward_permission(call: &ToolCall, context: &CallContext, outward: OutwardCall) -> Verdict {
+    let session = format!("Allow {} for the rest of this session", outward::outward_destination_name(call, context));
     let choices = vec![
         permission_choice("allow_once", "Allow", ChoiceKind::AllowOnce),
         permission_choice(provenance::ALLOW_SESSION, &session, ChoiceKind::AllowAlways),
         permission_choice("reject_once", "Reject", ChoiceKind::RejectOnce),
     ];
-    let (title, why) = (prompt_title(call, context.effect), outward.reason.clone());
+    let (title, why) = (permission_prompt_title(call, context.effect), outward.reason.clone());
     Verdict::Ask(PermissionPrompt { title, why, choices, grants: Vec::new(), outward: Some(outward) })
 }
 
-fn text_content(text: &str) -> ToolContent {
+fn permission_text_content(text: &str) -> ToolContent {
     ToolContent::Part { part: Part::text(text) }
 }
 
 /// The titles of our own tools say it all. Those of others are theirs: what runs is shown with them.
-fn prompt_title(call: &ToolCall, effect: ToolEffect) -> String {
+fn permission_prompt_title(call: &ToolCall, effect: ToolEffect) -> String {
     match effect.has_own_title() {
-        true => sanitize::visible_line(&call.title),
-        false => sanitize::describe_call(&call.name, &call.arguments, &call.title),
+        true => sanitize::sanitized_line(&call.title),
+        false => sanitize::sanitized_call_text(&call.name, &call.arguments, &call.title),
     }
 }
 

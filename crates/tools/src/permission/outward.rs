@@ -6,8 +6,8 @@
 use gander_domain::{OutwardCall, Provenance, ToolCall, sanitize};
 use reqwest::Url;
 
-use super::effect::CallEffect;
-use super::{CallContext, Rule, call_fingerprint};
+use super::decide_effect::CallEffect;
+use super::{CallContext, Rule, permission_call_fingerprint};
 
 /// Where a tool that is none of ours could carry something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) fn find_outward_call(
     context: &CallContext,
 ) -> Option<OutwardCall> {
     let provenance = &context.provenance;
-    let destination = destination(effect, call, context)?;
+    let destination = outward_destination(effect, call, context)?;
     let untrusted = provenance.untrusted()?;
     let reason = match context.outlet {
         Outlet::Memory => format!("Asked because later sessions would be told text that may come from {untrusted}."),
@@ -42,16 +42,16 @@ pub(super) fn find_outward_call(
     };
     let allowed = provenance.is_allowed(&destination)
         || allowing.iter().any(|rule| rule.even_untrusted)
-        || is_named_by_person(effect, provenance);
-    (!allowed).then(|| OutwardCall { destination, reason: sanitize::visible_line(&reason) })
+        || is_outward_named_by_person(effect, provenance);
+    (!allowed).then(|| OutwardCall { destination, reason: sanitize::sanitized_line(&reason) })
 }
 
 /// What "for the rest of this session" covers, in words.
-pub(super) fn destination_name(call: &ToolCall, context: &CallContext) -> String {
+pub(super) fn outward_destination_name(call: &ToolCall, context: &CallContext) -> String {
     match CallEffect::from_call(call, context) {
-        CallEffect::Network { origin, .. } => format!("fetching from {}", sanitize::visible_line(&origin)),
+        CallEffect::Network { origin, .. } => format!("fetching from {}", sanitize::sanitized_line(&origin)),
         CallEffect::Exec { .. } => "exactly this command".to_owned(),
-        CallEffect::Unknown { tool, .. } => format!("every call of the tool {}", sanitize::visible_line(&tool)),
+        CallEffect::Unknown { tool, .. } => format!("every call of the tool {}", sanitize::sanitized_line(&tool)),
         CallEffect::Read { .. } | CallEffect::Internal | CallEffect::StoreWrite | CallEffect::FileWrite { .. } => {
             "exactly this call".to_owned()
         }
@@ -59,12 +59,12 @@ pub(super) fn destination_name(call: &ToolCall, context: &CallContext) -> String
 }
 
 /// Where the call would carry something; none if it stays in the machine.
-fn destination(effect: &CallEffect, call: &ToolCall, context: &CallContext) -> Option<String> {
+fn outward_destination(effect: &CallEffect, call: &ToolCall, context: &CallContext) -> Option<String> {
     match effect {
         CallEffect::Network { origin, .. } => Some(format!("fetch {origin}")),
         CallEffect::Exec { network, .. } => {
             let reaches_out = network.is_some() || !(context.isolated || effect.only_looks(context));
-            reaches_out.then(|| format!("command {}", call_fingerprint(call)))
+            reaches_out.then(|| format!("command {}", permission_call_fingerprint(call)))
         }
         CallEffect::Unknown { tool, .. } => (context.outlet != Outlet::None).then(|| format!("tool {tool}")),
         CallEffect::Read { .. } | CallEffect::Internal | CallEffect::StoreWrite | CallEffect::FileWrite { .. } => None,
@@ -72,7 +72,7 @@ fn destination(effect: &CallEffect, call: &ToolCall, context: &CallContext) -> O
 }
 
 /// An address that a person wrote, letter for letter, carries nothing but what the person wrote.
-fn is_named_by_person(effect: &CallEffect, provenance: &Provenance) -> bool {
+fn is_outward_named_by_person(effect: &CallEffect, provenance: &Provenance) -> bool {
     let CallEffect::Network { url, .. } = effect else { return false };
     provenance.named_urls().filter_map(|named| Url::parse(named).ok()).any(|named| named.as_str() == url)
 }

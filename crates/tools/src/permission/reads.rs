@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::script::{self, Script};
+use super::script::{self, ShellScript};
 use super::{WorkspaceFolders, programs};
 
 /// What the commands of a line read, as far as they are known to only read.
@@ -53,7 +53,7 @@ pub(super) struct LineEdit {
 
 /// What a line reads that is run in a directory; none if it is not plain.
 pub fn find_reads(line: &str, cwd: &Path, folders: &WorkspaceFolders) -> Option<LineReads> {
-    let script = Script::parse(line);
+    let script = ShellScript::parse(line);
     if script.flaw.is_some() {
         return None;
     }
@@ -66,7 +66,7 @@ pub fn find_reads(line: &str, cwd: &Path, folders: &WorkspaceFolders) -> Option<
             Ok(()) => reads.merge_reads(one),
             Err(_) => reads.whole = false,
         }
-        bases = script::directories_after(command, bases)?;
+        bases = script::directories_after_script(command, bases)?;
     }
     Some(reads)
 }

@@ -3,7 +3,7 @@
 use gander_domain::ToolCall;
 use serde::{Deserialize, Serialize};
 
-use super::effect::CallEffect;
+use super::decide_effect::CallEffect;
 use super::{WorkspaceFolders, glob};
 
 /// One decision made beforehand. In the config: `{ tool = "shell", pattern = "cargo test*", action = "allow" }`.
@@ -45,21 +45,21 @@ impl Rule {
     /// A shell line is forbidden or asked for by any of its commands; which of them it allows, the line decides.
     pub(super) fn applies_to(&self, call: &ToolCall, effect: &CallEffect, folders: &WorkspaceFolders) -> bool {
         let subjects = || effect.rule_subjects(call, folders);
-        glob::matches_pattern(&self.tool, &call.name)
+        glob::matches_glob_pattern(&self.tool, &call.name)
             && self
                 .pattern
                 .as_deref()
-                .is_none_or(|pattern| subjects().iter().any(|text| glob::matches_pattern(pattern, text)))
+                .is_none_or(|pattern| subjects().iter().any(|text| glob::matches_glob_pattern(pattern, text)))
     }
 
     /// True if the rule's pattern fits this text.
     pub(super) fn matches_text(&self, text: &str) -> bool {
-        self.pattern.as_deref().is_none_or(|pattern| glob::matches_pattern(pattern, text))
+        self.pattern.as_deref().is_none_or(|pattern| glob::matches_glob_pattern(pattern, text))
     }
 
     /// True if the rule names one thing alone.
     pub(super) fn is_exact(&self) -> bool {
-        self.pattern.as_deref().is_some_and(glob::is_exact)
+        self.pattern.as_deref().is_some_and(glob::is_exact_glob)
     }
 
     /// True if the rule is about all calls of its tool.

@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::CharIndices;
 
-use super::sensitive_paths;
+use super::secret_and_protected_paths;
 
 /// A line with more commands is not looked through.
 const MOST_COMMANDS: usize = 20;
@@ -33,7 +33,7 @@ const KEYWORDS: [&str; 18] = [
 
 /// A parsed shell line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Script {
+pub(super) struct ShellScript {
     /// Its simple commands. If it is not plain: everything in it that could be one.
     pub(super) commands: Vec<SimpleCommand>,
     /// Why it is not plain.
@@ -73,12 +73,12 @@ const QUIET: [&str; 11] = [
     "< /dev/null",
 ];
 
-impl Script {
+impl ShellScript {
     /// Parses a line.
     pub(super) fn parse(line: &str) -> Self {
-        match parse_plain(line) {
+        match parse_plain_script(line) {
             Ok(commands) => Self { commands, flaw: None },
-            Err(flaw) => Self { commands: all_words(line), flaw: Some(flaw) },
+            Err(flaw) => Self { commands: all_script_words(line), flaw: Some(flaw) },
         }
     }
 }
@@ -97,20 +97,20 @@ impl SimpleCommand {
 }
 
 /// The words of each command, if the line is plain.
-pub fn plain_words(line: &str) -> Option<Vec<Vec<String>>> {
-    parse_plain(line).ok().map(|commands| commands.iter().map(SimpleCommand::argv).collect())
+pub fn plain_script_words(line: &str) -> Option<Vec<Vec<String>>> {
+    parse_plain_script(line).ok().map(|commands| commands.iter().map(SimpleCommand::argv).collect())
 }
 
 /// What the words of a line may name as files, seen from a directory. Whoever may look can tell where they lead.
-pub fn named_paths(line: &str, cwd: &Path) -> Vec<PathBuf> {
-    let script = Script::parse(line);
+pub fn paths_named_in_script(line: &str, cwd: &Path) -> Vec<PathBuf> {
+    let script = ShellScript::parse(line);
     let mut bases = vec![cwd.to_owned()];
     let mut found = Vec::new();
     for command in &script.commands {
         for word in command.words.iter().skip(1).filter(|word| !word.text.starts_with('-')) {
             found.extend(bases.iter().map(|base| base.join(&word.text)));
         }
-        match directories_after(command, bases) {
+        match directories_after_script(command, bases) {
             Some(after) => bases = after,
             // Whoever decides about the line does not take it for one that only reads.
             None => break,
@@ -120,12 +120,12 @@ pub fn named_paths(line: &str, cwd: &Path) -> Vec<PathBuf> {
 }
 
 /// Where one may be after this command, which may have changed the directory; none if that could be anywhere.
-pub(super) fn directories_after(command: &SimpleCommand, mut bases: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
+pub(super) fn directories_after_script(command: &SimpleCommand, mut bases: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
     if let [program, target] = command.words.as_slice()
         && program.text == "cd"
     {
         let entered: Vec<PathBuf> =
-            bases.iter().map(|base| sensitive_paths::normalize_path(&base.join(&target.text))).collect();
+            bases.iter().map(|base| secret_and_protected_paths::normalize_path(&base.join(&target.text))).collect();
         bases.extend(entered);
         bases.sort();
         bases.dedup();
@@ -135,13 +135,13 @@ pub(super) fn directories_after(command: &SimpleCommand, mut bases: Vec<PathBuf>
 
 /// A word as one would write it: in quotes where it needs them.
 pub(super) fn shell_quoted(word: &str) -> String {
-    match !word.is_empty() && word.chars().all(|c| is_plain_char(c) || is_glob_char(c)) {
+    match !word.is_empty() && word.chars().all(|c| is_plain_script_char(c) || is_glob_script_char(c)) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 
-fn parse_plain(line: &str) -> Result<Vec<SimpleCommand>, &'static str> {
+fn parse_plain_script(line: &str) -> Result<Vec<SimpleCommand>, &'static str> {
     if line.chars().any(|c| c.is_control() || sanitize::is_deceptive_char(c)) {
         return Err("the line holds control or hidden characters");
     }
@@ -229,12 +229,12 @@ impl ScriptParser<'_> {
                 '~' if word.text.is_empty() || word.text.ends_with(['=', ':', '~']) => {
                     return Err("the line names a home folder");
                 }
-                bare if is_plain_char(bare) || is_glob_char(bare) => {
-                    word.glob |= is_glob_char(bare);
+                bare if is_plain_script_char(bare) || is_glob_script_char(bare) => {
+                    word.glob |= is_glob_script_char(bare);
                     word.text.push(bare);
                     self.rest.next();
                 }
-                other => return Err(describe_unsafe_char(other)),
+                other => return Err(describe_unsafe_script_char(other)),
             }
         }
         word.span = start..self.byte_offset();
@@ -254,7 +254,7 @@ impl ScriptParser<'_> {
                 end if end == mark => return Ok(inner),
                 // Before a character without a meaning, a backslash in double quotes is itself.
                 '\\' if mark == '"'
-                    && self.peek_char().is_some_and(|c| is_plain_char(c) || " ()[]{}|*+?<>&;#'".contains(c)) =>
+                    && self.peek_char().is_some_and(|c| is_plain_script_char(c) || " ()[]{}|*+?<>&;#'".contains(c)) =>
                 {
                     inner.push(next);
                 }
@@ -279,16 +279,16 @@ impl ScriptParser<'_> {
 }
 
 /// Characters that mean themselves wherever they stand in a word.
-fn is_plain_char(character: char) -> bool {
+fn is_plain_script_char(character: char) -> bool {
     character.is_alphanumeric() || "_./:=,@%+^-~".contains(character)
 }
 
-fn is_glob_char(character: char) -> bool {
+fn is_glob_script_char(character: char) -> bool {
     character == '*' || character == '?'
 }
 
 /// Everything that could be a command somewhere in the line, for rules that forbid: rather too much than too little.
-fn all_words(line: &str) -> Vec<SimpleCommand> {
+fn all_script_words(line: &str) -> Vec<SimpleCommand> {
     let bare: String = line.replace("\\\n", " ").chars().filter(|c| !"'\"\\".contains(*c)).collect();
     let pieces = bare.split(|c: char| "|&;()`<>{}$!\n\r".contains(c));
     let words = pieces.map(|piece| {
@@ -299,7 +299,7 @@ fn all_words(line: &str) -> Vec<SimpleCommand> {
     commands.filter(|command| !command.words.is_empty()).collect()
 }
 
-fn describe_unsafe_char(character: char) -> &'static str {
+fn describe_unsafe_script_char(character: char) -> &'static str {
     match character {
         '<' | '>' => "the line redirects",
         '$' | '`' => "the line expands or substitutes something",

@@ -11,7 +11,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use super::output::Output;
+use super::command_output::CommandOutput;
 use super::process_tree::{Form, ProcessTree};
 use crate::host::{CommandEnd, CommandLine, Exit, HostError, Live};
 use crate::sandbox::Wrap;
@@ -34,14 +34,14 @@ pub(crate) async fn run_command(command: &CommandLine, live: &Live) -> Result<Co
     let (reader, shell) = shell_command(command).map_err(failed)?;
     let form = if command.wrap.is_some() { Form::Supervised } else { Form::Plain };
     let (family, mut ended) = ProcessTree::start(shell, form).await.map_err(failed)?;
-    let mut watch = Watch {
-        output: Output::with_limit(command.output),
+    let mut watch = CommandWatch {
+        output: CommandOutput::with_limit(command.output),
         reader: Receiver::from_owned_fd(reader.into()).map_err(failed)?,
-        refresh: refresh_interval(),
+        refresh: command_refresh_interval(),
         fresh: false,
     };
     let exit = tokio::select! {
-        status = &mut ended => Ok(to_exit(status)),
+        status = &mut ended => Ok(command_exit(status)),
         () = live.cancel.cancelled() => Err(Exit::Cancelled),
         () = tokio::time::sleep(command.timeout) => Err(Exit::TimedOut),
         never = watch.show_output_live(live) => match never {},
@@ -60,7 +60,7 @@ pub(crate) async fn run_command(command: &CommandLine, live: &Live) -> Result<Co
 }
 
 /// Asks everything to end; after the grace period nothing is asked any more.
-async fn end_command(family: &ProcessTree, ended: &mut oneshot::Receiver<ExitStatus>, watch: &mut Watch) {
+async fn end_command(family: &ProcessTree, ended: &mut oneshot::Receiver<ExitStatus>, watch: &mut CommandWatch) {
     family.send_signal(Signal::TERM);
     let deadline = Instant::now() + GRACE;
     tokio::select! {
@@ -74,8 +74,8 @@ async fn end_command(family: &ProcessTree, ended: &mut oneshot::Receiver<ExitSta
 }
 
 /// Reads output and shows it from time to time.
-struct Watch {
-    output: Output,
+struct CommandWatch {
+    output: CommandOutput,
     reader: Receiver,
     refresh: Interval,
     fresh: bool,
@@ -83,7 +83,7 @@ struct Watch {
 
 enum Never {}
 
-impl Watch {
+impl CommandWatch {
     async fn show_output_live(&mut self, live: &Live) -> Never {
         let mut buffer = vec![0; 16 << 10];
         let mut open = true;
@@ -100,7 +100,7 @@ impl Watch {
                     self.fresh = false;
                     // Hidden first, cut then: half a secret would not be recognised.
                     let text = live.redactor.redact_text(&self.output.clipped_text());
-                    live.show_text(last_lines(&text));
+                    live.show_text(last_command_lines(&text));
                 }
                 () = std::future::pending(), if !open && !self.fresh => {}
             }
@@ -133,7 +133,7 @@ fn shell_command(command: &CommandLine) -> io::Result<(PipeReader, Command)> {
     Ok((reader, shell))
 }
 
-fn to_exit(status: Result<ExitStatus, oneshot::error::RecvError>) -> Exit {
+fn command_exit(status: Result<ExitStatus, oneshot::error::RecvError>) -> Exit {
     match status {
         Ok(status) => match (status.code(), status.signal()) {
             (Some(code), _) => Exit::Code(code),
@@ -143,13 +143,13 @@ fn to_exit(status: Result<ExitStatus, oneshot::error::RecvError>) -> Exit {
     }
 }
 
-fn refresh_interval() -> Interval {
+fn command_refresh_interval() -> Interval {
     let mut refresh = tokio::time::interval(REFRESH);
     refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
     refresh
 }
 
-fn last_lines(text: &str) -> &str {
+fn last_command_lines(text: &str) -> &str {
     let start = text.ceil_char_boundary(text.len().saturating_sub(SHOWN));
     match text[start..].find('\n') {
         Some(at) if start > 0 => &text[start + at + 1..],

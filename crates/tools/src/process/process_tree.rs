@@ -60,9 +60,9 @@ impl ProcessTree {
             // The pipe's writing end goes with it, or the output would never end.
             drop(command);
             match spawned {
-                Ok(child) => {
-                    wait_for_leader(child, form, &leader, watchdog, started).map(|status| end.send(status)).map(drop)
-                }
+                Ok(child) => wait_for_process_leader(child, form, &leader, watchdog, started)
+                    .map(|status| end.send(status))
+                    .map(drop),
                 Err(error) => {
                     watchdog.stop_watching();
                     started.send(Err(error)).map_err(|_| io::ErrorKind::BrokenPipe.into())
@@ -75,8 +75,8 @@ impl ProcessTree {
 
     /// True if there was somebody to hear it.
     pub fn send_signal(&self, signal: Signal) -> bool {
-        signal_group(*lock_leader(&self.leader), signal);
-        let hidden = find_marked(&self.registry_line());
+        signal_process_group(*lock_process_leader(&self.leader), signal);
+        let hidden = find_marked_processes(&self.registry_line());
         for pid in &hidden {
             if let Err(error) = rustix::process::kill_process(*pid, signal) {
                 tracing::trace!(%error, "process is gone already");
@@ -95,10 +95,10 @@ impl ProcessTree {
 
     /// Tells the supervisor to end everything. False if there is none, or it has ended.
     fn is_ending(&self) -> bool {
-        let leader = lock_leader(&self.leader);
+        let leader = lock_process_leader(&self.leader);
         let supervised = self.form == Form::Supervised && leader.is_some();
         if supervised {
-            signal_supervisor(*leader);
+            signal_process_supervisor(*leader);
         }
         supervised
     }
@@ -129,7 +129,7 @@ impl Drop for ProcessTree {
 }
 
 /// Stays with the command until it has ended, then ends what it left behind.
-fn wait_for_leader(
+fn wait_for_process_leader(
     mut child: Child,
     form: Form,
     leader: &Leader,
@@ -137,35 +137,35 @@ fn wait_for_leader(
     started: oneshot::Sender<io::Result<()>>,
 ) -> io::Result<ExitStatus> {
     let pid = Pid::from_child(&child);
-    *lock_leader(leader) = Some(pid);
+    *lock_process_leader(leader) = Some(pid);
     if started.send(Ok(())).is_err() {
         // Nobody waits any more.
         match form {
-            Form::Plain => signal_group(Some(pid), Signal::KILL),
-            Form::Supervised => signal_supervisor(Some(pid)),
+            Form::Plain => signal_process_group(Some(pid), Signal::KILL),
+            Form::Supervised => signal_process_supervisor(Some(pid)),
         }
     }
-    survive_until_end(pid);
-    signal_group(lock_leader(leader).take(), Signal::KILL);
+    survive_until_process_tree_end(pid);
+    signal_process_group(lock_process_leader(leader).take(), Signal::KILL);
     watchdog.stop_watching();
     child.wait()
 }
 
 /// Waits until the process has ended, and leaves its number taken.
-fn survive_until_end(pid: Pid) {
+fn survive_until_process_tree_end(pid: Pid) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while rustix::process::waitid(WaitId::Pid(pid), options).is_err_and(|error| error == Errno::INTR) {}
 }
 
 /// It hears this as "end everything, then yourself". One that does not listen yet has started nothing, and dies of it.
-fn signal_supervisor(leader: Option<Pid>) {
+fn signal_process_supervisor(leader: Option<Pid>) {
     let sent = leader.map(|pid| rustix::process::kill_process(pid, Signal::USR1));
     if let Some(Err(error)) = sent {
         tracing::trace!(%error, "supervisor is gone already");
     }
 }
 
-fn signal_group(leader: Option<Pid>, signal: Signal) {
+fn signal_process_group(leader: Option<Pid>, signal: Signal) {
     let sent = leader.map(|pid| rustix::process::kill_process_group(pid, signal));
     if let Some(Err(error)) = sent {
         tracing::trace!(%error, "process group is gone already");
@@ -174,7 +174,7 @@ fn signal_group(leader: Option<Pid>, signal: Signal) {
 
 /// Every process that carries the mark, however far it went from its parents.
 #[cfg(target_os = "linux")]
-fn find_marked(mark: &str) -> Vec<Pid> {
+fn find_marked_processes(mark: &str) -> Vec<Pid> {
     let carries = |environment: &[u8]| environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes());
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
@@ -185,10 +185,10 @@ fn find_marked(mark: &str) -> Vec<Pid> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn find_marked(_mark: &str) -> Vec<Pid> {
+fn find_marked_processes(_mark: &str) -> Vec<Pid> {
     vec![]
 }
 
-fn lock_leader(leader: &Leader) -> std::sync::MutexGuard<'_, Option<Pid>> {
+fn lock_process_leader(leader: &Leader) -> std::sync::MutexGuard<'_, Option<Pid>> {
     leader.lock().unwrap_or_else(PoisonError::into_inner)
 }

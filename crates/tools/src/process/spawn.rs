@@ -17,13 +17,13 @@ use rustix::process::Pid;
 pub(crate) fn spawn_in_own_group(command: &mut Command, leader_pipe: Option<RawFd>) -> io::Result<Child> {
     let parent = std::process::id();
     // SAFETY: between fork and exec only system calls are made, without allocation or locks.
-    unsafe { command.pre_exec(move || prepare_child(parent, leader_pipe)) };
+    unsafe { command.pre_exec(move || prepare_spawned_child(parent, leader_pipe)) };
     command.spawn()
 }
 
-fn prepare_child(parent: u32, leader_pipe: Option<RawFd>) -> io::Result<()> {
+fn prepare_spawned_child(parent: u32, leader_pipe: Option<RawFd>) -> io::Result<()> {
     rustix::process::setsid()?;
-    end_with_parent(parent)?;
+    end_spawned_with_parent(parent)?;
     if let Some(leader_pipe) = leader_pipe {
         // SAFETY: whoever starts the command keeps it open, and this process has its own copy.
         let leader_pipe = unsafe { BorrowedFd::borrow_raw(leader_pipe) };
@@ -50,7 +50,7 @@ fn format_pid(pid: Pid, line: &mut [u8; LONGEST_LINE]) -> &[u8] {
 }
 
 #[cfg(target_os = "linux")]
-fn end_with_parent(parent: u32) -> io::Result<()> {
+fn end_spawned_with_parent(parent: u32) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     let orphaned = rustix::process::getppid().is_none_or(|pid| pid.as_raw_nonzero().get().unsigned_abs() != parent);
     match orphaned {
@@ -61,7 +61,7 @@ fn end_with_parent(parent: u32) -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn end_with_parent(_parent: u32) -> io::Result<()> {
+fn end_spawned_with_parent(_parent: u32) -> io::Result<()> {
     Ok(())
 }
 

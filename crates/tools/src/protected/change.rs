@@ -11,7 +11,7 @@ use super::file_state::{Content, FileState};
 use super::open_folder::{ByteBudget, OpenFolder};
 use super::relevant_part::RelevantPart;
 use super::scan::{ScanResult, ScannedEntry};
-use crate::permission::is_secret;
+use crate::permission::is_secret_path;
 
 /// Bytes of a text that is shown as a difference.
 const MAX_DIFF_BYTES: usize = 16 << 10;
@@ -123,7 +123,7 @@ impl Change {
         let (old, new) = (text(&self.before), text(&self.after).unwrap_or_default());
         let short = new.len().max(old.as_ref().map_or(0, String::len)) <= MAX_DIFF_BYTES;
         let path = root.join(&self.path).to_string_lossy().into_owned();
-        (short && !is_secret(&self.path)).then_some(ToolContent::Diff { path, old, new })
+        (short && !is_secret_path(&self.path)).then_some(ToolContent::Diff { path, old, new })
     }
 
     /// What is there now and was not, as far as it counts.
@@ -166,11 +166,11 @@ fn describe_change_problem(change: &Change, what: &str, error: &io::Error) -> St
 }
 
 /// What counts of a file at this path, by its name alone.
-pub(super) fn relevant_part_of(path: &Path) -> RelevantPart {
-    use crate::permission::{PathClass, classify_name};
+pub(super) fn relevant_part_of_change(path: &Path) -> RelevantPart {
+    use crate::permission::{PathClass, classify_path_name};
     let name = |path: Option<&Path>| path.and_then(Path::file_name).unwrap_or_default().to_owned();
     let (parent, name) = (name(path.parent()), name(Some(path)));
-    match classify_name(&parent, &name) {
+    match classify_path_name(&parent, &name) {
         PathClass::Scripted => RelevantPart::Scripts,
         PathClass::Plain if parent == ".git" && name == "config" => RelevantPart::GitSettings,
         PathClass::Plain

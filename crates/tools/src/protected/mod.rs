@@ -1,7 +1,7 @@
 //! Files that make programs of the host run something, kept as they are while commands run in their folder.
 //!
 //! A sandbox keeps a command inside, but the folder it works in is the person's own: what it leaves there for their
-//! git, editor, shell or CI would run outside. So these files ([`crate::permission::is_protected`] names them) are
+//! git, editor, shell or CI would run outside. So these files ([`crate::permission::is_protected_path`] names them) are
 //! compared before and after each command; a change is undone and waits for a person's yes.
 
 mod change;
@@ -9,6 +9,7 @@ mod file_state;
 mod open_folder;
 mod relevant_part;
 mod scan;
+mod set_aside_changes;
 mod text_objection;
 mod watched_root;
 
@@ -17,20 +18,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gander_domain::ToolContent;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OwnedSemaphorePermit;
 
-use change::Change;
 use open_folder::OpenFolder;
 use scan::{ScanDepth, scan_protected_paths};
+use set_aside_changes::RootChanges;
 use watched_root::{Comparison, WatchedRoot};
 
-pub(crate) use text_objection::{has_relevant_part, is_repository_part, text_objection};
+pub use set_aside_changes::SetAsideChanges;
+pub(crate) use text_objection::{is_repository_text_part, text_has_relevant_part, text_objection};
 pub use watched_root::{Afterwards, OnChange};
-
-/// Characters of all changes in one line.
-const MAX_LINE_CHARS: usize = 320;
 
 /// Folders whose files are remembered between two commands.
 const MAX_LAST_KNOWN: usize = 64;
@@ -56,21 +54,6 @@ pub struct WatchedCommand {
     protected: ProtectedFiles,
 }
 
-/// Changes that were undone and wait for a yes. Until it is dropped no other command begins in these folders.
-#[must_use]
-pub struct SetAsideChanges {
-    roots: Vec<RootChanges>,
-    problems: Vec<String>,
-}
-
-struct RootChanges {
-    watched_root: Arc<WatchedRoot>,
-    changes: Vec<Change>,
-    /// The new contents, where nobody finds them but the server.
-    quarantine: Option<PathBuf>,
-    _permit: OwnedSemaphorePermit,
-}
-
 /// What of a folder can be mounted read-only, as it is now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadOnlyPaths {
@@ -83,7 +66,7 @@ pub struct ReadOnlyPaths {
 impl ProtectedFiles {
     /// Notes, and what is set aside, are kept in this folder of the server's own.
     pub fn with_store(store: PathBuf) -> Self {
-        remove_old_quarantines(&store);
+        remove_old_protected_quarantines(&store);
         Self { inner: Arc::new(Inner { watched_roots: Mutex::default(), store: Some(store) }) }
     }
 
@@ -195,8 +178,9 @@ impl ProtectedFiles {
             let (looked, store) = (Arc::clone(&watched_root), self.inner.store.clone());
             let (outcome, quarantine) = run_protected_blocking(move || {
                 let outcome = look(&looked)?;
-                let quarantine =
-                    store.filter(|_| !outcome.changes.is_empty()).and_then(|store| write_quarantine(&store, &outcome));
+                let quarantine = store
+                    .filter(|_| !outcome.changes.is_empty())
+                    .and_then(|store| write_protected_quarantine(&store, &outcome));
                 Ok((outcome, quarantine))
             })
             .await?;
@@ -255,79 +239,8 @@ impl Drop for WatchedCommand {
     }
 }
 
-impl SetAsideChanges {
-    /// True if there is something to be put in place.
-    pub fn has_changes(&self) -> bool {
-        !self.roots.is_empty()
-    }
-
-    /// What changed, in one line.
-    pub fn one_line(&self) -> String {
-        let lines = self.all_changes().map(|(_, change)| change.one_line()).chain(self.problems.iter().cloned());
-        let line = lines.collect::<Vec<_>>().join("; ");
-        match line.char_indices().nth(MAX_LINE_CHARS) {
-            Some((end, _)) => format!("{}… ({} in all)", &line[..end], self.all_changes().count()),
-            None => line,
-        }
-    }
-
-    /// Which paths, for a model, and what could not be done.
-    pub fn path_names(&self) -> String {
-        let names = self.all_changes().map(|(_, change)| change.path.display().to_string());
-        names.chain(self.problems.iter().cloned()).collect::<Vec<_>>().join(", ")
-    }
-
-    /// What changed, for people to look at.
-    pub fn change_diffs(&self) -> Vec<ToolContent> {
-        self.all_changes().filter_map(|(watched_root, change)| change.diff_content(watched_root.root())).collect()
-    }
-
-    /// Puts the changes in place. Returns what could not be.
-    pub async fn apply_changes(self) -> io::Result<Vec<String>> {
-        self.for_each_root(|watched_root, changes| watched_root.apply_changes(changes)).await
-    }
-
-    /// Lets changes stay that were not undone.
-    pub async fn accept(self) -> io::Result<()> {
-        self.for_each_root(|watched_root, changes| {
-            watched_root.note_changes(changes);
-            Vec::new()
-        })
-        .await
-        .map(drop)
-    }
-
-    /// Undoes changes that were not undone yet. Returns what could not be.
-    pub async fn undo(self) -> io::Result<Vec<String>> {
-        self.for_each_root(|watched_root, changes| watched_root.undo_changes(changes)).await
-    }
-
-    async fn for_each_root(
-        &self,
-        work: impl Fn(&WatchedRoot, &[Change]) -> Vec<String> + Send + 'static,
-    ) -> io::Result<Vec<String>> {
-        let roots: Vec<(Arc<WatchedRoot>, Vec<Change>)> =
-            self.roots.iter().map(|root| (Arc::clone(&root.watched_root), root.changes.clone())).collect();
-        run_protected_blocking(move || Ok(roots.iter().flat_map(|(root, changes)| work(root, changes)).collect())).await
-    }
-
-    fn all_changes(&self) -> impl Iterator<Item = (&WatchedRoot, &Change)> {
-        self.roots.iter().flat_map(|root| root.changes.iter().map(|change| (&*root.watched_root, change)))
-    }
-}
-
-impl Drop for RootChanges {
-    fn drop(&mut self) {
-        if let Some(quarantine) = &self.quarantine
-            && let Err(error) = std::fs::remove_file(quarantine)
-        {
-            tracing::warn!(%error, "what was set aside stays");
-        }
-    }
-}
-
 /// What of this folder can be mounted read-only.
-pub(crate) fn read_only_paths(folder: &Path) -> ReadOnlyPaths {
+pub(crate) fn protected_read_only_paths(folder: &Path) -> ReadOnlyPaths {
     let found = OpenFolder::open(folder).and_then(|folder| scan_protected_paths(&folder, ScanDepth::Names));
     let found =
         found.inspect_err(|error| tracing::warn!(%error, "a folder was not looked through")).unwrap_or_default();
@@ -341,7 +254,7 @@ pub(crate) fn read_only_paths(folder: &Path) -> ReadOnlyPaths {
 }
 
 /// Keeps the new contents where no command and no tool of the person finds them.
-fn write_quarantine(store: &Path, outcome: &Comparison) -> Option<PathBuf> {
+fn write_protected_quarantine(store: &Path, outcome: &Comparison) -> Option<PathBuf> {
     let path = store.join(format!("aside-{}.json", uuid::Uuid::now_v7()));
     let bytes = serde_json::to_vec(&outcome.changes).ok()?;
     match watched_root::write_private_baseline(&path, &bytes) {
@@ -354,7 +267,7 @@ fn write_quarantine(store: &Path, outcome: &Comparison) -> Option<PathBuf> {
 }
 
 /// Nobody answers any more about what an earlier server set aside.
-fn remove_old_quarantines(store: &Path) {
+fn remove_old_protected_quarantines(store: &Path) {
     for entry in std::fs::read_dir(store).into_iter().flatten().flatten() {
         let dropped =
             entry.file_name().to_string_lossy().starts_with("aside-").then(|| std::fs::remove_file(entry.path()));

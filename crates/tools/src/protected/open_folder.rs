@@ -58,7 +58,7 @@ impl OpenFolder {
             let known = entry.file_type();
             // Some file systems do not say.
             let kind = match known == FileType::Unknown {
-                true => file_type_of(&rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?),
+                true => file_type_in_folder(&rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?),
                 false => known,
             };
             entries.push((name.to_owned(), kind));
@@ -84,7 +84,7 @@ impl OpenFolder {
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        match file_type_of(&stat) {
+        match file_type_in_folder(&stat) {
             FileType::Directory => Ok(None),
             FileType::RegularFile => read_file_state_in_folder(&parent, name, &stat, budget).map(Some),
             FileType::Symlink => {
@@ -218,7 +218,7 @@ fn move_aside_in_folder(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     Ok(rustix::fs::renameat(parent, name, parent, aside)?)
 }
 
-fn file_type_of(stat: &Stat) -> FileType {
+fn file_type_in_folder(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::file_state::FileState;
-use crate::permission::{canonical_json, normalize_name};
+use crate::permission::{canonical_permission_json, normalize_path_name};
 
 /// What of a file counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,7 +104,7 @@ impl RelevantPart {
 }
 
 fn relevant_package_scripts(name: &OsStr, text: &str) -> String {
-    match normalize_name(name).ends_with(".toml") {
+    match normalize_path_name(name).ends_with(".toml") {
         true => relevant_toml_scripts(text),
         false => relevant_json_scripts(text),
     }
@@ -116,7 +116,7 @@ fn relevant_json_scripts(text: &str) -> Option<String> {
     let named = JSON_SCRIPT_FIELDS
         .iter()
         .filter_map(|name| Some((name, fields.get(*name).filter(|value| !is_empty_relevant_value(value))?)));
-    Some(join_relevant_lines(named.map(|(name, value)| format!("{name}: {}", canonical_json(value)))))
+    Some(join_relevant_lines(named.map(|(name, value)| format!("{name}: {}", canonical_permission_json(value)))))
 }
 
 /// The fields of an object. One that is there twice is read by some as the first and by others as the last: such a text
@@ -152,7 +152,7 @@ fn relevant_toml_scripts(text: &str) -> Option<String> {
     let table = serde_json::to_value(table).ok()?;
     let named = TOML_SCRIPT_TABLES.iter().filter_map(|path| {
         let value = path.iter().try_fold(&table, |value, name| value.get(name))?;
-        Some(format!("{}: {}", path.join("."), canonical_json(value)))
+        Some(format!("{}: {}", path.join("."), canonical_permission_json(value)))
     });
     Some(join_relevant_lines(named))
 }

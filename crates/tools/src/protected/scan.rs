@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::file_state::FileState;
 use super::open_folder::{ByteBudget, Identity, OpenFolder};
 use super::relevant_part::RelevantPart;
-use crate::permission::{PathClass, classify_name, normalize_name};
+use crate::permission::{PathClass, classify_path_name, normalize_path_name};
 
 /// Names that are looked at in one folder's tree.
 const MAX_NAMES: usize = 200_000;
@@ -68,7 +68,7 @@ enum ScanRegion {
 impl ScanRegion {
     /// Somebody may work in a folder that counts itself.
     fn for_root(name: &OsStr) -> Self {
-        match classify_name(OsStr::new(""), name) {
+        match classify_path_name(OsStr::new(""), name) {
             PathClass::Folder => Self::All,
             PathClass::Partly(names) => Self::Only(names),
             PathClass::Git | PathClass::File | PathClass::Scripted | PathClass::Generated | PathClass::Plain => {
@@ -165,7 +165,7 @@ impl Scan<'_> {
     }
 
     fn scan_by_name(&mut self, path: &Path, name: &OsStr, inner: PathBuf, folder: bool) -> io::Result<()> {
-        let class = classify_name(path.file_name().unwrap_or(self.folder.folder_name()), name);
+        let class = classify_path_name(path.file_name().unwrap_or(self.folder.folder_name()), name);
         match (class, folder) {
             (PathClass::Git, true) => self.queue.push_back((inner, ScanRegion::Git)),
             (PathClass::Folder, true) => {
@@ -194,7 +194,7 @@ impl Scan<'_> {
         inner: PathBuf,
         folder: bool,
     ) -> io::Result<()> {
-        if !names.contains(&normalize_name(name).as_str()) {
+        if !names.contains(&normalize_path_name(name).as_str()) {
             return Ok(());
         }
         let parent = path.file_name().unwrap_or(OsStr::new(""));
@@ -222,7 +222,7 @@ impl Scan<'_> {
         inner: PathBuf,
         folder: bool,
     ) -> io::Result<()> {
-        let Some((relevant, within)) = region.repository_entry(&normalize_name(name)) else { return Ok(()) };
+        let Some((relevant, within)) = region.repository_entry(&normalize_path_name(name)) else { return Ok(()) };
         match folder {
             true => {
                 if matches!(within, ScanRegion::All) {

@@ -126,7 +126,7 @@ impl WatchedRoot {
     pub(super) fn note_server_end(&self) {
         let mut watch = self.lock_state();
         if let Some(last_known) = &mut watch.last_known {
-            last_known.ended = Some(seconds_since_1970());
+            last_known.ended = Some(watched_root_seconds());
         }
         self.save_state(&watch);
     }
@@ -252,15 +252,17 @@ impl WatchedRoot {
         let mut watch = self.lock_state();
         let state =
             OpenFolder::open(&self.root).and_then(|folder| folder.read_state(relative, &mut ByteBudget(u64::MAX)));
-        let entry =
-            state.ok().flatten().map(|state| ScannedEntry { relevant: change::relevant_part_of(relative), state });
+        let entry = state
+            .ok()
+            .flatten()
+            .map(|state| ScannedEntry { relevant: change::relevant_part_of_change(relative), state });
         watch.all_baselines().for_each(|baseline| baseline.update_entry(relative, entry.clone()));
         self.save_state(&watch);
     }
 
     fn take_baseline(&self) -> io::Result<Baseline> {
         let found = scan_protected_paths(&OpenFolder::open(&self.root)?, ScanDepth::Contents)?;
-        let (root, since) = (self.root.clone(), seconds_since_1970());
+        let (root, since) = (self.root.clone(), watched_root_seconds());
         Ok(Baseline { root, since, found, moment: BaselineMoment::BeforeCommands, ended: None })
     }
 
@@ -348,7 +350,8 @@ fn compare_and_undo(baseline: &mut Baseline, on_change: OnChange) -> io::Result<
     let mut changes = change::compare_scans(&folder, &baseline.found, &after, baseline.since);
     let root = baseline.root.clone();
     if let Some(ended) = baseline.ended {
-        for own in changes.extract_if(.., |change| !is_older_than_watch(&root.join(&change.path), ended + LAST_WRITES))
+        for own in
+            changes.extract_if(.., |change| !is_older_than_watched_root(&root.join(&change.path), ended + LAST_WRITES))
         {
             baseline.update_entry(&own.path, own.after);
         }
@@ -365,11 +368,11 @@ fn compare_and_undo(baseline: &mut Baseline, on_change: OnChange) -> io::Result<
 }
 
 /// True if this was there by then as it is now. Nobody sets the time of a change but the system's clock.
-fn is_older_than_watch(path: &Path, seconds: i64) -> bool {
+fn is_older_than_watched_root(path: &Path, seconds: i64) -> bool {
     path.symlink_metadata().is_ok_and(|there| std::os::unix::fs::MetadataExt::ctime(&there) <= seconds)
 }
 
-fn seconds_since_1970() -> i64 {
+fn watched_root_seconds() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     since.cast_signed()
 }

@@ -18,7 +18,7 @@ pub(super) fn find_bubblewrap() -> Option<PathBuf> {
 
 /// What it is told for this policy, up to the command.
 pub(super) fn bubblewrap_arguments(policy: &SandboxPolicy, helper: &Path) -> Vec<OsString> {
-    let mut words = Words::default();
+    let mut words = BubblewrapWords::default();
     for flag in ["--die-with-parent", "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"] {
         words.push_flag(flag);
     }
@@ -58,9 +58,9 @@ pub(super) fn bubblewrap_arguments(policy: &SandboxPolicy, helper: &Path) -> Vec
 }
 
 #[derive(Default)]
-struct Words(Vec<OsString>);
+struct BubblewrapWords(Vec<OsString>);
 
-impl Words {
+impl BubblewrapWords {
     fn push_flag(&mut self, word: &str) -> &mut Self {
         self.0.push(word.into());
         self

@@ -47,7 +47,7 @@ fn apply_helper_plan(plan: &Plan) -> io::Result<(u32, Root)> {
         Around::Bubblewrap => (Lent::inside_bubblewrap(policy), Local::Open),
         Around::Nothing => (Lent::without_bubblewrap(policy), Local::Closed),
     };
-    let root = if *around == Around::Nothing { root::drop_root()? } else { Root::Nobody };
+    let root = if *around == Around::Nothing { root::drop_sandbox_root()? } else { Root::Nobody };
     policy.caps.apply_limits(*around, root)?;
     let landlock = landlock::restrict_with_landlock(&lent, policy.network)?;
     if landlock == 0 && *around == Around::Nothing {

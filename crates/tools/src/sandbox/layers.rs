@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::limits::counts_by_namespace;
+use super::limits::sandbox_limit_counts_by_namespace;
 use super::plan::{Around, Found, Root};
 use super::policy::SandboxPolicy;
 use super::{Network, SandboxPaths, bubblewrap, sandbox_wrapper_arguments};
@@ -43,8 +43,8 @@ pub struct ActiveLayers {
 impl Layers {
     /// Tries them: bubblewrap around the kernel's own, else these alone.
     pub(super) fn probe_layers(helper: &Path, bounds: &SandboxPaths) -> Self {
-        let alone = || try_layers(Around::Nothing, helper, bounds);
-        let whole = bubblewrap::find_bubblewrap().map(|_| try_layers(Around::Bubblewrap, helper, bounds));
+        let alone = || try_sandbox_layers(Around::Nothing, helper, bounds);
+        let whole = bubblewrap::find_bubblewrap().map(|_| try_sandbox_layers(Around::Bubblewrap, helper, bounds));
         match whole.unwrap_or_else(|| Err("bubblewrap is not installed".to_owned())) {
             Ok(standing) => Self::Some(standing),
             Err(first) => alone().map_or_else(|second| Self::None(format!("{first}; {second}")), Self::Some),
@@ -53,7 +53,7 @@ impl Layers {
 
     /// Tries the kernel's own alone.
     pub(super) fn probe_alone(helper: &Path, bounds: &SandboxPaths) -> Self {
-        try_layers(Around::Nothing, helper, bounds).map_or_else(Self::None, Self::Some)
+        try_sandbox_layers(Around::Nothing, helper, bounds).map_or_else(Self::None, Self::Some)
     }
 
     /// What somebody could still do, in words.
@@ -66,7 +66,10 @@ impl Layers {
             (alone, "without bubblewrap commands cannot use Unix sockets"),
             (alone && standing.landlock < FIRST_SCOPED, "this kernel lets commands signal your other processes"),
             (standing.root == Root::Bare, "reduced: commands run as root, though without its powers"),
-            (!alone && !counts_by_namespace(), "this kernel, before 5.14, lets commands have any number of processes"),
+            (
+                !alone && !sandbox_limit_counts_by_namespace(),
+                "this kernel, before 5.14, lets commands have any number of processes",
+            ),
             (rustix::process::geteuid().is_root(), "the kernel lets commands of root have any number of processes"),
         ];
         known.into_iter().filter(|(holds, _)| *holds).map(|(_, words)| words).collect()
@@ -91,7 +94,7 @@ impl fmt::Display for Layers {
 }
 
 /// Puts up a policy around nothing much and looks out of it.
-fn try_layers(around: Around, helper: &Path, bounds: &SandboxPaths) -> Result<ActiveLayers, String> {
+fn try_sandbox_layers(around: Around, helper: &Path, bounds: &SandboxPaths) -> Result<ActiveLayers, String> {
     let name = if around == Around::Bubblewrap { "bubblewrap" } else { "Landlock" };
     let found =
         probe_layers_from_inside(around, helper, bounds).map_err(|error| format!("{name} does not work: {error}"))?;

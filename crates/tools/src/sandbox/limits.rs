@@ -15,12 +15,12 @@ pub struct SandboxLimits {
 const FIRST_APART: (u32, u32) = (5, 14);
 
 /// True if a limit of processes holds for a command's namespace alone.
-pub(super) fn counts_by_namespace() -> bool {
-    counts_tasks_per_user_namespace(&rustix::system::uname().release().to_string_lossy())
+pub(super) fn sandbox_limit_counts_by_namespace() -> bool {
+    sandbox_limit_counts_per_user_namespace(&rustix::system::uname().release().to_string_lossy())
 }
 
 /// A version that cannot be read is an old one: a command without a limit works, one that others use up does not.
-fn counts_tasks_per_user_namespace(release: &str) -> bool {
+fn sandbox_limit_counts_per_user_namespace(release: &str) -> bool {
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse::<u32>);
     let mut number = || numbers.next()?.ok();
     number().zip(number()).is_some_and(|version| version >= FIRST_APART)
@@ -28,15 +28,15 @@ fn counts_tasks_per_user_namespace(release: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::counts_tasks_per_user_namespace;
+    use super::sandbox_limit_counts_per_user_namespace;
 
     #[test]
     fn processes_are_counted_apart_from_5_14_on() {
         for release in ["5.14.0", "5.14", "6.1.0-13-amd64", "10.0.1"] {
-            assert!(counts_tasks_per_user_namespace(release), "{release}");
+            assert!(sandbox_limit_counts_per_user_namespace(release), "{release}");
         }
         for release in ["5.13.19", "5.4.0-150-generic", "4.18.0-553.el8.x86_64", "6", "", "new"] {
-            assert!(!counts_tasks_per_user_namespace(release), "{release}");
+            assert!(!sandbox_limit_counts_per_user_namespace(release), "{release}");
         }
     }
 }
@@ -48,7 +48,7 @@ mod linux {
 
     use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 
-    use super::{SandboxLimits, counts_by_namespace};
+    use super::{SandboxLimits, sandbox_limit_counts_by_namespace};
     use crate::sandbox::plan::{Around, Root};
 
     impl SandboxLimits {
@@ -59,25 +59,25 @@ mod linux {
         /// would be needed behind bubblewrap, which hides the others, they are not held at all.
         pub(in crate::sandbox) fn apply_limits(self, around: Around, root: Root) -> io::Result<()> {
             if let Some(memory) = self.memory {
-                lower_limit(Resource::Data, memory)?;
+                lower_sandbox_limit(Resource::Data, memory)?;
             }
-            let counts = counts_by_namespace();
+            let counts = sandbox_limit_counts_by_namespace();
             let alone = counts && (around == Around::Bubblewrap || root == Root::Namespace);
             match self.processes.filter(|_| counts || around == Around::Nothing) {
-                Some(processes) if alone => lower_limit(Resource::Nproc, processes),
-                Some(processes) => lower_limit(Resource::Nproc, processes.saturating_add(max_tasks())),
+                Some(processes) if alone => lower_sandbox_limit(Resource::Nproc, processes),
+                Some(processes) => lower_sandbox_limit(Resource::Nproc, processes.saturating_add(max_sandbox_tasks())),
                 None => Ok(()),
             }
         }
     }
 
-    fn lower_limit(resource: Resource, most: u64) -> io::Result<()> {
+    fn lower_sandbox_limit(resource: Resource, most: u64) -> io::Result<()> {
         let most = getrlimit(resource).maximum.map_or(most, |maximum| most.min(maximum));
         Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
     }
 
     /// Processes and threads of this user.
-    fn max_tasks() -> u64 {
+    fn max_sandbox_tasks() -> u64 {
         let user = geteuid().as_raw();
         let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let own = all.filter(|entry| entry.metadata().is_ok_and(|process| process.uid() == user));

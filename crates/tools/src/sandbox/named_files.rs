@@ -29,8 +29,9 @@ impl NamedFiles {
                 true if root => {}
                 true => named.write.push(path),
                 false => {
-                    let names = names_on_the_way(word);
-                    let holders = names.iter().chain([&path]).filter_map(|file| folder_holding_file(bounds, file));
+                    let names = named_files_on_the_way(word);
+                    let holders =
+                        names.iter().chain([&path]).filter_map(|file| folder_holding_named_file(bounds, file));
                     let new: Vec<PathBuf> = holders.filter(|holder| !named.read.contains(holder)).collect();
                     named.read.extend(new);
                 }
@@ -43,7 +44,7 @@ impl NamedFiles {
 
 /// The file by its own name, and by each that its links lead to: a program of a virtual environment is a link to one of
 /// the system, and finds its libraries by the name that it was started by.
-fn names_on_the_way(word: PathBuf) -> Vec<PathBuf> {
+fn named_files_on_the_way(word: PathBuf) -> Vec<PathBuf> {
     let mut names: Vec<PathBuf> = Vec::new();
     let mut next = Some(word);
     while let Some(file) = next.take().filter(|_| names.len() < MAX_LINKS) {
@@ -61,7 +62,7 @@ fn names_on_the_way(word: PathBuf) -> Vec<PathBuf> {
 
 /// The folder that a program in a hidden place needs around it: its project, but no more than the file's own
 /// folder among the hidden names of a home.
-fn folder_holding_file(bounds: &SandboxPaths, file: &Path) -> Option<PathBuf> {
+fn folder_holding_named_file(bounds: &SandboxPaths, file: &Path) -> Option<PathBuf> {
     let hidden =
         bounds.hidden.iter().filter(|hidden| file.starts_with(hidden)).max_by_key(|hidden| hidden.as_os_str().len())?;
     let depth = if hidden.as_path() == Path::new("/home") { 2 } else { 1 };
@@ -71,13 +72,13 @@ fn folder_holding_file(bounds: &SandboxPaths, file: &Path) -> Option<PathBuf> {
     let project = hidden.join(first);
     match (project.is_dir(), dotted) {
         (true, false) => Some(project),
-        (true, true) => virtual_environment(file).or(file.parent()).map(Path::to_owned),
+        (true, true) => named_virtual_environment(file).or(file.parent()).map(Path::to_owned),
         (false, _) => Some(file.to_owned()),
     }
 }
 
 /// The virtual environment whose program this is: without its settings and libraries python does not find its packages.
-fn virtual_environment(file: &Path) -> Option<&Path> {
+fn named_virtual_environment(file: &Path) -> Option<&Path> {
     let folder = file.parent()?.parent()?;
     folder.join("pyvenv.cfg").exists().then_some(folder)
 }

@@ -84,7 +84,8 @@ impl SandboxPolicy {
 
     /// The same, with what makes something run in these folders kept as it is. What is lent by its own name is lent.
     fn with_protected_folders(mut self, folders: &[PathBuf]) -> Self {
-        for guarded in folders.iter().filter(|folder| folder.is_dir()).map(|folder| protected::read_only_paths(folder))
+        for guarded in
+            folders.iter().filter(|folder| folder.is_dir()).map(|folder| protected::protected_read_only_paths(folder))
         {
             self.delicate.extend(guarded.whole.into_iter().filter(|path| !self.writable.contains(path)));
             self.repositories.extend(guarded.repositories);

@@ -10,11 +10,11 @@ use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use super::plan::Root;
 
 /// Gives the powers of root away, if there are any. This process must have one thread.
-pub(super) fn drop_root() -> io::Result<Root> {
+pub(super) fn drop_sandbox_root() -> io::Result<Root> {
     if !rustix::process::geteuid().is_root() {
         return Ok(Root::Nobody);
     }
-    let root = if enter_user_namespace().is_ok() { Root::Namespace } else { Root::Bare };
+    let root = if enter_sandbox_root_namespace().is_ok() { Root::Namespace } else { Root::Bare };
     for capability in CapabilitySet::all().iter() {
         // Kernels know fewer or more of them.
         if let Err(error) = rustix::thread::remove_capability_from_bounding_set(capability) {
@@ -27,7 +27,7 @@ pub(super) fn drop_root() -> io::Result<Root> {
     Ok(root)
 }
 
-fn enter_user_namespace() -> io::Result<()> {
+fn enter_sandbox_root_namespace() -> io::Result<()> {
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     // SAFETY: a user namespace shares no memory or descriptors anew; this process has one thread.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER) }?;

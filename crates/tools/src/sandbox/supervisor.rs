@@ -32,14 +32,14 @@ pub fn supervise_command(command: &[OsString]) -> io::Error {
 /// How the command ended; `None` if nobody wants it any more.
 fn fork_supervised_and_wait(command: &[OsString]) -> io::Result<Option<WaitStatus>> {
     let [program, arguments @ ..] = command else { return Err(io::Error::other("there is no command")) };
-    let signals = block_signals()?;
+    let signals = block_supervisor_signals()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     // Killed together with the server it could end nobody. Until now it would have been, so there is no gap.
     rustix::process::set_parent_process_death_signal(Some(Signal::USR1))?;
     let child = Command::new(program).args(arguments).spawn();
     let child = child.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", program.display())))?;
     let status = wait_for_supervised_exit(&child, &signals);
-    kill_descendants();
+    kill_supervised_descendants();
     Ok(status)
 }
 
@@ -63,9 +63,9 @@ fn wait_for_supervised_exit(child: &Child, signals: &libc::sigset_t) -> Option<W
 }
 
 /// Kills every child until there is none: the children of a dead one become ours.
-fn kill_descendants() {
+fn kill_supervised_descendants() {
     loop {
-        for pid in child_processes() {
+        for pid in supervised_child_processes() {
             if let Err(error) = rustix::process::kill_process(pid, Signal::KILL) {
                 tracing::trace!(%error, "process is gone already");
             }
@@ -79,7 +79,7 @@ fn kill_descendants() {
     }
 }
 
-fn child_processes() -> Vec<Pid> {
+fn supervised_child_processes() -> Vec<Pid> {
     let own = std::process::id();
     let listed = std::fs::read_to_string(format!("/proc/self/task/{own}/children"));
     let numbers: Vec<i32> = match listed {
@@ -87,14 +87,14 @@ fn child_processes() -> Vec<Pid> {
         Err(_) => {
             let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
             let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-            numbers.filter(|number| parent_of(*number) == Some(own)).collect()
+            numbers.filter(|number| parent_of_supervised(*number) == Some(own)).collect()
         }
     };
     numbers.into_iter().filter_map(Pid::from_raw).collect()
 }
 
 /// The second word behind the name, which may hold anything.
-fn parent_of(process: i32) -> Option<u32> {
+fn parent_of_supervised(process: i32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
@@ -113,7 +113,7 @@ fn exit_like_supervised(status: WaitStatus) -> ! {
 }
 
 /// They wait until they are asked for. The command does not inherit that: starting it clears the mask.
-fn block_signals() -> io::Result<libc::sigset_t> {
+fn block_supervisor_signals() -> io::Result<libc::sigset_t> {
     let mut signals = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the set is initialised by the first call and valid for the others.
     unsafe {

@@ -10,6 +10,12 @@ use seccompiler::{
 
 use super::policy::Network;
 
+/// libc does not name it for aarch64 with musl.
+#[cfg(target_arch = "aarch64")]
+const SYS_KEXEC_FILE_LOAD: libc::c_long = 294;
+#[cfg(not(target_arch = "aarch64"))]
+const SYS_KEXEC_FILE_LOAD: libc::c_long = libc::SYS_kexec_file_load;
+
 /// Calls that no build needs and many an escape does.
 const REFUSED: &[libc::c_long] = &[
     // Other processes.
@@ -49,7 +55,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
+    SYS_KEXEC_FILE_LOAD,
     libc::SYS_reboot,
     libc::SYS_swapon,
     libc::SYS_swapoff,
@@ -110,7 +116,8 @@ pub(super) fn install_syscall_filters(network: Network, local: Local) -> io::Res
     install_syscall_filter(libc::ENOSYS, BTreeMap::from([(libc::SYS_clone3, vec![])]))?;
     install_syscall_filter(libc::EAFNOSUPPORT, socket_syscall_rules(&known)?)?;
     if network == Network::Closed {
-        let rules = spoken.iter().map(|family| seccomp_rule(&[(0, SeccompCmpOp::Eq, to_syscall_argument(*family))]));
+        let rules =
+            spoken.iter().map(|family| seccomp_syscall_rule(&[(0, SeccompCmpOp::Eq, to_syscall_argument(*family))]));
         install_syscall_filter(
             libc::ENETUNREACH,
             BTreeMap::from([(libc::SYS_socket, rules.collect::<io::Result<_>>()?)]),
@@ -124,9 +131,9 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 fn refused_syscalls() -> io::Result<Rules> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, vec![])).collect();
     let namespaces = NAMESPACES.iter().map(|flag| to_syscall_argument(*flag));
-    let clone = namespaces.map(|flag| seccomp_rule(&[(0, SeccompCmpOp::MaskedEq(flag), flag)]));
+    let clone = namespaces.map(|flag| seccomp_syscall_rule(&[(0, SeccompCmpOp::MaskedEq(flag), flag)]));
     rules.insert(libc::SYS_clone, clone.collect::<io::Result<_>>()?);
-    let typing = TYPING.iter().map(|request| seccomp_rule(&[(1, SeccompCmpOp::Eq, *request)]));
+    let typing = TYPING.iter().map(|request| seccomp_syscall_rule(&[(1, SeccompCmpOp::Eq, *request)]));
     rules.insert(libc::SYS_ioctl, typing.collect::<io::Result<_>>()?);
     Ok(rules)
 }
@@ -137,12 +144,12 @@ fn socket_syscall_rules(known: &[libc::c_int]) -> io::Result<Rules> {
     let datagram = [(1, SeccompCmpOp::MaskedEq(0xf), to_syscall_argument(libc::SOCK_DGRAM))];
     let pairs = match known.contains(&libc::AF_UNIX) {
         true => vec![],
-        false => vec![(libc::SYS_socketpair, vec![seccomp_rule(&datagram)?])],
+        false => vec![(libc::SYS_socketpair, vec![seccomp_syscall_rule(&datagram)?])],
     };
-    Ok(std::iter::once((libc::SYS_socket, vec![seccomp_rule(&others)?])).chain(pairs).collect())
+    Ok(std::iter::once((libc::SYS_socket, vec![seccomp_syscall_rule(&others)?])).chain(pairs).collect())
 }
 
-fn seccomp_rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> io::Result<SeccompRule> {
+fn seccomp_syscall_rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> io::Result<SeccompRule> {
     let conditions = conditions
         .iter()
         .map(|(at, how, value)| SeccompCondition::new(*at, SeccompCmpArgLen::Dword, how.clone(), *value));
@@ -157,7 +164,7 @@ fn to_syscall_argument(value: libc::c_int) -> u64 {
 /// These calls fail with this error.
 fn install_syscall_filter(error: libc::c_int, rules: Rules) -> io::Result<()> {
     let answer = SeccompAction::Errno(error.cast_unsigned());
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, answer, target_architecture()?);
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, answer, syscall_target_architecture()?);
     let program: BpfProgram = filter.and_then(TryInto::try_into).map_err(io::Error::other)?;
     apply_syscall_program(&program)
 }
@@ -166,7 +173,7 @@ fn apply_syscall_program(program: &[sock_filter]) -> io::Result<()> {
     apply_filter(program).map_err(io::Error::other)
 }
 
-fn target_architecture() -> io::Result<TargetArch> {
+fn syscall_target_architecture() -> io::Result<TargetArch> {
     std::env::consts::ARCH.try_into().map_err(io::Error::other)
 }
 

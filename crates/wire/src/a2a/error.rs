@@ -122,13 +122,13 @@ impl A2aErrorKind {
 impl A2aError {
     /// An error about no field.
     pub fn new(kind: A2aErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: sanitize::visible_text(&message.into()), violations: Vec::new() }
+        Self { kind, message: sanitize::sanitized_text(&message.into()), violations: Vec::new() }
     }
 
     /// These fields are wrong.
     pub fn invalid_fields(mut violations: Vec<FieldViolation>) -> Self {
         for FieldViolation { field, description } in &mut violations {
-            (*field, *description) = (sanitize::visible_text(field), sanitize::visible_text(description));
+            (*field, *description) = (sanitize::sanitized_text(field), sanitize::sanitized_text(description));
         }
         let message = match violations.as_slice() {
             [only] => format!("invalid parameters: {}: {}", only.field, only.description),

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::output::TaskSubject;
+use super::projection::TaskSubject;
 use super::update::{TaskUpdate, TextChunk};
 use super::v03_json;
 use super::{A2aDialect, A2aTask, PushConfig, TaskPage};
 
 /// How a stream's events are wrapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventFrame {
+pub struct JsonEventFrame {
     dialect: A2aDialect,
     head: Vec<u8>,
     tail: &'static [u8],
@@ -17,7 +17,7 @@ pub struct EventFrame {
     chunk: [Vec<u8>; 2],
 }
 
-impl EventFrame {
+impl JsonEventFrame {
     /// Bare events, as HTTP+JSON sends them.
     pub fn unwrapped(dialect: A2aDialect, subject: &TaskSubject) -> Self {
         Self { dialect, head: Vec::new(), tail: b"", chunk: chunk_envelope(dialect, subject) }

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::error::{A2aError, A2aErrorKind};
-use super::input::{self, A2aMethod};
 use super::object_reader::MAX_ID_LEN;
+use super::requests::{self, A2aMethod};
 use super::{A2aDialect, A2aRequest};
 
 /// A request with its envelope taken off.
@@ -45,7 +45,7 @@ impl RpcRequest {
         };
         let (id, method) = take_json_rpc_head(&mut object).map_err(|codes| refusal(codes.0, codes.1))?;
         let Some((method, dialect)) = A2aMethod::from_name(&method) else {
-            return Err(refusal(id, input::a2a_method_not_found(&method)));
+            return Err(refusal(id, requests::a2a_method_not_found(&method)));
         };
         let params = match object.remove("params") {
             None | Some(Value::Null) => Map::new(),

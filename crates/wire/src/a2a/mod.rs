@@ -4,26 +4,25 @@
 //! entries of one run into [`TaskUpdate`]s, and a [`A2aTask`] is nothing but these updates applied in order: whoever comes late and asks for
 //! the task has what a subscriber saw.
 
-pub mod canonical_card;
 pub mod card;
 pub mod client;
 pub mod content;
 mod error;
-pub mod input;
 pub mod json;
 pub mod json_rpc;
 mod object_reader;
-mod output;
+mod projection;
 pub mod protobuf;
 pub mod question;
+pub mod requests;
 mod task_fold;
 mod types;
 mod update;
 pub mod v03_json;
 
 pub use error::{A2aError, A2aErrorKind, ErrorCodes, FieldViolation};
-pub use input::{A2aMethod, A2aRequest};
-pub use output::{A2aProjection, DetailLevel, TaskOpening, TaskSubject};
+pub use projection::{A2aProjection, DetailLevel, TaskOpening, TaskSubject};
+pub use requests::{A2aMethod, A2aRequest};
 pub use types::{
     A2aArtifact, A2aMessage, A2aPart, A2aPartContent, A2aRole, A2aTask, ArtifactUpdate, Authentication, PushConfig,
     StatusUpdate, TaskPage, TaskState, TaskStatus,

@@ -92,7 +92,7 @@ impl ObjectReader {
     /// An integer, also one in quotes: addresses know only text.
     pub(super) fn read_integer(&mut self, name: &str) -> Option<i64> {
         let found = match self.take_field(name)? {
-            Value::Number(number) => number.as_i64().or_else(|| whole_number(number.as_f64()?)),
+            Value::Number(number) => number.as_i64().or_else(|| object_whole_number(number.as_f64()?)),
             Value::String(text) => text.parse().ok(),
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
         };
@@ -142,6 +142,6 @@ impl ObjectReader {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "only whole numbers that fit are cast")]
-fn whole_number(number: f64) -> Option<i64> {
+fn object_whole_number(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64)
 }

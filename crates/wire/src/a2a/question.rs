@@ -9,7 +9,7 @@ use crate::answer::{ChoiceAnswer, is_decline_answer, is_edited_plan, is_no_answe
 use crate::preview::question_with_preview;
 
 /// The state of a task that asks this.
-pub(super) fn question_task_state(question: &Question) -> TaskState {
+pub(super) fn a2a_question_task_state(question: &Question) -> TaskState {
     match question.ask {
         QuestionKind::Choose { .. } | QuestionKind::Form { .. } => TaskState::InputRequired,
         QuestionKind::Visit { .. } => TaskState::AuthRequired,
@@ -59,37 +59,37 @@ pub fn a2a_answered_question<'a>(open: &'a [Question], message: &A2aMessage) -> 
 /// The question that a message says it answers, if it says so.
 pub fn a2a_question_id_in(message: &A2aMessage) -> Option<&str> {
     let metadata = message.metadata.as_ref().and_then(|metadata| metadata.get(EXTENSION)?.get("question")?.as_str());
-    metadata.or_else(|| a2a_reply_data(message).and_then(|data| data.get("question")?.as_str()))
+    metadata.or_else(|| a2a_question_reply_data(message).and_then(|data| data.get("question")?.as_str()))
 }
 
 /// True if a message says that it is a prompt and answers nothing.
-pub fn is_marked_as_prompt(message: &A2aMessage) -> bool {
+pub fn is_a2a_question_marked_as_prompt(message: &A2aMessage) -> bool {
     let metadata = message.metadata.as_ref().and_then(|metadata| metadata.get(EXTENSION)?.get("prompt"));
     metadata == Some(&Value::Bool(true))
 }
 
 /// What a message answers to a question, or what it could have said.
 pub fn read_a2a_reply(question: &Question, message: &A2aMessage) -> Result<Reply, A2aError> {
-    let text = a2a_reply_text(message);
+    let text = a2a_question_reply_text(message);
     match &question.ask {
         QuestionKind::Choose { .. }
-            if question.plan.is_some() && a2a_reply_data(message).is_some_and(is_edited_plan) =>
+            if question.plan.is_some() && a2a_question_reply_data(message).is_some_and(is_edited_plan) =>
         {
-            let content = a2a_reply_data(message).cloned().unwrap_or_default();
+            let content = a2a_question_reply_data(message).cloned().unwrap_or_default();
             Ok(Reply::Filled { content: Value::Object(content) })
         }
         QuestionKind::Choose { choices } => {
-            let data = a2a_reply_data(message).and_then(|data| data.get("choice")?.as_str());
+            let data = a2a_question_reply_data(message).and_then(|data| data.get("choice")?.as_str());
             let said = data.unwrap_or(text.trim());
             read_choice_answer(choices, ChoiceAnswer::Words(said)).ok_or_else(|| {
                 let ids: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
                 A2aError::invalid_field("message.parts", format!("the task asks for one of: {}", ids.join(", ")))
             })
         }
-        QuestionKind::Form { schema } => Ok(match (a2a_reply_data(message), text.trim()) {
+        QuestionKind::Form { schema } => Ok(match (a2a_question_reply_data(message), text.trim()) {
             (Some(data), _) => Reply::Filled { content: Value::Object(data.clone()) },
             (None, text) if is_decline_answer(text) => Reply::Declined,
-            (None, _) => Reply::Filled { content: fill_a2a_form(schema, &text) },
+            (None, _) => Reply::Filled { content: fill_a2a_question_form(schema, &text) },
         }),
         QuestionKind::Visit { .. } if is_no_answer(&text) => Ok(Reply::Declined),
         QuestionKind::Visit { .. } => Ok(Reply::Filled { content: json!({}) }),
@@ -97,10 +97,10 @@ pub fn read_a2a_reply(question: &Question, message: &A2aMessage) -> Result<Reply
 }
 
 /// What was answered, as parts of a message.
-pub(super) fn a2a_answer_parts(answer: &Answer) -> Vec<A2aPart> {
+pub(super) fn a2a_question_answer_parts(answer: &Answer) -> Vec<A2aPart> {
     match &answer.reply {
         Reply::Chosen { choice, .. } => vec![A2aPart::text(choice.clone())],
-        Reply::Filled { content } => match single_reply_text(content) {
+        Reply::Filled { content } => match single_a2a_question_reply_text(content) {
             Some(text) => vec![A2aPart::text(text)],
             None => vec![A2aPart::data(content.clone())],
         },
@@ -111,7 +111,7 @@ pub(super) fn a2a_answer_parts(answer: &Answer) -> Vec<A2aPart> {
     }
 }
 
-fn a2a_reply_text(message: &A2aMessage) -> String {
+fn a2a_question_reply_text(message: &A2aMessage) -> String {
     let texts: Vec<&str> = message
         .parts
         .iter()
@@ -120,7 +120,7 @@ fn a2a_reply_text(message: &A2aMessage) -> String {
     texts.join("\n")
 }
 
-fn a2a_reply_data(message: &A2aMessage) -> Option<&Map<String, Value>> {
+fn a2a_question_reply_data(message: &A2aMessage) -> Option<&Map<String, Value>> {
     message
         .parts
         .iter()
@@ -128,7 +128,7 @@ fn a2a_reply_data(message: &A2aMessage) -> Option<&Map<String, Value>> {
 }
 
 /// Words fill a form that asks for one text; a form that asks for more takes them as JSON.
-fn fill_a2a_form(schema: &Value, text: &str) -> Value {
+fn fill_a2a_question_form(schema: &Value, text: &str) -> Value {
     if let Ok(content @ Value::Object(_)) = serde_json::from_str(text) {
         return content;
     }
@@ -139,7 +139,7 @@ fn fill_a2a_form(schema: &Value, text: &str) -> Value {
 }
 
 /// A form of one text is shown as that text.
-fn single_reply_text(content: &Value) -> Option<&str> {
+fn single_a2a_question_reply_text(content: &Value) -> Option<&str> {
     let object = content.as_object().filter(|object| object.len() == 1)?;
     object.values().next()?.as_str()
 }

@@ -27,7 +27,9 @@ pub fn acp_content_block(part: &Part) -> Option<ContentBlock> {
             Some(ContentBlock::Image(ImageContent::new(data.clone(), mime.clone()).uri(uri.clone())))
         }
         Part::Audio { mime, data } => Some(ContentBlock::Audio(AudioContent::new(data.clone(), mime.clone()))),
-        Part::Link { uri, name, mime, more } => Some(resource_link_block(uri, name, mime.as_deref(), more.as_ref())),
+        Part::Link { uri, name, mime, more } => {
+            Some(acp_resource_link_block(uri, name, mime.as_deref(), more.as_ref()))
+        }
         Part::Resource { uri, mime, text, blob } => {
             let contents = match (text, blob) {
                 (Some(text), _) => EmbeddedResourceResource::TextResourceContents(
@@ -63,23 +65,23 @@ pub fn acp_tool_content(content: &[ToolContent]) -> Vec<ToolCallContent> {
 fn acp_block_part(block: ContentBlock, profile: &AgentProfile) -> Result<Part, Error> {
     match block {
         ContentBlock::Text(text) => Ok(Part::Text { text: text.text }),
-        ContentBlock::Image(image) if profile.image => image_block_part(image),
+        ContentBlock::Image(image) if profile.image => acp_image_part(image),
         ContentBlock::Image(_) => Err(Error::invalid_params("pictures are not supported")),
-        ContentBlock::Audio(audio) if profile.audio => audio_block_part(audio),
+        ContentBlock::Audio(audio) if profile.audio => acp_audio_part(audio),
         ContentBlock::Audio(_) => Err(Error::invalid_params("audio is not supported")),
-        ContentBlock::ResourceLink(link) => resource_link_part(link),
-        ContentBlock::Resource(resource) => embedded_resource_part(resource),
+        ContentBlock::ResourceLink(link) => acp_resource_link_part(link),
+        ContentBlock::Resource(resource) => acp_embedded_resource_part(resource),
         // the schema crate may grow further kinds: not known here, so not accepted
         _ => Err(Error::invalid_params("content of an unknown kind")),
     }
 }
 
 /// A picture of a type that models see.
-fn image_block_part(image: ImageContent) -> Result<Part, Error> {
+fn acp_image_part(image: ImageContent) -> Result<Part, Error> {
     check_content_part(Part::Image { mime: check::normalize_mime(&image.mime_type), data: image.data, uri: image.uri })
 }
 
-fn audio_block_part(audio: AudioContent) -> Result<Part, Error> {
+fn acp_audio_part(audio: AudioContent) -> Result<Part, Error> {
     check_content_part(Part::Audio { mime: audio.mime_type.to_ascii_lowercase(), data: audio.data })
 }
 
@@ -89,7 +91,7 @@ fn check_content_part(part: Part) -> Result<Part, Error> {
     Ok(part)
 }
 
-fn resource_link_part(link: ResourceLink) -> Result<Part, Error> {
+fn acp_resource_link_part(link: ResourceLink) -> Result<Part, Error> {
     refuse_nul_in_content("uri", &link.uri)?;
     refuse_nul_in_content("name", &link.name)?;
     let more: Map<String, Value> = [
@@ -105,7 +107,7 @@ fn resource_link_part(link: ResourceLink) -> Result<Part, Error> {
     Ok(Part::Link { uri: link.uri, name: link.name, mime: link.mime_type, more })
 }
 
-fn embedded_resource_part(resource: EmbeddedResource) -> Result<Part, Error> {
+fn acp_embedded_resource_part(resource: EmbeddedResource) -> Result<Part, Error> {
     let (uri, mime, text, blob) = match resource.resource {
         EmbeddedResourceResource::TextResourceContents(text) => (text.uri, text.mime_type, Some(text.text), None),
         EmbeddedResourceResource::BlobResourceContents(blob) => (blob.uri, blob.mime_type, None, Some(blob.blob)),
@@ -116,7 +118,7 @@ fn embedded_resource_part(resource: EmbeddedResource) -> Result<Part, Error> {
     check_content_part(Part::Resource { uri, mime, text, blob })
 }
 
-fn resource_link_block(uri: &str, name: &str, mime: Option<&str>, more: Option<&Value>) -> ContentBlock {
+fn acp_resource_link_block(uri: &str, name: &str, mime: Option<&str>, more: Option<&Value>) -> ContentBlock {
     let mut link = ResourceLink::new(name, uri).mime_type(mime.map(str::to_owned));
     if let Some(more) = more {
         let text = |key| more.get(key).and_then(Value::as_str).map(str::to_owned);

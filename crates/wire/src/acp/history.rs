@@ -3,7 +3,7 @@
 use gander_domain::{Entry, Event, RunOrigin, Seq, SessionCatalog, SessionView};
 use serde_json::Value;
 
-use super::output::{SessionUpdateOut, join_session_updates, present_updates, project_acp_entry};
+use super::projection::{SessionUpdateOut, join_session_updates, present_updates, project_acp_entry};
 use super::schema::SessionUpdate;
 use super::write_update::{UpdatePrefix, write_session_update};
 use crate::jsonrpc::Outbox;

@@ -15,11 +15,11 @@ pub mod error;
 mod history;
 pub mod host_calls;
 mod initialize;
-pub mod input;
 pub(crate) mod inspect;
 mod limit_options;
-pub mod output;
+pub mod projection;
 mod question;
+pub mod requests;
 mod slash_commands;
 pub mod types;
 mod v2;
@@ -32,7 +32,7 @@ pub use connection::{Connection, ReminderForm};
 pub use dialect::Dialect;
 pub use history::{history_conversation_updates, history_state_updates};
 pub use host_calls::{HostAnswer, HostCall, HostCallError, HostCallId};
-pub use output::{SessionUpdateOut, join_session_updates, project_acp_entry};
+pub use projection::{SessionUpdateOut, join_session_updates, project_acp_entry};
 pub use types::{
     AgentProfile, ArchiveFilter, Intent, IntentTicket, ListFilter, ListedSession, LoginMethod, Presence, SessionParams,
     Withdrawal,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::abilities::ClientAbilities;
 use super::content::acp_tool_content;
-use super::output::permission_tool_call;
+use super::projection::acp_permission_tool_call;
 use super::schema::{
     Meta, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, ToolCallUpdate, ToolCallUpdateFields,
@@ -40,7 +40,7 @@ const REFUSED_META: &str = "gander/refused";
 const MAX_QUOTED: usize = 64;
 
 /// The id of a question's request: the same at every client and after every restart.
-pub(super) fn question_request_id(question: QuestionId) -> RequestId {
+pub(super) fn acp_question_request_id(question: QuestionId) -> RequestId {
     RequestId::text(question.to_string())
 }
 
@@ -54,22 +54,22 @@ pub(super) enum NoReply {
 }
 
 /// Sends the question, if this client can answer such a one. True if it is asked now.
-pub(super) fn send_question<C>(
+pub(super) fn send_acp_question<C>(
     peer: &mut Peer<C>,
     abilities: ClientAbilities,
     view: &SessionView,
     question: &Question,
     context: C,
 ) -> bool {
-    let id = question_request_id(question.id);
-    match question_request(abilities, view, question) {
+    let id = acp_question_request_id(question.id);
+    match acp_question_request(abilities, view, question) {
         Some((method, params)) => peer.send_request(id, method, &params, context),
         None => false,
     }
 }
 
 /// Sends the question once more, and why the last answer was none.
-pub(super) fn resend_question<C>(
+pub(super) fn resend_acp_question<C>(
     peer: &mut Peer<C>,
     abilities: ClientAbilities,
     view: &SessionView,
@@ -77,13 +77,13 @@ pub(super) fn resend_question<C>(
     why: &str,
     context: C,
 ) {
-    if let Some((method, mut params)) = question_request(abilities, view, question) {
+    if let Some((method, mut params)) = acp_question_request(abilities, view, question) {
         params["_meta"] = json!({ REFUSED_META: why });
-        peer.send_request(question_request_id(question.id), method, &params, context);
+        peer.send_request(acp_question_request_id(question.id), method, &params, context);
     }
 }
 
-pub(super) fn question_request(
+pub(super) fn acp_question_request(
     abilities: ClientAbilities,
     view: &SessionView,
     question: &Question,
@@ -91,7 +91,7 @@ pub(super) fn question_request(
     const ELICITATION: &str = "elicitation/create";
     match &question.ask {
         QuestionKind::Choose { choices } => {
-            let params = serde_json::to_value(permission_request(view, question, choices)).ok()?;
+            let params = serde_json::to_value(acp_permission_request(view, question, choices)).ok()?;
             Some(("session/request_permission", params))
         }
         QuestionKind::Form { schema } if abilities.forms => {
@@ -108,38 +108,38 @@ pub(super) fn question_request(
 pub(super) fn read_acp_reply(question: &Question, result: Result<&RawValue, Error>) -> Result<Reply, NoReply> {
     let json = result.map_err(|_| NoReply::Withdrew(Withdrawal::Failed))?.get();
     match &question.ask {
-        QuestionKind::Choose { choices } => read_permission_reply(question, choices, json),
-        QuestionKind::Form { .. } | QuestionKind::Visit { .. } => read_elicitation_reply(json),
+        QuestionKind::Choose { choices } => read_acp_permission_reply(question, choices, json),
+        QuestionKind::Form { .. } | QuestionKind::Visit { .. } => read_acp_elicitation_reply(json),
     }
 }
 
-fn permission_request(view: &SessionView, question: &Question, choices: &[Choice]) -> RequestPermissionRequest {
-    let options = choices
-        .iter()
-        .map(|choice| PermissionOption::new(choice.id.clone(), choice.name.clone(), wire_option_kind(choice.kind)));
+fn acp_permission_request(view: &SessionView, question: &Question, choices: &[Choice]) -> RequestPermissionRequest {
+    let options = choices.iter().map(|choice| {
+        PermissionOption::new(choice.id.clone(), choice.name.clone(), acp_question_option_kind(choice.kind))
+    });
     RequestPermissionRequest::new(
         view.session.to_string(),
-        permission_question_subject(view, question),
+        acp_permission_question_subject(view, question),
         options.collect(),
     )
 }
 
 /// The tool call that the question is about; the protocol wants one even where there is none.
-fn permission_question_subject(view: &SessionView, question: &Question) -> ToolCallUpdate {
+fn acp_permission_question_subject(view: &SessionView, question: &Question) -> ToolCallUpdate {
     let tool = question.call.and_then(|call| view.run.as_ref()?.find_tool_call(call));
     match (tool, question.call) {
-        (Some(tool), _) => with_question_preview(permission_tool_call(&tool.call), question),
+        (Some(tool), _) => with_question_preview(acp_permission_tool_call(&tool.call), question),
         (None, Some(call)) => titled_question_tool_call(&call.to_string(), &question.title),
         (None, None) => match &question.subagent {
-            Some(asked) => subagent_question_tool_call(question, asked),
+            Some(asked) => acp_subagent_question_tool_call(question, asked),
             None => titled_question_tool_call(&question.id.to_string(), &question.title),
         },
     }
 }
 
 /// What a sub-agent wants to do. The id is the question's: no client was told of the sub-agent's call.
-fn subagent_question_tool_call(question: &Question, asked: &SubagentCall) -> ToolCallUpdate {
-    let mut shown = with_question_preview(permission_tool_call(&asked.call), question);
+fn acp_subagent_question_tool_call(question: &Question, asked: &SubagentCall) -> ToolCallUpdate {
+    let mut shown = with_question_preview(acp_permission_tool_call(&asked.call), question);
     shown.fields.title = Some(question.title.clone());
     let meta = json!({ SUBAGENT_META: asked.agent });
     ToolCallUpdate::new(question.id.to_string(), shown.fields).meta(meta.as_object().cloned())
@@ -156,7 +156,7 @@ fn titled_question_tool_call(id: &str, title: &str) -> ToolCallUpdate {
     ToolCallUpdate::new(id.to_owned(), ToolCallUpdateFields::new().title(title.to_owned()))
 }
 
-fn wire_option_kind(kind: ChoiceKind) -> PermissionOptionKind {
+fn acp_question_option_kind(kind: ChoiceKind) -> PermissionOptionKind {
     match kind {
         ChoiceKind::AllowOnce => PermissionOptionKind::AllowOnce,
         ChoiceKind::AllowAlways => PermissionOptionKind::AllowAlways,
@@ -186,7 +186,7 @@ fn with_question_tool_call(mut params: Value, question: &Question) -> Value {
     params
 }
 
-fn read_permission_reply(question: &Question, choices: &[Choice], json: &str) -> Result<Reply, NoReply> {
+fn read_acp_permission_reply(question: &Question, choices: &[Choice], json: &str) -> Result<Reply, NoReply> {
     let unreadable = |_| NoReply::Unfit("the result is no outcome of session/request_permission".to_owned());
     let response: RequestPermissionResponse = serde_json::from_str(json).map_err(unreadable)?;
     match response.outcome {
@@ -194,14 +194,14 @@ fn read_permission_reply(question: &Question, choices: &[Choice], json: &str) ->
         RequestPermissionOutcome::Selected(selected) => {
             let id = &selected.option_id.0;
             let reply = read_choice_answer(choices, ChoiceAnswer::OptionId(id));
-            let reply = reply.ok_or_else(|| unfit_reply("no such option", id))?;
+            let reply = reply.ok_or_else(|| unfit_acp_question_reply("no such option", id))?;
             let edited =
                 response.meta.as_ref().and_then(|meta| meta.get(PLAN_META)).filter(|_| question.plan.is_some());
             if let Some(plan) = edited.filter(|_| reply.is_allowed()) {
                 Plan::parse_edited(plan).map_err(NoReply::Unfit)?;
                 return Ok(Reply::Filled { content: plan.clone() });
             }
-            let reason = response.meta.as_ref().and_then(reply_reject_reason);
+            let reason = response.meta.as_ref().and_then(acp_question_reject_reason);
             match (&reply, reason) {
                 (Reply::Chosen { kind: ChoiceKind::RejectOnce, .. }, Some(reason)) => Ok(Reply::Rejected { reason }),
                 (_, Some(_) | None) => Ok(reply),
@@ -213,7 +213,7 @@ fn read_permission_reply(question: &Question, choices: &[Choice], json: &str) ->
 }
 
 /// Why a client rejects, if it says so. "Never" is a grant: it is stored as it was offered, without a reason.
-fn reply_reject_reason(meta: &Meta) -> Option<RejectReason> {
+fn acp_question_reject_reason(meta: &Meta) -> Option<RejectReason> {
     if meta.get(UNATTENDED_META) == Some(&Value::Bool(true)) {
         return Some(RejectReason::Unattended);
     }
@@ -221,18 +221,18 @@ fn reply_reject_reason(meta: &Meta) -> Option<RejectReason> {
     (!said.is_empty()).then(|| RejectReason::Said(said[..said.floor_char_boundary(MAX_REASON)].to_owned()))
 }
 
-fn unfit_reply(what: &str, said: &str) -> NoReply {
+fn unfit_acp_question_reply(what: &str, said: &str) -> NoReply {
     NoReply::Unfit(format!("{what}: {}", &said[..said.floor_char_boundary(MAX_QUOTED)]))
 }
 
-fn read_elicitation_reply(json: &str) -> Result<Reply, NoReply> {
+fn read_acp_elicitation_reply(json: &str) -> Result<Reply, NoReply> {
     let unreadable = |_| NoReply::Unfit("the result is no action of elicitation/create".to_owned());
     let response: Value = serde_json::from_str(json).map_err(unreadable)?;
     match response["action"].as_str() {
         Some("accept") => Ok(Reply::Filled { content: response.get("content").cloned().unwrap_or_else(|| json!({})) }),
         Some("decline") => Ok(Reply::Declined),
         Some("cancel") => Err(NoReply::Withdrew(Withdrawal::Cancelled)),
-        Some(other) => Err(unfit_reply("no such action", other)),
+        Some(other) => Err(unfit_acp_question_reply("no such action", other)),
         None => Err(NoReply::Unfit("the result has no action".to_owned())),
     }
 }

@@ -5,8 +5,8 @@ use std::io::Write;
 use gander_domain::{MessageId, SessionCatalog, SessionId, Settings};
 use serde::Serialize;
 
-use super::config_options::{config_options, current_mode};
-use super::output::{ChunkSpeaker, SessionUpdateOut, TextChunk};
+use super::config_options::{config_options, current_mode_option};
+use super::projection::{ChunkSpeaker, SessionUpdateOut, TextChunk};
 use super::schema::{ConfigOptionUpdate, CurrentModeUpdate, SessionUpdate};
 use crate::jsonrpc::{Outbox, write_json_to_outbox};
 
@@ -39,7 +39,7 @@ pub(super) fn write_session_update(
         SessionUpdateOut::Text(chunk) => write_update_text(out, prefix, chunk),
         SessionUpdateOut::Settings { settings, mode_changed } => {
             if *mode_changed {
-                let mode = CurrentModeUpdate::new(current_mode(catalog, settings));
+                let mode = CurrentModeUpdate::new(current_mode_option(catalog, settings));
                 write_update_as_json(out, prefix, &SessionUpdate::CurrentModeUpdate(mode));
             }
             write_update_as_json(out, prefix, &write_update_config_options(catalog, settings));

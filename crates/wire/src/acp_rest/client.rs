@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 use super::content::{acp_rest_message_part, read_acp_rest_part};
 use super::types::MessagePart;
 use crate::remote::{
-    AnswerForm, CalledTool, RemoteAnswer, RemoteRequest, RemoteTurn, TurnReports, TurnStage, described_question,
-    text_form,
+    AnswerForm, CalledTool, RemoteAnswer, RemoteRequest, RemoteTurn, TurnReports, TurnStage,
+    turn_report_described_question, turn_report_text_form,
 };
 
 /// One run of an agent behind a server that speaks ACP-REST.
 #[derive(Debug)]
-pub struct AcpRestTurn {
+pub struct AcpRestClientTurn {
     agent: String,
     session: Option<String>,
     input: Vec<Value>,
@@ -50,11 +50,11 @@ struct AskedRemotely {
     is_choice: bool,
 }
 
-impl AcpRestTurn {
+impl AcpRestClientTurn {
     /// A run of this agent, in a session that the server knows or in a new one, after what was said before.
     pub fn new(agent: &str, session: Option<String>, before: &[&Said], prompt: &[Part]) -> Self {
-        let earlier = before.iter().filter_map(|message| input_message(message.role, &message.parts));
-        let input = earlier.chain(input_message(Role::User, prompt)).collect();
+        let earlier = before.iter().filter_map(|message| acp_rest_input_message(message.role, &message.parts));
+        let input = earlier.chain(acp_rest_input_message(Role::User, prompt)).collect();
         Self {
             agent: agent.to_owned(),
             session,
@@ -75,7 +75,9 @@ impl AcpRestTurn {
         if self.stage == TurnStage::Over || (kind == "generic" && self.replayed.is_some()) {
             return;
         }
-        if let Some((growth, text)) = Some(&event["part"]).filter(|_| kind == "message.part").and_then(grown_text) {
+        if let Some((growth, text)) =
+            Some(&event["part"]).filter(|_| kind == "message.part").and_then(acp_rest_grown_text)
+        {
             let new = self.new_text(text).to_owned();
             self.pieces += 1;
             return self.reports.append_text(growth, &new, ids);
@@ -95,8 +97,8 @@ impl AcpRestTurn {
             "generic" => self.handle_generic(&event["generic"]),
             "run.completed" => self.end(Outcome::Completed { stop: StopReason::EndTurn }),
             "run.cancelled" => self.end(Outcome::Cancelled),
-            "run.failed" => self.end(failed_outcome(&event["run"]["error"])),
-            "error" => self.end(failed_outcome(&event["error"])),
+            "run.failed" => self.end(acp_rest_failed_outcome(&event["run"]["error"])),
+            "error" => self.end(acp_rest_failed_outcome(&event["error"])),
             // what newer versions may tell
             _ => {}
         }
@@ -166,7 +168,7 @@ impl AcpRestTurn {
     fn message_completed(&mut self, message: &Value, ids: &mut dyn IdGenerator) {
         let untold = message["parts"].as_array().into_iter().flatten().filter(|_| self.pieces == 0);
         for part in untold.cloned().collect::<Vec<_>>() {
-            match grown_text(&part) {
+            match acp_rest_grown_text(&part) {
                 Some((growth, text)) => self.reports.append_text(growth, text, ids),
                 None => self.handle_part(&part, ids),
             }
@@ -185,7 +187,7 @@ impl AcpRestTurn {
         let title = of(false).collect::<Vec<_>>().join("\n");
         let title = if title.is_empty() { "The agent waits for an answer".to_owned() } else { title };
         let detail: Value = of(true).find_map(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        let ask = described_question(&detail).unwrap_or_else(text_form);
+        let ask = turn_report_described_question(&detail).unwrap_or_else(turn_report_text_form);
         let is_choice = matches!(ask, QuestionKind::Choose { .. });
         let about = self.reports.fresh_call().filter(|_| is_choice);
         let id = self.reports.ask(&title, ask, about.as_deref(), ids);
@@ -211,7 +213,7 @@ impl AcpRestTurn {
     }
 }
 
-impl RemoteTurn for AcpRestTurn {
+impl RemoteTurn for AcpRestClientTurn {
     fn first_request(&self) -> RemoteRequest {
         let mut body = json!({ "agent_name": self.agent, "input": self.input, "mode": "stream" });
         if let Some(session) = &self.session {
@@ -269,7 +271,7 @@ impl RemoteTurn for AcpRestTurn {
 }
 
 /// A message with something that this protocol shows.
-fn input_message(role: Role, parts: &[Part]) -> Option<Value> {
+fn acp_rest_input_message(role: Role, parts: &[Part]) -> Option<Value> {
     let parts: Vec<MessagePart> = parts.iter().filter_map(acp_rest_message_part).collect();
     let role = match role {
         Role::User => "user",
@@ -280,7 +282,7 @@ fn input_message(role: Role, parts: &[Part]) -> Option<Value> {
 }
 
 /// A piece of text, or of a thought.
-fn grown_text(part: &Value) -> Option<(DeltaKind, &str)> {
+fn acp_rest_grown_text(part: &Value) -> Option<(DeltaKind, &str)> {
     let metadata = &part["metadata"];
     if metadata["kind"] == "trajectory" && metadata["tool_name"].is_null() {
         return metadata["message"].as_str().map(|text| (DeltaKind::Thought, text));
@@ -310,7 +312,7 @@ fn acp_rest_tool_result(output: &Value) -> ToolResult {
     result
 }
 
-fn failed_outcome(error: &Value) -> Outcome {
+fn acp_rest_failed_outcome(error: &Value) -> Outcome {
     let message = error["message"].as_str().unwrap_or("the agent gave no reason");
     let reason = error["data"]["reason"].as_str().or_else(|| error["code"].as_str()).unwrap_or("agent_failed");
     Outcome::failed(reason, message)

@@ -3,7 +3,7 @@
 use gander_domain::{Part, ToolCall, ToolContent, ToolEnd, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::error::AcpRestError;
+use super::refusal::AcpRestError;
 use super::types::{ContentEncoding, MessagePart};
 use crate::check;
 
@@ -13,7 +13,7 @@ pub fn read_acp_rest_part(part: &MessagePart) -> Result<Part, AcpRestError> {
     if content.is_some() && content_url.is_some() {
         return Err(AcpRestError::invalid("only one of content or content_url can be given"));
     }
-    if let Some(thought) = metadata.as_ref().and_then(trajectory_thought_text) {
+    if let Some(thought) = metadata.as_ref().and_then(acp_rest_trajectory_thought) {
         return Ok(Part::Thought { text: thought.or(content.as_deref()).unwrap_or_default().to_owned() });
     }
     if let Some(url) = content_url {
@@ -28,7 +28,7 @@ pub fn read_acp_rest_part(part: &MessagePart) -> Result<Part, AcpRestError> {
             check::check_media(&part).map_err(|error| AcpRestError::invalid(error.to_string()))?;
             Ok(part)
         }
-        ContentEncoding::Plain if !named && is_plain_text_part(mime) => Ok(Part::Text { text: content }),
+        ContentEncoding::Plain if !named && is_acp_rest_plain_text_part(mime) => Ok(Part::Text { text: content }),
         ContentEncoding::Plain => {
             let uri = name.clone().unwrap_or_default();
             Ok(Part::Resource { uri, mime: Some(mime.clone()), text: Some(content), blob: None })
@@ -65,13 +65,15 @@ pub fn acp_rest_message_part(part: &Part) -> Option<MessagePart> {
 
 /// A thought, or a piece of one.
 pub fn acp_rest_thought_part(text: String) -> MessagePart {
-    trajectory_part(json!({ "kind": "trajectory", "message": text }))
+    acp_rest_trajectory_part(json!({ "kind": "trajectory", "message": text }))
 }
 
 /// A tool is wanted.
 pub fn acp_rest_tool_call_part(call: &ToolCall) -> MessagePart {
     let (name, input) = (&call.name, acp_rest_keyed_object("value", &call.arguments));
-    trajectory_part(json!({ "kind": "trajectory", "message": call.title, "tool_name": name, "tool_input": input }))
+    acp_rest_trajectory_part(
+        json!({ "kind": "trajectory", "message": call.title, "tool_name": name, "tool_input": input }),
+    )
 }
 
 /// What came of it.
@@ -84,7 +86,9 @@ pub fn acp_rest_tool_result_part(call: &ToolCall, result: &ToolResult) -> Messag
         output.entry("text").or_insert(Value::String(text));
     }
     let (name, input) = (&call.name, acp_rest_keyed_object("value", &call.arguments));
-    trajectory_part(json!({ "kind": "trajectory", "tool_name": name, "tool_input": input, "tool_output": output }))
+    acp_rest_trajectory_part(
+        json!({ "kind": "trajectory", "tool_name": name, "tool_input": input, "tool_output": output }),
+    )
 }
 
 impl MessagePart {
@@ -101,20 +105,20 @@ impl MessagePart {
     }
 }
 
-fn trajectory_part(metadata: Value) -> MessagePart {
+fn acp_rest_trajectory_part(metadata: Value) -> MessagePart {
     let Value::Object(metadata) = metadata else { unreachable!("made of an object just now") };
     MessagePart { content: None, metadata: Some(metadata), ..MessagePart::text(String::new()) }
 }
 
 /// What a thought's metadata say: a trajectory of words, or the older form that names no kind.
-fn trajectory_thought_text(metadata: &Map<String, Value>) -> Option<Option<&str>> {
+fn acp_rest_trajectory_thought(metadata: &Map<String, Value>) -> Option<Option<&str>> {
     let is = |key: &str, value: &Value| metadata.get(key) == Some(value);
     let thought = is("kind", &json!("trajectory")) && metadata.get("tool_name").is_none_or(Value::is_null);
     (thought || is("thinking", &json!(true))).then(|| metadata.get("message").and_then(Value::as_str))
 }
 
 /// Media types that need no name of their own: a model reads them all the same.
-fn is_plain_text_part(mime: &str) -> bool {
+fn is_acp_rest_plain_text_part(mime: &str) -> bool {
     mime.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/plain")
 }
 

@@ -33,52 +33,52 @@ impl AcpRestDialect {
 
     /// A run as it is answered.
     pub fn run_object(self, run: &AcpRestRun) -> Value {
-        let mut run = dialect_json(run);
+        let mut run = acp_rest_dialect_json(run);
         match self {
             Self::Standard => {}
-            Self::Goosed => translate_run_to_dialect(&mut run),
+            Self::Goosed => translate_acp_rest_run_to_dialect(&mut run),
         }
         run
     }
 
     /// An event as it is told: in the branch's form an error is one of its own, before the run that failed of it.
     pub fn event_objects(self, event: &AcpRestEvent<'_>) -> Vec<Value> {
-        let mut told = dialect_json(event);
+        let mut told = acp_rest_dialect_json(event);
         if self == Self::Standard {
             return vec![told];
         }
         let error = (told["type"] == "run.failed").then(|| told["run"]["error"].clone());
         let error = error.filter(|error| !error.is_null()).map(|error| json!({ "type": "error", "error": error }));
         if let Some(run) = told.get_mut("run") {
-            translate_run_to_dialect(run);
+            translate_acp_rest_run_to_dialect(run);
         }
         if let Some(message) = told.get_mut("message") {
-            translate_message_to_dialect(message);
+            translate_acp_rest_message_to_dialect(message);
         }
         if let Some(part) = told.get_mut("part") {
-            translate_part_to_dialect(part);
+            translate_acp_rest_part_to_dialect(part);
         }
         error.into_iter().chain([told]).collect()
     }
 }
 
-fn dialect_json(value: &impl Serialize) -> Value {
+fn acp_rest_dialect_json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("wire types are made of what JSON can say")
 }
 
-fn translate_run_to_dialect(run: &mut Value) {
+fn translate_acp_rest_run_to_dialect(run: &mut Value) {
     if run["status"] == "in-progress" {
         run["status"] = json!("in_progress");
     }
-    run["output"].as_array_mut().into_iter().flatten().for_each(translate_message_to_dialect);
+    run["output"].as_array_mut().into_iter().flatten().for_each(translate_acp_rest_message_to_dialect);
 }
 
-fn translate_message_to_dialect(message: &mut Value) {
-    message["parts"].as_array_mut().into_iter().flatten().for_each(translate_part_to_dialect);
+fn translate_acp_rest_message_to_dialect(message: &mut Value) {
+    message["parts"].as_array_mut().into_iter().flatten().for_each(translate_acp_rest_part_to_dialect);
 }
 
 /// Tool calls and their results are JSON as content too, a thought is text that says what it is.
-fn translate_part_to_dialect(part: &mut Value) {
+fn translate_acp_rest_part_to_dialect(part: &mut Value) {
     let Some(metadata) =
         part["metadata"].as_object().filter(|metadata| metadata.get("kind") == Some(&json!("trajectory")))
     else {

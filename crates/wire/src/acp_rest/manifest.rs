@@ -26,13 +26,13 @@ pub struct AgentStats {
 }
 
 /// The manifest, with the slash commands of its sessions, and with figures if it ever ran.
-pub fn agent_manifest(agent: &AgentManifest, commands: &[SlashCommand], figures: Option<AgentStats>) -> Value {
+pub fn acp_rest_agent_manifest(agent: &AgentManifest, commands: &[SlashCommand], figures: Option<AgentStats>) -> Value {
     let mut shown = json!({
         "name": dns_label(&agent.name),
         "description": agent.description,
         "input_content_types": agent.takes,
         "output_content_types": agent.gives,
-        "metadata": manifest_metadata(agent, commands),
+        "metadata": acp_rest_manifest_metadata(agent, commands),
     });
     if let Some(figures) = figures {
         shown["status"] = json!(figures);
@@ -40,7 +40,7 @@ pub fn agent_manifest(agent: &AgentManifest, commands: &[SlashCommand], figures:
     shown
 }
 
-fn manifest_metadata(agent: &AgentManifest, commands: &[SlashCommand]) -> Map<String, Value> {
+fn acp_rest_manifest_metadata(agent: &AgentManifest, commands: &[SlashCommand]) -> Map<String, Value> {
     let links = agent.links.iter().map(|link| json!({ "type": manifest_link_type(link.kind), "url": link.url }));
     let modes = agent.modes.iter().map(|mode| (mode.id.clone(), json!(mode.category)));
     let annotations = json!({

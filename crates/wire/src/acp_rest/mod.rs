@@ -4,18 +4,18 @@
 pub mod client;
 pub mod content;
 pub mod dialect;
-pub mod error;
-pub mod input;
 pub mod manifest;
-pub mod output;
+pub mod projection;
 pub mod question;
+pub mod refusal;
+pub mod requests;
 pub mod types;
 
 pub use dialect::AcpRestDialect;
-pub use error::{AcpRestError, AcpRestRefusal, ErrorCode};
-pub use input::{AcpRestRunRequest, HistoryMessage, RequestedSession, ResumeRequest};
-pub use manifest::{AgentList, AgentStats, agent_manifest};
-pub use output::AcpRestProjection;
+pub use manifest::{AgentList, AgentStats, acp_rest_agent_manifest};
+pub use projection::AcpRestProjection;
+pub use refusal::{AcpRestError, AcpRestRefusal, ErrorCode};
+pub use requests::{AcpRestRunRequest, HistoryMessage, RequestedSession, ResumeRequest};
 pub use types::{
     AcpRestEvent, AcpRestMessage, AcpRestRun, AcpRestSession, AwaitRequest, MessagePart, RunMode, RunStatus,
 };

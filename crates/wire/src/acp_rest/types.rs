@@ -6,7 +6,7 @@ use gander_domain::{RunId, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
-use super::error::AcpRestError;
+use super::refusal::AcpRestError;
 
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ pub enum RunMode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AcpRestMessage {
     /// `user`, `agent` or `agent/{name}`.
-    #[serde(default = "user_role")]
+    #[serde(default = "default_acp_rest_role")]
     pub role: String,
     /// What is said.
     pub parts: Vec<MessagePart>,
@@ -90,7 +90,7 @@ pub struct MessagePart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The media type of the content.
-    #[serde(default = "default_content_type", deserialize_with = "default_if_null")]
+    #[serde(default = "default_acp_rest_content_type", deserialize_with = "default_if_null")]
     pub content_type: String,
     /// The content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -261,17 +261,17 @@ impl<'de> Deserialize<'de> for WireTime {
 const YEAR_1: i64 = -62_135_596_800_000_000;
 const YEAR_10000: i64 = 253_402_300_800_000_000;
 
-fn user_role() -> String {
+fn default_acp_rest_role() -> String {
     "user".to_owned()
 }
 
-fn default_content_type() -> String {
+fn default_acp_rest_content_type() -> String {
     "text/plain".to_owned()
 }
 
 /// acp-sdk's own types let it be null.
 fn default_if_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_else(default_content_type))
+    Ok(Option::deserialize(deserializer)?.unwrap_or_else(default_acp_rest_content_type))
 }
 
 fn default_encoding_if_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ContentEncoding, D::Error> {

@@ -55,7 +55,7 @@ fn adk_agent_object(agent: &AgentManifest, tools: &[ToolInfo], below: &[&str]) -
 }
 
 /// `GET /dev/apps/{app}/build_graph`.
-pub fn agent_build_graph(agent: &AgentManifest, tools: &[ToolInfo], model: Option<&str>) -> Value {
+pub fn adk_agent_build_graph(agent: &AgentManifest, tools: &[ToolInfo], model: Option<&str>) -> Value {
     json!({
         "name": agent.name,
         "root_agent": {
@@ -73,10 +73,11 @@ pub fn agent_build_graph(agent: &AgentManifest, tools: &[ToolInfo], model: Optio
 }
 
 /// The same as a drawing, in the language of Graphviz.
-pub fn agent_dot_graph(agent: &AgentManifest, tools: &[ToolInfo], dark: bool) -> String {
+pub fn adk_agent_dot_graph(agent: &AgentManifest, tools: &[ToolInfo], dark: bool) -> String {
     let (paper, ink) = if dark { ("#0F172A", "#F8FAFC") } else { ("#F8FAFC", "#0F172A") };
-    let root = quote_dot_name(&agent.name);
-    let nodes: String = tools.iter().map(|tool| format!("\t{root} -> {}\n", quote_dot_name(&tool.name))).collect();
+    let root = quote_adk_graph_name(&agent.name);
+    let nodes: String =
+        tools.iter().map(|tool| format!("\t{root} -> {}\n", quote_adk_graph_name(&tool.name))).collect();
     format!(
         "digraph {{\n\tgraph [bgcolor=\"{paper}\" rankdir=LR]\n\tnode [color=\"{ink}\" fontcolor=\"{ink}\" shape=rect style=rounded]\n\tedge [color=\"{ink}\"]\n\t{root}\n{nodes}}}\n"
     )
@@ -94,6 +95,6 @@ fn adk_app_object(agent: &AgentManifest, agents: Value) -> Value {
     })
 }
 
-fn quote_dot_name(name: &str) -> String {
+fn quote_adk_graph_name(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }

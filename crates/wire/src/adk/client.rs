@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::content::{SentPart, read_adk_part, write_adk_part};
 use crate::remote::{
-    AnswerForm, CalledTool, RemoteAnswer, RemoteRequest, RemoteTurn, TurnReports, TurnStage, text_form, yes_or_no,
+    AnswerForm, CalledTool, RemoteAnswer, RemoteRequest, RemoteTurn, TurnReports, TurnStage, turn_report_text_form,
+    turn_report_yes_or_no,
 };
 
 /// Where a session is at a server that speaks ADK's REST.
@@ -23,7 +24,7 @@ pub struct RemoteSession {
 
 /// One run of an agent behind a server that speaks ADK's REST.
 #[derive(Debug)]
-pub struct AdkTurn {
+pub struct AdkClientTurn {
     address: RemoteSession,
     prompt: Vec<Value>,
     model: String,
@@ -54,7 +55,7 @@ struct AskedRemotely {
 }
 
 /// The body that makes a session, with what was said before in it.
-pub fn new_session_body(before: &[&Message]) -> Value {
+pub fn adk_new_session_body(before: &[&Message]) -> Value {
     let event = |(index, message): (usize, &&Message)| {
         let (author, role) = match message.role {
             Role::User => ("user", "user"),
@@ -83,7 +84,7 @@ impl RemoteSession {
     }
 }
 
-impl AdkTurn {
+impl AdkClientTurn {
     /// A run in this session. `known` are the ids of the events that it has already.
     pub fn new(address: RemoteSession, prompt: &[Part], model: &str, known: HashSet<String>) -> Self {
         Self {
@@ -185,12 +186,17 @@ impl AdkTurn {
                 let (tool, arguments) = (original["name"].as_str().unwrap_or("tool"), &original["args"]);
                 self.reports.tool_called(&CalledTool { theirs: about, name: tool, title: None, arguments }, ids);
                 let hint = args["toolConfirmation"]["hint"].as_str().filter(|hint| !hint.is_empty());
-                (hint.map_or_else(|| format!("Run {tool}?"), str::to_owned), yes_or_no(), Some(about.to_owned()))
+                (
+                    hint.map_or_else(|| format!("Run {tool}?"), str::to_owned),
+                    turn_report_yes_or_no(),
+                    Some(about.to_owned()),
+                )
             }
             "adk_request_input" => {
                 let schema = args.get("response_schema").or_else(|| args.get("responseSchema"));
                 let schema = schema.filter(|schema| schema.is_object()).cloned();
-                let ask = schema.map_or_else(text_form, |schema| gander_domain::QuestionKind::Form { schema });
+                let ask =
+                    schema.map_or_else(turn_report_text_form, |schema| gander_domain::QuestionKind::Form { schema });
                 (args["message"].as_str().unwrap_or("The agent asks").to_owned(), ask, None)
             }
             _ => {
@@ -227,7 +233,7 @@ impl AdkTurn {
     }
 }
 
-impl RemoteTurn for AdkTurn {
+impl RemoteTurn for AdkClientTurn {
     fn first_request(&self) -> RemoteRequest {
         self.run_request(&self.prompt)
     }
@@ -259,7 +265,7 @@ impl RemoteTurn for AdkTurn {
             return RemoteAnswer::default();
         };
         asked.is_open = false;
-        let response = answer_response(&asked.name, reply);
+        let response = adk_answer_response(&asked.name, reply);
         let response = json!({ "id": asked.call, "name": asked.name, "response": response });
         self.answers.push(json!({ "functionResponse": response }));
         let report = self.reports.answered(question, reply.is_allowed());
@@ -313,7 +319,7 @@ fn adk_response_result(response: &Value) -> ToolResult {
 }
 
 /// The original takes nothing but a flag for a confirmation.
-fn answer_response(name: &str, reply: &Reply) -> Value {
+fn adk_answer_response(name: &str, reply: &Reply) -> Value {
     match (name, reply) {
         ("adk_request_confirmation", reply) => json!({ "confirmed": reply.is_allowed() }),
         (_, Reply::Filled { content }) => content.clone(),

@@ -5,9 +5,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use gander_domain::{Part, ToolCallId, ToolContent, ToolEnd, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::error::AdkBodyProblem;
-use super::key_case::{either_case_field, is_either_case};
-use super::part_check::{WrongMember, wrong_part_member};
+use super::key_case::{either_key_case_field, is_either_key_case};
+use super::part_check::{WrongMember, check_adk_part_member};
+use super::refusal::AdkBodyProblem;
 use crate::check;
 
 /// Keys of a part that clients send. Others are refused, as the original does.
@@ -61,25 +61,25 @@ pub fn read_adk_part(value: &Value, location: &[Value]) -> Result<Option<SentPar
         return Err(bad("model_attributes_type", &[], "Input should be a valid dictionary".to_owned(), value));
     };
     if let Some((key, found)) =
-        object.iter().find(|(key, _)| !KNOWN_PART_KEYS.iter().any(|known| is_either_case(known, key)))
+        object.iter().find(|(key, _)| !KNOWN_PART_KEYS.iter().any(|known| is_either_key_case(known, key)))
     {
         return Err(bad("extra_forbidden", &[key], "Extra inputs are not permitted".to_owned(), found));
     }
-    if let Some(WrongMember { kind, path, message, found }) = wrong_part_member(object) {
+    if let Some(WrongMember { kind, path, message, found }) = check_adk_part_member(object) {
         return Err(bad(kind, &path, message, found));
     }
-    let thought = either_case_field(object, "thought") == Some(&Value::Bool(true));
-    if let Some(text) = either_case_field(object, "text") {
+    let thought = either_key_case_field(object, "thought") == Some(&Value::Bool(true));
+    if let Some(text) = either_key_case_field(object, "text") {
         let Some(text) = text.as_str() else {
             return Err(bad("string_type", &["text"], "Input should be a valid string".to_owned(), text));
         };
         let text = text.to_owned();
         return Ok(Some(SentPart::Part(if thought { Part::Thought { text } } else { Part::Text { text } })));
     }
-    if let Some(data) = either_case_field(object, "inlineData").and_then(Value::as_object) {
+    if let Some(data) = either_key_case_field(object, "inlineData").and_then(Value::as_object) {
         // A size that it claims is not there to be believed.
         if let Some((key, found)) =
-            data.iter().find(|(key, _)| !BLOB_KEYS.iter().any(|known| is_either_case(known, key)))
+            data.iter().find(|(key, _)| !BLOB_KEYS.iter().any(|known| is_either_key_case(known, key)))
         {
             return Err(bad(
                 "extra_forbidden",
@@ -88,19 +88,19 @@ pub fn read_adk_part(value: &Value, location: &[Value]) -> Result<Option<SentPar
                 found,
             ));
         }
-        let part = inline_data_part(data).ok_or_else(|| {
+        let part = adk_inline_data_part(data).ok_or_else(|| {
             bad("value_error", &["inlineData"], "Input should be base64 with a media type".to_owned(), &Value::Null)
         })?;
         check::check_media(&part)
             .map_err(|error| bad("value_error", &["inlineData"], error.to_string(), &Value::Null))?;
         return Ok(Some(SentPart::Part(part)));
     }
-    if let Some(file) = either_case_field(object, "fileData").and_then(Value::as_object) {
-        return Ok(file_data_part(file).map(SentPart::Part));
+    if let Some(file) = either_key_case_field(object, "fileData").and_then(Value::as_object) {
+        return Ok(adk_file_data_part(file).map(SentPart::Part));
     }
-    if let Some(response) = either_case_field(object, "functionResponse").and_then(Value::as_object) {
-        let text = |name| either_case_field(response, name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let answer = either_case_field(response, "response").cloned().unwrap_or(Value::Null);
+    if let Some(response) = either_key_case_field(object, "functionResponse").and_then(Value::as_object) {
+        let text = |name| either_key_case_field(response, name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let answer = either_key_case_field(response, "response").cloned().unwrap_or(Value::Null);
         let response = FunctionResponse { id: text("id"), name: text("name"), response: answer };
         return Ok(Some(SentPart::Response(response)));
     }
@@ -112,8 +112,8 @@ pub fn write_adk_part(part: &Part) -> Value {
     match part {
         Part::Text { text } => json!({ "text": text }),
         Part::Thought { text } => json!({ "text": text, "thought": true }),
-        Part::Image { mime, data, uri } => inline_data_object(mime, data, uri.as_deref()),
-        Part::Audio { mime, data } => inline_data_object(mime, data, None),
+        Part::Image { mime, data, uri } => adk_inline_data_object(mime, data, uri.as_deref()),
+        Part::Audio { mime, data } => adk_inline_data_object(mime, data, None),
         Part::Link { uri, name, mime, .. } => {
             let mut file = json!({ "fileUri": uri });
             if !name.is_empty() {
@@ -126,26 +126,28 @@ pub fn write_adk_part(part: &Part) -> Value {
         }
         Part::Resource { text: Some(text), .. } => json!({ "text": text }),
         Part::Resource { uri, mime, blob: Some(blob), .. } => {
-            inline_data_object(mime.as_deref().unwrap_or("application/octet-stream"), blob, Some(uri))
+            adk_inline_data_object(mime.as_deref().unwrap_or("application/octet-stream"), blob, Some(uri))
         }
         Part::Resource { uri, .. } => json!({ "fileData": { "fileUri": uri } }),
-        Part::ToolUse { call, name, arguments } => function_call_part(&function_call_id(*call), name, arguments),
-        Part::ToolResult { call, result } => {
-            function_response_part(&function_call_id(*call), "tool", &adk_tool_response(result))
+        Part::ToolUse { call, name, arguments } => {
+            adk_function_call_part(&adk_function_call_id(*call), name, arguments)
         }
-        Part::Unknown(value) if has_known_part_keys(value) => value.clone(),
+        Part::ToolResult { call, result } => {
+            adk_function_response_part(&adk_function_call_id(*call), "tool", &adk_tool_response(result))
+        }
+        Part::Unknown(value) if has_known_adk_part_keys(value) => value.clone(),
         Part::Unknown(value) => json!({ "text": value.to_string() }),
     }
 }
 
 /// A call of a function.
-pub fn function_call_part(id: &str, name: &str, arguments: &Value) -> Value {
+pub fn adk_function_call_part(id: &str, name: &str, arguments: &Value) -> Value {
     let args = if arguments.is_object() { arguments.clone() } else { json!({ "input": arguments }) };
     json!({ "functionCall": { "id": id, "args": args, "name": name } })
 }
 
 /// What a function gave back.
-pub fn function_response_part(id: &str, name: &str, response: &Value) -> Value {
+pub fn adk_function_response_part(id: &str, name: &str, response: &Value) -> Value {
     json!({ "functionResponse": { "id": id, "name": name, "response": response } })
 }
 
@@ -174,7 +176,7 @@ fn with_adk_tool_text(mut raw: Map<String, Value>, result: &ToolResult) -> Value
 }
 
 /// How a call is named here.
-pub fn function_call_id(call: ToolCallId) -> String {
+pub fn adk_function_call_id(call: ToolCallId) -> String {
     format!("adk-{call}")
 }
 
@@ -185,11 +187,11 @@ pub fn normalize_adk_base64(text: &str) -> Option<String> {
     if padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) {
         return None;
     }
-    let bare: String = bare.chars().map(from_url_safe_base64).collect();
+    let bare: String = bare.chars().map(adk_from_url_safe_base64).collect();
     Some(STANDARD.encode(URL_SAFE_NO_PAD.decode(bare).ok()?))
 }
 
-fn from_url_safe_base64(letter: char) -> char {
+fn adk_from_url_safe_base64(letter: char) -> char {
     match letter {
         '+' => '-',
         '/' => '_',
@@ -197,11 +199,13 @@ fn from_url_safe_base64(letter: char) -> char {
     }
 }
 
-fn inline_data_part(data: &Map<String, Value>) -> Option<Part> {
-    let mime =
-        either_case_field(data, "mimeType").and_then(Value::as_str).unwrap_or("application/octet-stream").to_owned();
-    let name = either_case_field(data, "displayName").and_then(Value::as_str).map(str::to_owned);
-    let data = normalize_adk_base64(either_case_field(data, "data")?.as_str()?)?;
+fn adk_inline_data_part(data: &Map<String, Value>) -> Option<Part> {
+    let mime = either_key_case_field(data, "mimeType")
+        .and_then(Value::as_str)
+        .unwrap_or("application/octet-stream")
+        .to_owned();
+    let name = either_key_case_field(data, "displayName").and_then(Value::as_str).map(str::to_owned);
+    let data = normalize_adk_base64(either_key_case_field(data, "data")?.as_str()?)?;
     Some(match mime.split('/').next() {
         Some("image") => Part::Image { mime, data, uri: name },
         Some("audio") => Part::Audio { mime, data },
@@ -211,8 +215,8 @@ fn inline_data_part(data: &Map<String, Value>) -> Option<Part> {
     })
 }
 
-fn file_data_part(file: &Map<String, Value>) -> Option<Part> {
-    let text = |name| either_case_field(file, name).and_then(Value::as_str).map(str::to_owned);
+fn adk_file_data_part(file: &Map<String, Value>) -> Option<Part> {
+    let text = |name| either_key_case_field(file, name).and_then(Value::as_str).map(str::to_owned);
     Some(Part::Link {
         uri: text("fileUri")?,
         name: text("displayName").unwrap_or_default(),
@@ -221,7 +225,7 @@ fn file_data_part(file: &Map<String, Value>) -> Option<Part> {
     })
 }
 
-fn inline_data_object(mime: &str, data: &str, name: Option<&str>) -> Value {
+fn adk_inline_data_object(mime: &str, data: &str, name: Option<&str>) -> Value {
     match name.filter(|name| !name.is_empty()) {
         Some(name) => json!({ "inlineData": { "data": data, "displayName": name, "mimeType": mime } }),
         None => json!({ "inlineData": { "data": data, "mimeType": mime } }),
@@ -239,7 +243,7 @@ fn adk_tool_text(result: &ToolResult) -> String {
 }
 
 /// True if clients that forbid what they do not know take this as it is.
-fn has_known_part_keys(value: &Value) -> bool {
+fn has_known_adk_part_keys(value: &Value) -> bool {
     let Some(object) = value.as_object() else { return false };
     !object.is_empty() && object.keys().all(|key| KNOWN_PART_KEYS.contains(&key.as_str()))
 }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::error::{AdkBodyProblem, AdkRefusal};
-use super::key_case::either_case_field;
+use super::key_case::either_key_case_field;
+use super::refusal::{AdkBodyProblem, AdkRefusal};
 
-/// What [`metrics_info`] lists.
+/// What [`eval_metrics_info`] lists.
 const METRICS: [(&str, MetricKind, &str); 2] = [
     (
         "tool_trajectory_avg_score",
@@ -63,7 +63,7 @@ impl EvalMetric {
             let problem = AdkBodyProblem::wrong_type("dict_type", &["evalMetrics"], "a valid dictionary", sent);
             return Err(AdkRefusal::unprocessable(&[problem]));
         };
-        let name = either_case_field(object, "metricName").and_then(Value::as_str).unwrap_or_default();
+        let name = either_key_case_field(object, "metricName").and_then(Value::as_str).unwrap_or_default();
         let Some((_, kind, _)) = METRICS.iter().find(|(known, ..)| *known == name) else {
             let known = METRICS.map(|(known, ..)| known).join(", ");
             let name = &name[..name.floor_char_boundary(64)];
@@ -72,16 +72,16 @@ impl EvalMetric {
                 format!("there is no judge here for the metric {name}, there are: {known}"),
             ));
         };
-        let criterion = either_case_field(object, "criterion").and_then(Value::as_object);
-        let of_criterion = |field| criterion.and_then(|criterion| either_case_field(criterion, field));
-        let threshold = of_criterion("threshold").or_else(|| either_case_field(object, "threshold"));
+        let criterion = either_key_case_field(object, "criterion").and_then(Value::as_object);
+        let of_criterion = |field| criterion.and_then(|criterion| either_key_case_field(criterion, field));
+        let threshold = of_criterion("threshold").or_else(|| either_key_case_field(object, "threshold"));
         let Some(threshold) = threshold.and_then(Value::as_f64) else {
             let problem = AdkBodyProblem::missing_field(&["evalMetrics", "threshold"], sent);
             return Err(AdkRefusal::unprocessable(&[problem]));
         };
         let order = match of_criterion("matchType") {
             None => CallOrder::Exact,
-            Some(said) => read_call_order(said)?,
+            Some(said) => read_eval_metric_call_order(said)?,
         };
         let ignores_arguments = of_criterion("ignoreArgs") == Some(&json!(true));
         Ok(Self { kind: *kind, threshold, order, ignores_arguments, sent: sent.clone() })
@@ -90,9 +90,11 @@ impl EvalMetric {
     /// How well a turn agrees with the expected one, from 0 to 1.
     pub fn score(&self, actual: &Value, expected: &Value) -> f64 {
         match self.kind {
-            MetricKind::ResponseMatch => common_words(&final_text(actual), &final_text(expected)),
+            MetricKind::ResponseMatch => {
+                eval_metric_common_words(&eval_metric_final_text(actual), &eval_metric_final_text(expected))
+            }
             MetricKind::ToolTrajectory => {
-                let same = self.same_calls(&tool_calls(actual), &tool_calls(expected));
+                let same = self.same_calls(&eval_metric_tool_calls(actual), &eval_metric_tool_calls(expected));
                 if same { 1.0 } else { 0.0 }
             }
         }
@@ -147,7 +149,7 @@ impl EvalMetric {
 }
 
 /// `GET …/metrics-info`.
-pub fn metrics_info() -> Value {
+pub fn eval_metrics_info() -> Value {
     let interval = json!({ "minValue": 0.0, "openAtMin": false, "maxValue": 1.0, "openAtMax": false });
     let info = |(name, _, description): (&str, MetricKind, &str)| {
         json!({
@@ -161,7 +163,7 @@ pub fn metrics_info() -> Value {
 }
 
 /// A name, or the number that stands for it.
-fn read_call_order(said: &Value) -> Result<CallOrder, AdkRefusal> {
+fn read_eval_metric_call_order(said: &Value) -> Result<CallOrder, AdkRefusal> {
     let name = said.as_str().map(str::to_ascii_uppercase);
     match (name.as_deref(), said.as_u64()) {
         (Some("EXACT"), _) | (_, Some(0)) => Ok(CallOrder::Exact),
@@ -175,14 +177,14 @@ fn read_call_order(said: &Value) -> Result<CallOrder, AdkRefusal> {
 }
 
 /// Thoughts are no part of an answer.
-fn final_text(invocation: &Value) -> String {
+fn eval_metric_final_text(invocation: &Value) -> String {
     let parts = invocation["finalResponse"]["parts"].as_array().map_or(&[][..], Vec::as_slice);
     let text = |part: &Value| part["text"].as_str().filter(|_| part["thought"] != json!(true)).map(str::to_owned);
     parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
 }
 
 /// Cases name calls as a list, or as the events in which they were made.
-fn tool_calls(invocation: &Value) -> Vec<&Value> {
+fn eval_metric_tool_calls(invocation: &Value) -> Vec<&Value> {
     let data = &invocation["intermediateData"];
     if let Some(uses) = data["toolUses"].as_array() {
         return uses.iter().collect();
@@ -193,8 +195,8 @@ fn tool_calls(invocation: &Value) -> Vec<&Value> {
 }
 
 /// The F-measure of the words in both texts; two empty texts say the same.
-fn common_words(actual: &str, expected: &str) -> f64 {
-    let (actual, expected) = (words(actual), words(expected));
+fn eval_metric_common_words(actual: &str, expected: &str) -> f64 {
+    let (actual, expected) = (eval_metric_words(actual), eval_metric_words(expected));
     if actual.is_empty() && expected.is_empty() {
         return 1.0;
     }
@@ -212,10 +214,10 @@ fn common_words(actual: &str, expected: &str) -> f64 {
 }
 
 /// Words in small letters. Scripts without spaces count letter by letter.
-fn words(text: &str) -> Vec<String> {
+fn eval_metric_words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for letter in text.chars().flat_map(char::to_lowercase) {
-        if is_unspaced(letter) {
+        if is_unspaced_eval_metric_text(letter) {
             words.push(letter.to_string());
             words.push(String::new());
         } else if letter.is_alphanumeric() {
@@ -231,7 +233,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese.
-fn is_unspaced(letter: char) -> bool {
+fn is_unspaced_eval_metric_text(letter: char) -> bool {
     matches!(u32::from(letter), 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF)
 }
 

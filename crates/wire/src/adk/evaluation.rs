@@ -5,10 +5,10 @@
 use serde_json::{Map, Value, json};
 
 use super::MAX_ID;
-use super::error::{AdkBodyProblem, AdkRefusal};
 use super::eval_metrics::EvalMetric;
-use super::input::{check_adk_id, read_adk_object};
-use super::key_case::either_case_field;
+use super::key_case::either_key_case_field;
+use super::refusal::{AdkBodyProblem, AdkRefusal};
+use super::requests::{check_adk_id, read_adk_object};
 use crate::key_case::camel_case;
 
 /// Most turns of one case.
@@ -44,7 +44,7 @@ pub struct RunEvalRequest {
 impl EvalCase {
     /// The body of `PUT …/eval-cases/{id}`.
     pub fn from_body(id: &str, body: &[u8]) -> Result<Self, AdkRefusal> {
-        let mut value = with_camel_case_keys(Value::Object(read_adk_object(body)?));
+        let mut value = evaluation_with_camel_case_keys(Value::Object(read_adk_object(body)?));
         match value.get("evalId").and_then(Value::as_str).filter(|said| !said.is_empty()) {
             Some(said) if said != id => {
                 let message = "Eval id in EvalCase should match the eval id in the API route.";
@@ -59,7 +59,7 @@ impl EvalCase {
     pub fn from_events(request: &AddSession, app: &str, at: f64, events: &[Value]) -> Result<Self, AdkRefusal> {
         Self::from_value(json!({
             "evalId": request.case,
-            "conversation": invocations(events),
+            "conversation": evaluation_invocations(events),
             "sessionInput": { "appName": app, "userId": request.user, "state": {} },
             "creationTimestamp": at,
         }))
@@ -98,7 +98,7 @@ impl AddSession {
     /// The body of `POST …/add-session`.
     pub fn from_body(body: &[u8]) -> Result<Self, AdkRefusal> {
         let object = read_adk_object(body)?;
-        let text = |name: &str| required_text(&object, name);
+        let text = |name: &str| required_evaluation_text(&object, name);
         Ok(Self { case: check_adk_id(&text("evalId")?)?, user: text("userId")?, session: text("sessionId")? })
     }
 }
@@ -111,13 +111,13 @@ impl RunEvalRequest {
             ("liveModelConfig", "no model here is live: cases run as text"),
             ("userSimulatorConfig", "there is no simulated user here: cases are conversations"),
         ] {
-            if either_case_field(&object, name).is_some() {
+            if either_key_case_field(&object, name).is_some() {
                 return Err(AdkRefusal::new(501, why));
             }
         }
-        let ids = ["evalCaseIds", "evalIds"].map(|name| either_case_field(&object, name).and_then(Value::as_array));
+        let ids = ["evalCaseIds", "evalIds"].map(|name| either_key_case_field(&object, name).and_then(Value::as_array));
         let ids = ids.into_iter().flatten().flatten();
-        let Some(metrics) = either_case_field(&object, "evalMetrics") else {
+        let Some(metrics) = either_key_case_field(&object, "evalMetrics") else {
             return Err(AdkRefusal::unprocessable(&[AdkBodyProblem::missing_field(&["evalMetrics"], &Value::Null)]));
         };
         let metrics = metrics.as_array().map_or(&[][..], Vec::as_slice);
@@ -131,8 +131,8 @@ impl RunEvalRequest {
 /// The id in the body of a new set: in the object `evalSet`, whose own keys are in `snake_case`.
 pub fn read_eval_set_id(body: &[u8]) -> Result<String, AdkRefusal> {
     let object = read_adk_object(body)?;
-    let set = either_case_field(&object, "evalSet").and_then(Value::as_object).unwrap_or(&object);
-    check_eval_set_id(&required_text(set, "evalSetId")?)
+    let set = either_key_case_field(&object, "evalSet").and_then(Value::as_object).unwrap_or(&object);
+    check_eval_set_id(&required_evaluation_text(set, "evalSetId")?)
 }
 
 /// A set has a name as a file has.
@@ -145,8 +145,8 @@ pub fn check_eval_set_id(id: &str) -> Result<String, AdkRefusal> {
     Ok(id.to_owned())
 }
 
-fn required_text(object: &Map<String, Value>, name: &str) -> Result<String, AdkRefusal> {
-    match either_case_field(object, name) {
+fn required_evaluation_text(object: &Map<String, Value>, name: &str) -> Result<String, AdkRefusal> {
+    match either_key_case_field(object, name) {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(other) => {
             let problem = AdkBodyProblem::wrong_type("string_type", &[name], "a valid string", other);
@@ -157,23 +157,24 @@ fn required_text(object: &Map<String, Value>, name: &str) -> Result<String, AdkR
 }
 
 /// Clients write either spelling.
-fn with_camel_case_keys(value: Value) -> Value {
+fn evaluation_with_camel_case_keys(value: Value) -> Value {
     match value {
         Value::Object(object) => {
             let renamed = object.into_iter().map(|(key, value)| {
                 let key = camel_case(&key);
-                let value = if USERS_KEYS.contains(&key.as_str()) { value } else { with_camel_case_keys(value) };
+                let value =
+                    if USERS_KEYS.contains(&key.as_str()) { value } else { evaluation_with_camel_case_keys(value) };
                 (key, value)
             });
             Value::Object(renamed.collect())
         }
-        Value::Array(items) => items.into_iter().map(with_camel_case_keys).collect(),
+        Value::Array(items) => items.into_iter().map(evaluation_with_camel_case_keys).collect(),
         plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => plain,
     }
 }
 
 /// The turns of a session's events, in order: what the user said, what was called, what was answered in the end.
-pub fn invocations(events: &[Value]) -> Vec<Value> {
+pub fn evaluation_invocations(events: &[Value]) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<&Value>)> = Vec::new();
     for event in events.iter().filter(|event| event["partial"] != json!(true)) {
         let id = event["invocationId"].as_str().unwrap_or_default();
@@ -182,21 +183,25 @@ pub fn invocations(events: &[Value]) -> Vec<Value> {
             None => turns.push((id, vec![event])),
         }
     }
-    turns.iter().map(|(id, events)| invocation(id, events)).filter(|turn| turn["userContent"].is_object()).collect()
+    turns
+        .iter()
+        .map(|(id, events)| evaluation_invocation(id, events))
+        .filter(|turn| turn["userContent"].is_object())
+        .collect()
 }
 
 /// One turn that ran for a case: the run's events, and what the case has the user say.
-pub fn ran_invocation(user_content: &Value, events: &[Value]) -> Value {
+pub fn ran_evaluation_invocation(user_content: &Value, events: &[Value]) -> Value {
     let events: Vec<&Value> = events.iter().filter(|event| event["partial"] != json!(true)).collect();
     let id = events.first().and_then(|event| event["invocationId"].as_str()).unwrap_or_default();
-    let mut turn = invocation(id, &events);
+    let mut turn = evaluation_invocation(id, &events);
     turn["userContent"] = user_content.clone();
     turn
 }
 
-fn invocation(id: &str, events: &[&Value]) -> Value {
+fn evaluation_invocation(id: &str, events: &[&Value]) -> Value {
     let (mut turn, mut steps) = (Map::new(), Vec::new());
-    let last = events.iter().rposition(|event| event["author"] != "user" && is_final_response(event));
+    let last = events.iter().rposition(|event| event["author"] != "user" && is_final_evaluation_response(event));
     for (index, event) in events.iter().enumerate() {
         let parts = event["content"]["parts"].as_array().map_or(&[][..], Vec::as_slice);
         if event["author"] == "user" {
@@ -216,7 +221,7 @@ fn invocation(id: &str, events: &[&Value]) -> Value {
 }
 
 /// Words that no call follows.
-fn is_final_response(event: &Value) -> bool {
+fn is_final_evaluation_response(event: &Value) -> bool {
     let parts = event["content"]["parts"].as_array().map_or(&[][..], Vec::as_slice);
     let calls = |part: &Value| !part["functionCall"].is_null() || !part["functionResponse"].is_null();
     !parts.is_empty() && !parts.iter().any(calls)

@@ -3,9 +3,9 @@
 use gander_domain::State;
 use serde_json::{Map, Value, json};
 
-use super::error::AdkRefusal;
-use super::input::{AdkRunRequest, SessionAddress, read_adk_object, read_optional_object};
-use super::key_case::either_case_field;
+use super::key_case::either_key_case_field;
+use super::refusal::AdkRefusal;
+use super::requests::{AdkRunRequest, SessionAddress, read_adk_object, read_optional_adk_object};
 
 /// What may be named as a way to answer. Only text is answered.
 const RESPONSE_MODALITIES: [&str; 3] = ["TEXT", "AUDIO", "VIDEO"];
@@ -62,18 +62,18 @@ impl LiveInput {
     /// What a frame means. Signals about voices mean nothing where there are only words.
     pub fn handle_frame(&mut self, frame: &[u8]) -> Result<LiveFrame, AdkRefusal> {
         let object = read_adk_object(frame)?;
-        if either_case_field(&object, "blob").is_some() {
+        if either_key_case_field(&object, "blob").is_some() {
             return Err(AdkRefusal::new(501, "only text is understood here, no audio and no video"));
         }
-        let run = match either_case_field(&object, "content") {
+        let run = match either_key_case_field(&object, "content") {
             Some(content) => {
                 self.count_frame(frame)?;
-                self.handle_content(content, either_case_field(&object, "partial") == Some(&Value::Bool(true)))?
+                self.handle_content(content, either_key_case_field(&object, "partial") == Some(&Value::Bool(true)))?
             }
             None => None,
         };
-        let close = either_case_field(&object, "close") == Some(&Value::Bool(true));
-        Ok(LiveFrame { state_delta: read_optional_object(&object, "stateDelta")?, run, close })
+        let close = either_key_case_field(&object, "close") == Some(&Value::Bool(true));
+        Ok(LiveFrame { state_delta: read_optional_adk_object(&object, "stateDelta")?, run, close })
     }
 
     /// A turn is kept until its last frame is there, so all its frames count.

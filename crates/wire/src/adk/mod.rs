@@ -5,22 +5,22 @@
 pub mod agent_info;
 pub mod client;
 pub mod content;
-mod error;
 pub mod eval_metrics;
 pub mod evaluation;
-pub mod input;
 mod key_case;
 pub mod live;
-pub mod output;
 mod part_check;
+pub mod projection;
 pub mod question;
+mod refusal;
+pub mod requests;
 pub mod run_meta;
 pub mod trace;
 pub mod types;
 
-pub use error::{AdkBodyProblem, AdkRefusal};
-pub use input::{AdkRunRequest, NewAdkArtifact, NewAdkSession, RunInput};
-pub use output::{AdkProjection, RunStage, StreamMode, join_adk_events};
+pub use projection::{AdkProjection, RunStage, StreamMode, join_adk_events};
+pub use refusal::{AdkBodyProblem, AdkRefusal};
+pub use requests::{AdkRunRequest, NewAdkArtifact, NewAdkSession, RunInput};
 pub use types::{AdkActions, AdkContent, AdkEvent, AdkSession, ArtifactVersion};
 
 /// The name of this protocol in the log.

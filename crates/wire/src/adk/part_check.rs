@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::key_case::{either_case_field, is_either_case};
+use super::key_case::{either_key_case_field, is_either_key_case};
 
 /// Members of a part that are objects.
 const OBJECT_MEMBERS: [&str; 6] =
@@ -28,28 +28,29 @@ pub(super) struct WrongMember<'a> {
 }
 
 /// The first member of a part that cannot be what it is.
-pub(super) fn wrong_part_member(part: &Map<String, Value>) -> Option<WrongMember<'_>> {
-    non_object_part_member(part).or_else(|| WORD_MEMBERS.into_iter().find_map(|word| wrong_part_word(part, word)))
+pub(super) fn check_adk_part_member(part: &Map<String, Value>) -> Option<WrongMember<'_>> {
+    check_adk_part_object(part).or_else(|| WORD_MEMBERS.into_iter().find_map(|word| check_adk_part_word(part, word)))
 }
 
-fn non_object_part_member(part: &Map<String, Value>) -> Option<WrongMember<'_>> {
-    let named = OBJECT_MEMBERS.into_iter().filter_map(|name| Some((name, either_case_field(part, name)?)));
+fn check_adk_part_object(part: &Map<String, Value>) -> Option<WrongMember<'_>> {
+    let named = OBJECT_MEMBERS.into_iter().filter_map(|name| Some((name, either_key_case_field(part, name)?)));
     let (name, found) = named.into_iter().find(|(_, value)| !value.is_object())?;
     let message = "Input should be a valid dictionary or object to extract fields from".to_owned();
     Some(WrongMember { kind: "model_attributes_type", path: vec![name], message, found })
 }
 
-fn wrong_part_word<'a>(
+fn check_adk_part_word<'a>(
     part: &'a Map<String, Value>,
     (name, word, values, members): (&'static str, &'static str, &[&str], &[&str]),
 ) -> Option<WrongMember<'a>> {
-    let inner = either_case_field(part, name)?.as_object()?;
-    if let Some((key, found)) = inner.iter().find(|(key, _)| !members.iter().any(|member| is_either_case(member, key)))
+    let inner = either_key_case_field(part, name)?.as_object()?;
+    if let Some((key, found)) =
+        inner.iter().find(|(key, _)| !members.iter().any(|member| is_either_key_case(member, key)))
     {
         let message = "Extra inputs are not permitted".to_owned();
         return Some(WrongMember { kind: "extra_forbidden", path: vec![name, key], message, found });
     }
-    let found = either_case_field(inner, word)?;
+    let found = either_key_case_field(inner, word)?;
     // google-genai does not mind the case.
     if found.as_str().is_some_and(|said| values.iter().any(|value| value.eq_ignore_ascii_case(said))) {
         return None;

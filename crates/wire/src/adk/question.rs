@@ -3,7 +3,7 @@
 use gander_domain::{Question, QuestionKind, Reply};
 use serde_json::Value;
 
-use super::error::AdkRefusal;
+use super::refusal::AdkRefusal;
 use crate::answer::{ChoiceAnswer, is_edited_plan, read_choice_answer};
 
 /// What an answer means to a question. Some clients wrap it into a text.
@@ -11,7 +11,7 @@ pub fn read_adk_reply(question: &Question, response: &Value) -> Result<Reply, Ad
     let unwrapped = response.get("response").and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
     let response: &Value = unwrapped.as_ref().unwrap_or(response);
     let confirmed = response.get("confirmed").and_then(Value::as_bool);
-    if let (Some(plan), Some(true)) = (changed_plan_in_reply(question, response), confirmed) {
+    if let (Some(plan), Some(true)) = (changed_plan_in_adk_reply(question, response), confirmed) {
         return Ok(Reply::Filled { content: plan.clone() });
     }
     match &question.ask {
@@ -45,7 +45,7 @@ pub fn read_adk_reply(question: &Question, response: &Value) -> Result<Reply, Ad
 }
 
 /// The plan that was sent back in place of a proposed one.
-fn changed_plan_in_reply<'a>(question: &Question, response: &'a Value) -> Option<&'a Value> {
+fn changed_plan_in_adk_reply<'a>(question: &Question, response: &'a Value) -> Option<&'a Value> {
     question.plan.as_ref()?;
     response.get("payload").filter(|payload| payload.as_object().is_some_and(is_edited_plan))
 }

@@ -16,7 +16,7 @@ pub struct RequestedModel {
 }
 
 /// What of a request such a back-end makes use of, as members of ADK's part of the meta.
-pub fn remote_agent_meta(run_config: Map<String, Value>, input: &RunInput) -> Map<String, Value> {
+pub fn adk_run_meta_of_remote_agent(run_config: Map<String, Value>, input: &RunInput) -> Map<String, Value> {
     let mut members = Map::new();
     if !run_config.is_empty() {
         members.insert("runConfig".to_owned(), Value::Object(run_config));
@@ -32,7 +32,7 @@ pub fn remote_agent_meta(run_config: Map<String, Value>, input: &RunInput) -> Ma
 }
 
 /// The model that the run's request named; nothing if it was another protocol's.
-pub fn requested_model_in_meta(meta: Option<&Value>) -> RequestedModel {
+pub fn requested_model_in_adk_run_meta(meta: Option<&Value>) -> RequestedModel {
     let config = meta.and_then(|meta| meta.get(PROTOCOL_NAME)?.get("runConfig")?.as_object());
     let model = config.and_then(|config| config.get("model")?.as_str()).map(str::to_owned);
     let parameters = config.and_then(|config| config.get("generationConfig")?.as_object()).cloned();
@@ -40,7 +40,7 @@ pub fn requested_model_in_meta(meta: Option<&Value>) -> RequestedModel {
 }
 
 /// What functions gave, where the request held nothing but that.
-pub fn function_responses_in_meta(meta: Option<&Value>) -> Vec<Part> {
+pub fn function_responses_in_adk_run_meta(meta: Option<&Value>) -> Vec<Part> {
     let given = meta.and_then(|meta| meta.get(PROTOCOL_NAME)?.get("responses")?.as_array());
     given.into_iter().flatten().cloned().map(Part::Unknown).collect()
 }

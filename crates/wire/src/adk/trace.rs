@@ -6,22 +6,22 @@ use gander_domain::{Entry, Event as Fact, Message, Part, Role, RunId, Timestamp,
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::content::function_call_id;
-use super::output::adk_invocation_id;
+use super::content::adk_function_call_id;
+use super::projection::adk_invocation_id;
 
 /// The log record that says what a model call gave.
 const INFERENCE_DETAILS_EVENT: &str = "gen_ai.client.inference.operation.details";
 
 /// All spans of a session, from all its entries. A run that is under way ends with its last entry.
-pub fn session_trace_spans(entries: &[Entry], conversation: &str) -> Vec<Value> {
-    let mut tracing = SpanBuilder { conversation, agent: String::new(), open: None, done: Vec::new() };
+pub fn adk_session_trace_spans(entries: &[Entry], conversation: &str) -> Vec<Value> {
+    let mut tracing = AdkTraceBuilder { conversation, agent: String::new(), open: None, done: Vec::new() };
     entries.iter().for_each(|entry| tracing.handle_entry(entry));
     tracing.close_run();
     tracing.done.iter().map(TraceSpan::to_json).collect()
 }
 
 /// What is known of one event: the attributes of its span, and which span that is.
-pub fn event_span_attributes(spans: &[Value], event: &str) -> Option<Value> {
+pub fn adk_trace_span_attributes(spans: &[Value], event: &str) -> Option<Value> {
     let is_it = |span: &&Value| span["attributes"]["gcp.vertex.agent.event_id"] == event;
     let span = spans.iter().find(is_it)?;
     let mut known = span["attributes"].clone();
@@ -42,7 +42,7 @@ struct TraceSpan {
     said: Option<Value>,
 }
 
-struct SpanBuilder<'a> {
+struct AdkTraceBuilder<'a> {
     conversation: &'a str,
     agent: String,
     open: Option<OpenRun>,
@@ -62,7 +62,7 @@ struct OpenRun {
     model: Option<usize>,
 }
 
-impl SpanBuilder<'_> {
+impl AdkTraceBuilder<'_> {
     fn handle_entry(&mut self, entry: &Entry) {
         let inside = self.belongs_to_run(entry);
         match &entry.event {
@@ -168,7 +168,7 @@ impl SpanBuilder<'_> {
             attributes.insert("gcp.vertex.agent.invocation_id".to_owned(), json!(adk_invocation_id(open.run)));
             let finish = if message.interrupted { "error" } else { "stop" };
             attributes.insert("gen_ai.response.finish_reasons".to_owned(), json!([finish]));
-            let parts: Vec<Value> = message.parts.iter().filter_map(span_message_part).collect();
+            let parts: Vec<Value> = message.parts.iter().filter_map(adk_trace_message_part).collect();
             let said = json!([{ "role": "assistant", "parts": parts, "finish_reason": finish }]);
             let (name, id, parent) = ("generate_content".to_owned(), message.id.uuid(), Some(open.run.uuid()));
             let (trace, from, said) = (open.run, open.free, Some(said));
@@ -184,7 +184,7 @@ impl SpanBuilder<'_> {
         if let Some((name, from)) = open.calls.remove(&call) {
             let mut attributes = self.span_attributes(&open, "execute_tool");
             attributes.insert("gen_ai.tool.name".to_owned(), json!(name));
-            attributes.insert("gen_ai.tool.call.id".to_owned(), json!(function_call_id(call)));
+            attributes.insert("gen_ai.tool.call.id".to_owned(), json!(adk_function_call_id(call)));
             attributes.insert("gcp.vertex.agent.event_id".to_owned(), json!(call));
             let (name, parent) = (format!("execute_tool {name}"), Some(open.run.uuid()));
             let (trace, id) = (open.run, call.uuid());
@@ -225,23 +225,25 @@ impl TraceSpan {
         }
         json!({
             "name": self.name, "start_time": nanos(self.from), "end_time": nanos(self.to),
-            "trace_id": self.trace.uuid().simple().to_string(), "span_id": trace_span_id(self.id),
-            "parent_span_id": self.parent.map(trace_span_id), "attributes": self.attributes, "logs": logs,
+            "trace_id": self.trace.uuid().simple().to_string(), "span_id": adk_trace_span_id(self.id),
+            "parent_span_id": self.parent.map(adk_trace_span_id), "attributes": self.attributes, "logs": logs,
         })
     }
 }
 
 /// The random half of an id. Texts, since pages read numbers of that size wrongly.
-fn trace_span_id(id: Uuid) -> String {
+fn adk_trace_span_id(id: Uuid) -> String {
     format!("{:016x}", id.as_u64_pair().1)
 }
 
-fn span_message_part(part: &Part) -> Option<Value> {
+fn adk_trace_message_part(part: &Part) -> Option<Value> {
     match part {
         Part::Text { text } => Some(json!({ "type": "text", "content": text })),
         Part::ToolUse { call, name, arguments } => {
             let arguments = arguments.as_object();
-            Some(json!({ "type": "tool_call", "id": function_call_id(*call), "name": name, "arguments": arguments }))
+            Some(
+                json!({ "type": "tool_call", "id": adk_function_call_id(*call), "name": name, "arguments": arguments }),
+            )
         }
         Part::Thought { .. }
         | Part::Image { .. }

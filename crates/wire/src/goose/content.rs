@@ -1,5 +1,6 @@
 //! Pieces of content, one by one, both ways.
 
+use crate::check;
 use crate::preview::question_with_preview;
 use gander_domain::{Part, Question, QuestionKind, ToolContent, ToolEnd, ToolResult};
 use serde_json::{Map, Value, json};
@@ -38,7 +39,7 @@ pub(super) fn goose_tool_response_content(call: &str, result: &ToolResult) -> Va
 }
 
 /// A question that waits, as the content that asks for it.
-pub(super) fn action_required_content(question: &Question, tool: Option<(&str, &Value)>) -> Value {
+pub(super) fn goose_action_required_content(question: &Question, tool: Option<(&str, &Value)>) -> Value {
     let data = match &question.ask {
         QuestionKind::Choose { .. } => {
             let (name, arguments) = tool.map_or(("", json!({})), |(name, arguments)| (name, arguments.clone()));
@@ -79,4 +80,60 @@ pub(super) fn goose_tool_content_object(content: &ToolContent) -> Value {
         ToolContent::Diff { path, new, .. } => json!({ "type": "text", "text": format!("{path}\n{new}") }),
         ToolContent::Terminal { id } => json!({ "type": "text", "text": format!("[terminal: {id}]") }),
     }
+}
+
+/// Content without tools. What nobody here knows is kept as it came.
+pub(super) fn read_goose_plain_content(piece: &Value) -> Part {
+    let text = |key: &str| piece[key].as_str().map(str::to_owned);
+    let known = match piece["type"].as_str() {
+        Some("text") => text("text").map(|text| Part::Text { text: goose_text_without_tags(&text) }),
+        Some("thinking" | "reasoning") => text("thinking").or_else(|| text("text")).map(|text| Part::Thought { text }),
+        Some("image") => text("data")
+            .zip(text("mimeType").or_else(|| text("mime_type")))
+            .map(|(data, mime)| Part::Image { mime, data, uri: None }),
+        Some(_) | None => None,
+    };
+    known.unwrap_or_else(|| Part::Unknown(piece.clone()))
+}
+
+/// A stored history comes in as it is, but what is no picture is not shown to a model as one.
+pub(super) fn read_goose_stored_content(piece: &Value) -> Part {
+    Some(read_goose_plain_content(piece))
+        .filter(|part| check::check_media(part).is_ok())
+        .unwrap_or_else(|| Part::Unknown(piece.clone()))
+}
+
+/// Unicode tag characters hide text from people: they are taken out, as goose does.
+fn goose_text_without_tags(text: &str) -> String {
+    text.chars().filter(|letter| !('\u{E0000}'..='\u{E007F}').contains(letter)).collect()
+}
+
+/// `{status, value}`, or the bare value as adk2goose and old sessions have it.
+pub(super) fn unwrap_goose_content_outcome(outcome: &Value) -> &Value {
+    outcome.get("value").filter(|_| outcome.get("status").is_some()).unwrap_or(outcome)
+}
+
+pub(super) fn read_goose_tool_result(outcome: &Value) -> ToolResult {
+    if let Some(error) = outcome["error"].as_str() {
+        return ToolResult::text(ToolEnd::Failed, error);
+    }
+    let value = unwrap_goose_content_outcome(outcome);
+    let pieces = value.as_array().or_else(|| value["content"].as_array()).cloned().unwrap_or_default();
+    let end = if value["isError"] == true { ToolEnd::Failed } else { ToolEnd::Completed };
+    let content = pieces.iter().map(|piece| ToolContent::Part { part: read_goose_stored_content(piece) }).collect();
+    ToolResult { end, content, raw: value.get("structuredContent").filter(|raw| !raw.is_null()).cloned() }
+}
+
+/// The result of a tool that a client ran, as the model is told of it in a prompt.
+pub(super) fn goose_tool_result_content_text(piece: &Value) -> String {
+    let ToolResult { content, raw, .. } = read_goose_tool_result(&piece["toolResult"]);
+    let texts: Vec<String> = content
+        .iter()
+        .filter_map(|content| match content {
+            ToolContent::Part { part: Part::Text { text } } => Some(text.clone()),
+            ToolContent::Part { .. } | ToolContent::Diff { .. } | ToolContent::Terminal { .. } => None,
+        })
+        .chain(raw.map(|raw| raw.to_string()))
+        .collect();
+    format!("[result of tool call {}]\n{}", piece["id"].as_str().unwrap_or_default(), texts.join("\n"))
 }

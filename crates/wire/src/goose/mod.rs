@@ -5,13 +5,13 @@
 
 pub mod client;
 mod content;
-pub mod input;
 pub mod mode;
-pub mod output;
+pub mod projection;
 pub mod question;
+pub mod requests;
 pub mod session;
 mod transcript;
 pub mod types;
 
-pub use transcript::{ConversationProjection, Transcript, whole_conversation};
+pub use transcript::{ConversationProjection, GooseTranscript, whole_goose_transcript};
 pub use types::{GooseMessage, Metadata, TokenState};

@@ -11,12 +11,12 @@ pub const MODES: [(&str, Policy, &str); 4] = [
 ];
 
 /// The policy that a mode stands for.
-pub fn policy_of_mode(mode: &str) -> Option<Policy> {
+pub fn policy_of_goose_mode(mode: &str) -> Option<Policy> {
     MODES.iter().find(|(name, ..)| *name == mode).map(|(_, policy, _)| *policy)
 }
 
 /// The mode that a policy is shown as.
-pub fn mode_of_policy(policy: Policy) -> &'static str {
+pub fn goose_mode_of_policy(policy: Policy) -> &'static str {
     match policy {
         Policy::Auto => "auto",
         Policy::Ask => "approve",

@@ -4,7 +4,7 @@ use gander_domain::{ModelParams, Policy, SessionId, SessionView, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::mode;
-use super::types::cost_in_dollars;
+use super::types::goose_cost_in_dollars;
 
 /// What is known of a session in a list, without its log.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ pub fn goose_session_object(
     let model = view.settings.model.as_deref().or(default_model);
     if let Some((provider, model)) = model.and_then(|model| model.split_once('/')) {
         object.insert("provider_name".to_owned(), json!(provider));
-        object.insert("model_config".to_owned(), session_model_config(model, view));
+        object.insert("model_config".to_owned(), goose_session_model_config(model, view));
     }
     object.insert("agent_name".to_owned(), json!(view.settings.agent));
     object.insert("mode_slug".to_owned(), json!(view.settings.mode));
@@ -98,9 +98,9 @@ pub fn goose_session_summary(summary: &SessionSummaryInput<'_>) -> Map<String, V
         "total_tokens": last_call.map(|(input, output)| input + output),
         "input_tokens": last_call.map(|(input, _)| input), "output_tokens": last_call.map(|(_, output)| output),
         "accumulated_total_tokens": input + output, "accumulated_input_tokens": input,
-        "accumulated_output_tokens": output, "accumulated_cost": cost_in_dollars(cost),
+        "accumulated_output_tokens": output, "accumulated_cost": goose_cost_in_dollars(cost),
         "schedule_id": null, "recipe": null, "user_recipe_values": null, "conversation": null,
-        "message_count": messages, "provider_name": null, "model_config": null, "goose_mode": mode::mode_of_policy(policy),
+        "message_count": messages, "provider_name": null, "model_config": null, "goose_mode": mode::goose_mode_of_policy(policy),
         "archived_at": archived.then(|| updated.clone()), "project_id": null,
         "path": session, "modified": updated,
         "metadata": { "working_dir": workspace, "description": name, "message_count": messages },
@@ -113,7 +113,7 @@ pub fn goose_session_time(at: Timestamp) -> String {
     jiff::Timestamp::from_microsecond(at.as_micros()).map(|at| at.strftime("%FT%TZ").to_string()).unwrap_or_default()
 }
 
-fn session_model_config(model: &str, view: &SessionView) -> Value {
+fn goose_session_model_config(model: &str, view: &SessionView) -> Value {
     let ModelParams { window, request } = &view.settings.model_params;
     let window = window.or_else(|| view.last_usage.as_ref()?.window);
     json!({

@@ -6,18 +6,18 @@ use gander_domain::{
 };
 use serde_json::Value;
 
-use super::content::{PAYLOAD_NAME, action_required_content, goose_content_object};
+use super::content::{PAYLOAD_NAME, goose_action_required_content, goose_content_object};
 use super::types::{GooseMessage, Metadata, goose_epoch_seconds};
 
 /// What people see of a session, told entry by entry and not kept.
 #[derive(Clone, Debug, Default)]
-pub struct ConversationProjection(Transcript);
+pub struct ConversationProjection(GooseTranscript);
 
 impl ConversationProjection {
     /// What an entry says.
     pub fn project_entry(&mut self, entry: &Entry) -> Vec<Value> {
         self.0.apply_entry(entry);
-        std::mem::take(&mut self.0.said).iter().filter_map(transcript_message_object).collect()
+        std::mem::take(&mut self.0.said).iter().filter_map(goose_transcript_message_object).collect()
     }
 
     /// What waits for an answer.
@@ -28,18 +28,18 @@ impl ConversationProjection {
 
 /// What people see of a session: whole messages, results of tools among them, and what waits for an answer.
 #[derive(Clone, Debug, Default)]
-pub struct Transcript {
+pub struct GooseTranscript {
     said: Vec<LoggedMessage>,
     open: Vec<(Timestamp, Question)>,
     calls: Vec<ToolCall>,
 }
 
 /// The conversation that a whole log tells.
-pub fn whole_conversation<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<Value> {
-    Transcript::replay(entries).all_messages()
+pub fn whole_goose_transcript<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<Value> {
+    GooseTranscript::replay(entries).all_messages()
 }
 
-impl Transcript {
+impl GooseTranscript {
     /// What a whole log tells.
     pub fn replay<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
         let mut transcript = Self::default();
@@ -88,9 +88,9 @@ impl Transcript {
     pub fn all_messages(&self) -> Vec<Value> {
         let asked = self.open.iter().map(|(at, question)| {
             let call = self.calls.iter().find(|call| Some(call.id) == question.call);
-            serde_json::to_value(transcript_question_message(*at, question, call)).unwrap_or_default()
+            serde_json::to_value(goose_transcript_question_message(*at, question, call)).unwrap_or_default()
         });
-        self.said.iter().filter_map(transcript_message_object).chain(asked).collect()
+        self.said.iter().filter_map(goose_transcript_message_object).chain(asked).collect()
     }
 
     /// The first so many messages, as they are in the log.
@@ -100,12 +100,12 @@ impl Transcript {
 
     /// How many messages come before this second.
     pub fn count_before_second(&self, second: i64) -> usize {
-        self.said.iter().position(|spoken| transcript_second(spoken) >= second).unwrap_or(self.said.len())
+        self.said.iter().position(|spoken| goose_transcript_second(spoken) >= second).unwrap_or(self.said.len())
     }
 
     /// How many messages come before the one with this id, if there is one.
     pub fn count_before_message(&self, id: &str) -> Option<usize> {
-        self.said.iter().position(|spoken| transcript_message_object(spoken).is_some_and(|told| told["id"] == id))
+        self.said.iter().position(|spoken| goose_transcript_message_object(spoken).is_some_and(|told| told["id"] == id))
     }
 
     /// What goes back to the first so many messages. Those of a reset stand at one place and are said again.
@@ -124,30 +124,32 @@ impl Transcript {
 }
 
 /// What goose itself wrote is given back as it was.
-fn transcript_message_object(spoken: &LoggedMessage) -> Option<Value> {
-    match original_transcript_form(spoken) {
+fn goose_transcript_message_object(spoken: &LoggedMessage) -> Option<Value> {
+    match original_goose_transcript_form(spoken) {
         Some(own) => Some(own.clone()),
-        None => transcript_message(&spoken.message, spoken.at).and_then(|message| serde_json::to_value(message).ok()),
+        None => {
+            goose_transcript_message(&spoken.message, spoken.at).and_then(|message| serde_json::to_value(message).ok())
+        }
     }
 }
 
-fn transcript_second(spoken: &LoggedMessage) -> i64 {
-    original_transcript_form(spoken)
+fn goose_transcript_second(spoken: &LoggedMessage) -> i64 {
+    original_goose_transcript_form(spoken)
         .and_then(|own| own["created"].as_i64())
         .unwrap_or_else(|| goose_epoch_seconds(spoken.at))
 }
 
-fn original_transcript_form(spoken: &LoggedMessage) -> Option<&Value> {
+fn original_goose_transcript_form(spoken: &LoggedMessage) -> Option<&Value> {
     spoken.message.native.as_ref().filter(|native| native.wire == PAYLOAD_NAME).map(|native| &native.items)
 }
 
 /// A whole message, unless nothing is said in it.
-pub(super) fn transcript_message(message: &Said, at: Timestamp) -> Option<GooseMessage> {
+pub(super) fn goose_transcript_message(message: &Said, at: Timestamp) -> Option<GooseMessage> {
     let content: Vec<Value> = message.parts.iter().map(goose_content_object).collect();
     let metadata = if message.interrupted { Metadata::PEOPLE } else { Metadata::ALL };
     let whole = || GooseMessage {
         id: Some(message.id.to_string()),
-        role: transcript_role(message.role),
+        role: goose_transcript_role(message.role),
         created: goose_epoch_seconds(at),
         content: content.clone(),
         metadata,
@@ -156,14 +158,18 @@ pub(super) fn transcript_message(message: &Said, at: Timestamp) -> Option<GooseM
 }
 
 /// A message that asks for an answer: no part of the history, and nothing for the model.
-pub(super) fn transcript_question_message(at: Timestamp, question: &Question, call: Option<&ToolCall>) -> GooseMessage {
+pub(super) fn goose_transcript_question_message(
+    at: Timestamp,
+    question: &Question,
+    call: Option<&ToolCall>,
+) -> GooseMessage {
     let tool = call.map(|call| (call.name.as_str(), &call.arguments));
-    let content = vec![action_required_content(question, tool)];
+    let content = vec![goose_action_required_content(question, tool)];
     GooseMessage { id: None, role: "assistant", created: goose_epoch_seconds(at), content, metadata: Metadata::PEOPLE }
 }
 
 /// Results of tools are said by the user's side.
-pub(super) fn transcript_role(role: Role) -> &'static str {
+pub(super) fn goose_transcript_role(role: Role) -> &'static str {
     match role {
         Role::User | Role::Tool => "user",
         Role::Agent => "assistant",

@@ -65,14 +65,14 @@ impl TokenState {
         json!({
             "inputTokens": input, "outputTokens": output, "totalTokens": input + output,
             "accumulatedInputTokens": all.input, "accumulatedOutputTokens": all.output,
-            "accumulatedTotalTokens": all.input + all.output, "accumulatedCost": cost_in_dollars(all.cost),
+            "accumulatedTotalTokens": all.input + all.output, "accumulatedCost": goose_cost_in_dollars(all.cost),
             "input_tokens": input, "output_tokens": output, "total_tokens": input + output,
         })
     }
 }
 
 /// Millionths of a dollar as dollars; null if nothing is known.
-pub(super) fn cost_in_dollars(cost: u64) -> Option<f64> {
+pub(super) fn goose_cost_in_dollars(cost: u64) -> Option<f64> {
     (cost > 0).then_some(cost as f64 / 1e6)
 }
 

@@ -63,7 +63,11 @@ impl Code {
 impl Error {
     /// An error without data. A message that quotes a peer is cut to a sensible length.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code: code.number(), message: truncate_error_text(sanitize::visible_text(&message.into())), data: None }
+        Self {
+            code: code.number(),
+            message: truncate_jsonrpc_error_text(sanitize::sanitized_text(&message.into())),
+            data: None,
+        }
     }
 
     /// The same error with data for programs.
@@ -89,7 +93,7 @@ impl Error {
     }
 }
 
-fn truncate_error_text(mut text: String) -> String {
+fn truncate_jsonrpc_error_text(mut text: String) -> String {
     if text.len() > MAX_MESSAGE {
         text.truncate(text.floor_char_boundary(MAX_MESSAGE));
         text.push('…');

@@ -87,7 +87,7 @@ struct Envelope<'a> {
 /// Reads one message.
 pub(super) fn parse_message(bytes: &[u8]) -> Result<JsonRpcMessage<'_>, Malformed> {
     let text = std::str::from_utf8(bytes).map_err(|_| Malformed::not_json("not UTF-8"))?;
-    text_check::check_text(text).map_err(|fault| Malformed::not_json(&fault.to_string()))?;
+    text_check::check_jsonrpc_text(text).map_err(|fault| Malformed::not_json(&fault.to_string()))?;
     if let Err(fault @ JsonRefused::Duplicate(_)) = crate::json_check::check_json(bytes) {
         let id = serde_json::from_str::<Envelope<'_>>(text).ok().and_then(|envelope| RequestId::parse(envelope.id?));
         return Err(Malformed::invalid(id, &fault.to_string()));

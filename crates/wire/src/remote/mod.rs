@@ -7,7 +7,9 @@ mod turn_reports;
 use gander_domain::{IdGenerator, QuestionId, Reply, Report};
 use serde_json::Value;
 
-pub(crate) use self::turn_reports::{CalledTool, TurnReports, described_question, text_form, yes_or_no};
+pub(crate) use self::turn_reports::{
+    CalledTool, TurnReports, turn_report_described_question, turn_report_text_form, turn_report_yes_or_no,
+};
 
 /// One turn of an agent behind another server.
 ///

@@ -159,11 +159,11 @@ impl TurnReports {
         let id = QuestionId::make(ids);
         self.finish_message(false);
         let asked = about.and_then(|theirs| self.calls.iter_mut().find(|call| call.theirs == theirs));
-        let mut question = new_question(id, title, ask);
+        let mut question = turn_report_question(id, title, ask);
         let report = match asked {
             Some(call) if call.stage != CallStage::Done => {
                 question.call = Some(call.call.id);
-                question.title = sanitize::describe_call(&call.call.name, &call.call.arguments, title);
+                question.title = sanitize::sanitized_call_text(&call.call.name, &call.call.arguments, title);
                 match std::mem::replace(&mut call.stage, CallStage::Asked(id)) {
                     CallStage::Fresh => Report::ToolWanted { call: call.call.clone(), gate: ToolGate::Ask(question) },
                     CallStage::Asked(_) | CallStage::Started | CallStage::Done => Report::Asked(question),
@@ -213,11 +213,11 @@ impl TurnReports {
     }
 }
 
-fn new_question(id: QuestionId, title: &str, ask: QuestionKind) -> Question {
+fn turn_report_question(id: QuestionId, title: &str, ask: QuestionKind) -> Question {
     Question {
         id,
         call: None,
-        title: sanitize::visible_line(title),
+        title: sanitize::sanitized_line(title),
         ask,
         origin: QuestionOrigin::Held,
         fingerprint: None,
@@ -229,13 +229,13 @@ fn new_question(id: QuestionId, title: &str, ask: QuestionKind) -> Question {
 }
 
 /// A form of one text: what a peer asks that says no more than its words.
-pub(crate) fn text_form() -> QuestionKind {
+pub(crate) fn turn_report_text_form() -> QuestionKind {
     let text = json!({ "type": "string" });
     QuestionKind::Form { schema: json!({ "type": "object", "properties": { "text": text }, "required": ["text"] }) }
 }
 
 /// Yes or no, where the peer knows no other answers.
-pub(crate) fn yes_or_no() -> QuestionKind {
+pub(crate) fn turn_report_yes_or_no() -> QuestionKind {
     let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
     let choices = vec![
         choice("allow_once", "Allow once", ChoiceKind::AllowOnce),
@@ -245,7 +245,7 @@ pub(crate) fn yes_or_no() -> QuestionKind {
 }
 
 /// What a peer of our own kind asks, from the details that it tells beside its words.
-pub(crate) fn described_question(detail: &Value) -> Option<QuestionKind> {
+pub(crate) fn turn_report_described_question(detail: &Value) -> Option<QuestionKind> {
     if let Some(choices) = detail.get("choices") {
         let choices: Vec<Choice> = serde_json::from_value(choices.clone()).ok()?;
         return (!choices.is_empty()).then_some(QuestionKind::Choose { choices });

@@ -7,7 +7,7 @@ use std::path::Path;
 use gander_domain::{Entry, Event, RunId, Seq};
 use gander_testkit::skip::skipped;
 use gander_testkit::vectors::{Scenario, scenarios};
-use gander_wire::a2a::json::{self, EventFrame};
+use gander_wire::a2a::json::{self, JsonEventFrame};
 use gander_wire::a2a::{A2aDialect, A2aProjection, A2aTask, DetailLevel, TaskOpening, TaskSubject, TaskUpdate};
 use serde_json::{Value, json};
 
@@ -43,8 +43,8 @@ fn told(log: &[Entry], dialect: A2aDialect, detail: DetailLevel) -> Vec<String> 
     for run in runs(log) {
         let mut watch = watch(run, detail);
         let frame = match dialect {
-            A2aDialect::V1 | A2aDialect::V03Rest => EventFrame::unwrapped(dialect, watch.subject()),
-            A2aDialect::V03 => EventFrame::json_rpc_response(dialect, watch.subject(), &json!(7)),
+            A2aDialect::V1 | A2aDialect::V03Rest => JsonEventFrame::unwrapped(dialect, watch.subject()),
+            A2aDialect::V03 => JsonEventFrame::json_rpc_response(dialect, watch.subject(), &json!(7)),
         };
         for update in log.iter().flat_map(|entry| watch.project_entry(entry)) {
             let mut line = Vec::new();

@@ -8,7 +8,7 @@ use std::path::Path;
 use gander_domain::{Entry, Event, Part, Role, RunId, SessionView};
 use gander_testkit::build;
 use gander_testkit::vectors::{Scenario, scenarios};
-use gander_wire::acp_rest::output::GENERIC_KINDS;
+use gander_wire::acp_rest::projection::GENERIC_KINDS;
 use gander_wire::acp_rest::{
     AcpRestDialect, AcpRestProjection, AcpRestRefusal, AcpRestRunRequest, HistoryMessage, RequestedSession,
     ResumeRequest, RunMode, RunStatus, content, question,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gander_domain::{Entry, Event as Fact, QuestionOrigin, RunId};
 use gander_testkit::vectors::{Scenario, scenarios};
-use gander_wire::adk::output::{adk_failure_event, adk_session_history, join_adk_events};
+use gander_wire::adk::projection::{adk_failure_event, adk_session_history, join_adk_events};
 use gander_wire::adk::{AdkEvent, AdkProjection, AdkRunRequest, NewAdkSession, RunInput, RunStage, StreamMode};
 use serde_json::{Value, json};
 

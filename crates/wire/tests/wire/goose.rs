@@ -8,7 +8,7 @@ use gander_domain::{
     Command, Entry, Event, IdGenerator, Message, Part, ResetReason, Role, Seq, SessionView, ToolContent, ToolEnd,
 };
 use gander_testkit::vectors::scenarios;
-use gander_wire::goose::{Transcript, input, output, whole_conversation};
+use gander_wire::goose::{GooseTranscript, projection, requests, whole_goose_transcript};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -27,7 +27,7 @@ fn live(log: &[Entry]) -> Vec<String> {
     let mut view = SessionView::from_created(&log[0]).unwrap();
     let mut events = Vec::new();
     for entry in &log[1..] {
-        events.extend(output::project_goose_entry(&view, entry).iter().map(Value::to_string));
+        events.extend(projection::project_goose_entry(&view, entry).iter().map(Value::to_string));
         view.apply(entry);
     }
     events
@@ -37,7 +37,7 @@ fn live(log: &[Entry]) -> Vec<String> {
 fn every_scenario_is_told_as_expected() {
     for scenario in scenarios(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors")).unwrap() {
         scenario.check("goose.jsonl", &live(&scenario.log)).unwrap();
-        let messages: Vec<String> = whole_conversation(&scenario.log).iter().map(Value::to_string).collect();
+        let messages: Vec<String> = whole_goose_transcript(&scenario.log).iter().map(Value::to_string).collect();
         scenario.check("goose_conversation.jsonl", &messages).unwrap();
     }
 }
@@ -53,7 +53,7 @@ fn streamed_and_stored_text_are_the_same() {
         for line in live(&scenario.log) {
             said.push_str(&assistant_text(&serde_json::from_str::<Value>(&line).unwrap()["message"]));
         }
-        let stored: String = whole_conversation(&scenario.log).iter().map(assistant_text).collect();
+        let stored: String = whole_goose_transcript(&scenario.log).iter().map(assistant_text).collect();
         assert_eq!(said, stored, "{}", scenario.name);
     }
 }
@@ -77,7 +77,7 @@ fn exported() -> Value {
 fn a_conversation_of_goose_comes_out_as_it_went_in() {
     let file = exported();
     let messages = file["conversation"].as_array().unwrap();
-    let read = input::read_goose_conversation(messages, &mut Counted::default()).unwrap();
+    let read = requests::read_goose_conversation(messages, &mut Counted::default()).unwrap();
     let roles: Vec<Role> = read.iter().map(|message| message.role).collect();
     assert_eq!(roles, [Role::User, Role::User, Role::Agent, Role::Tool, Role::Agent]);
     let Part::ToolUse { call, name, .. } = &read[2].parts[1] else { panic!("{:?}", read[2]) };
@@ -85,18 +85,18 @@ fn a_conversation_of_goose_comes_out_as_it_went_in() {
     assert_eq!((call, name.as_str(), result.end), (answered, "shell", ToolEnd::Completed));
     let reset = Event::HistoryReset { keep_to: Seq::ZERO, replacement: read, reason: ResetReason::Replaced };
     let entry = Entry { seq: Seq(2), at: Default::default(), run: None, event: reset, meta: None };
-    assert_eq!(whole_conversation([&entry]), *messages);
+    assert_eq!(whole_goose_transcript([&entry]), *messages);
 }
 
 #[test]
 fn going_back_inside_an_imported_history_says_its_beginning_again() {
     let file = exported();
     let read =
-        input::read_goose_conversation(file["conversation"].as_array().unwrap(), &mut Counted::default()).unwrap();
+        requests::read_goose_conversation(file["conversation"].as_array().unwrap(), &mut Counted::default()).unwrap();
     let first: Vec<Message> = read[..2].to_vec();
     let reset = Event::HistoryReset { keep_to: Seq::ZERO, replacement: read, reason: ResetReason::Replaced };
     let entry = Entry { seq: Seq(2), at: Default::default(), run: None, event: reset, meta: None };
-    let transcript = Transcript::replay([&entry]);
+    let transcript = GooseTranscript::replay([&entry]);
     let back = |count| transcript.rewind_command(count);
     let rewound = |keep_to, replacement| Command::Reset { keep_to, replacement, reason: ResetReason::Rewound };
     assert_eq!(back(2), rewound(Seq::ZERO, first));
@@ -114,7 +114,7 @@ fn what_is_no_picture_is_not_one_in_a_history() {
         json!({"role": "user", "created": 1, "content": [zip]}),
         json!({"role": "user", "created": 1, "content": [{"type": "toolResponse", "id": "c", "toolResult": result}]}),
     ];
-    let read = input::read_goose_conversation(&messages, &mut Counted::default()).unwrap();
+    let read = requests::read_goose_conversation(&messages, &mut Counted::default()).unwrap();
     assert_eq!(read[0].parts, [Part::Unknown(zip.clone())]);
     let Part::ToolResult { result, .. } = &read[1].parts[0] else { panic!("{:?}", read[1]) };
     assert_eq!(result.content, [ToolContent::Part { part: Part::Unknown(zip) }]);
@@ -141,19 +141,20 @@ fn lenient_prompts() {
     ];
     for (message, parts) in cases {
         assert_eq!(
-            input::read_goose_prompt(&message).unwrap(),
-            input::GoosePrompt { parts, answers: vec![] },
+            requests::read_goose_prompt(&message).unwrap(),
+            requests::GoosePrompt { parts, answers: vec![] },
             "{message}"
         );
     }
     let answer = json!({"actionType": "elicitationResponse", "id": "e1", "user_data": {"x": 1}});
-    let answered = input::read_goose_prompt(&json!({"content": [{"type": "actionRequired", "data": answer}]})).unwrap();
-    assert_eq!(answered, input::GoosePrompt { parts: vec![], answers: vec![("e1".into(), json!({"x": 1}))] });
+    let answered =
+        requests::read_goose_prompt(&json!({"content": [{"type": "actionRequired", "data": answer}]})).unwrap();
+    assert_eq!(answered, requests::GoosePrompt { parts: vec![], answers: vec![("e1".into(), json!({"x": 1}))] });
 }
 
 #[test]
 fn what_cannot_be_read_is_named() {
-    use input::BadGooseMessage::*;
+    use requests::BadGooseMessage::*;
     let cases = [
         (json!(1), NoObject("message")),
         (json!({"role": "user"}), Empty),
@@ -166,12 +167,12 @@ fn what_cannot_be_read_is_named() {
         (json!({"role": 7, "content": "x"}), BadRole("7".into())),
     ];
     for (message, error) in cases {
-        assert_eq!(input::read_goose_prompt(&message), Err(error), "{message}");
+        assert_eq!(requests::read_goose_prompt(&message), Err(error), "{message}");
     }
     // A stored history may be of a later version: what nobody knows is kept.
     let sparkle = json!({"type": "sparkle", "x": 1});
-    let kept = input::read_goose_conversation(&[json!({"content": [sparkle]})], &mut Counted::default()).unwrap();
+    let kept = requests::read_goose_conversation(&[json!({"content": [sparkle]})], &mut Counted::default()).unwrap();
     assert_eq!(kept[0].parts, [Part::Unknown(sparkle)]);
     let wizard = [json!({"role": "wizard", "content": "x"})];
-    assert_eq!(input::read_goose_conversation(&wizard, &mut Counted::default()), Err(BadRole("wizard".into())));
+    assert_eq!(requests::read_goose_conversation(&wizard, &mut Counted::default()), Err(BadRole("wizard".into())));
 }

@@ -18,6 +18,7 @@ mod methods;
 mod questions;
 mod recital;
 mod remote;
+mod sse;
 mod v2;
 mod v2_methods;
 mod vectors;

@@ -11,7 +11,7 @@ use gander_domain::{
 };
 use gander_testkit::{CountingIds, SessionScript, build};
 use gander_wire::acp::{AgentProfile, ArchiveFilter, Connection, Intent, ListFilter, LoginMethod, Presence};
-use gander_wire::acp::{config_options, input};
+use gander_wire::acp::{config_options, requests};
 use serde_json::{Value, json};
 
 use crate::common::{TestConnection, asking, catalog, code, profile, short, view};
@@ -250,7 +250,7 @@ fn a_command_is_what_would_have_been_typed() {
         let Intent::Command { command: Command::Prompt { parts, meta, .. }, .. } = test_connection.intent() else {
             panic!("no prompt")
         };
-        (parts, input::named_command(meta.as_ref()).map(str::to_owned))
+        (parts, requests::read_named_command_request(meta.as_ref()).map(str::to_owned))
     };
     for typed in ["/clear", "/unknown", "/clear the table", "/", "what is /clear?"] {
         let params = json!({ "sessionId": build::session(1), "prompt": text(typed) });
@@ -433,7 +433,7 @@ fn a_model_is_named_without_its_provider_if_only_one_has_it() {
     let ids = ["a/claude-sonnet-4-5-20250929", "a/big", "b/big", "b/small"];
     let catalog = SessionCatalog { models: ids.map(model).to_vec(), ..SessionCatalog::clone(&catalog()) };
     let settings = Settings::new("gander", "assistant");
-    let chosen = |name: &str| config_options::option_patch(&catalog, &settings, "model", name);
+    let chosen = |name: &str| config_options::config_option_patch(&catalog, &settings, "model", name);
     let ids = [("small", "b/small"), ("b/big", "b/big"), ("claude-sonnet-4-5", "a/claude-sonnet-4-5-20250929")];
     for (name, id) in ids {
         assert_eq!(chosen(name).unwrap().model.as_deref(), Some(id), "{name}");
@@ -456,10 +456,10 @@ fn an_agent_that_no_mode_leads_to_is_an_option_of_its_own() {
     let catalog = SessionCatalog { roster: Arc::new(Roster::new(agents)), ..SessionCatalog::clone(&catalog()) };
     let option = shown(&catalog, &settings).unwrap();
     assert_eq!((&option["currentValue"], &option["options"][1]["value"]), (&json!("gander"), &json!("far")));
-    let patch = config_options::option_patch(&catalog, &settings, "agent", "far").unwrap();
+    let patch = config_options::config_option_patch(&catalog, &settings, "agent", "far").unwrap();
     assert_eq!((patch.agent.as_deref(), patch.mode.as_deref()), (Some("far"), Some("default")));
-    let same = config_options::option_patch(&catalog, &settings, "agent", "gander").unwrap();
+    let same = config_options::config_option_patch(&catalog, &settings, "agent", "gander").unwrap();
     assert_eq!(same, SettingsPatch::default());
-    let refused = config_options::option_patch(&catalog, &settings, "agent", "none").unwrap_err().to_string();
+    let refused = config_options::config_option_patch(&catalog, &settings, "agent", "none").unwrap_err().to_string();
     assert!(refused.contains("unknown agent 'none', available: gander, far"), "{refused}");
 }

@@ -3,8 +3,8 @@
 
 use gander_domain::hidden_entries::HiddenEntries;
 use gander_domain::{Entry, Event, Message, MessageId, Part, ResetReason, Role, Seq, Timestamp};
-use gander_wire::adk::output::{HistoryProjection, adk_session_history};
-use gander_wire::goose::{ConversationProjection, whole_conversation};
+use gander_wire::adk::projection::{HistoryProjection, adk_session_history};
+use gander_wire::goose::{ConversationProjection, whole_goose_transcript};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -47,7 +47,7 @@ proptest! {
             }
         }
         said.extend(recital.open_questions());
-        prop_assert_eq!(said, whole_conversation(&log));
+        prop_assert_eq!(said, whole_goose_transcript(&log));
         prop_assert_eq!(events, adk_session_history(&log).iter().map(|event| json!(event)).collect::<Vec<Value>>());
     }
 }

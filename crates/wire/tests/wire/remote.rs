@@ -2,9 +2,9 @@
 
 use gander_domain::{DeltaKind, Outcome, Part, QuestionId, Reply, Report, StopReason, ToolGate};
 use gander_testkit::ids::CountingIds;
-use gander_wire::a2a::client::{A2aInterface, A2aTurn};
-use gander_wire::acp_rest::client::AcpRestTurn;
-use gander_wire::adk::client::{AdkTurn, RemoteSession};
+use gander_wire::a2a::client::{A2aClientTurn, A2aInterface};
+use gander_wire::acp_rest::client::AcpRestClientTurn;
+use gander_wire::adk::client::{AdkClientTurn, RemoteSession};
 use gander_wire::remote::{RemoteTurn, TurnStage};
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn question(reports: &[Report]) -> Option<QuestionId> {
 fn events_of_acp_rest_that_are_told_again_count_once_however_text_is_cut() {
     let part =
         |content: &str| json!({ "type": "message.part", "part": { "content_type": "text/plain", "content": content } });
-    let (mut turn, mut ids) = (AcpRestTurn::new("a", None, &[], &[Part::text("hi")]), CountingIds::default());
+    let (mut turn, mut ids) = (AcpRestClientTurn::new("a", None, &[], &[Part::text("hi")]), CountingIds::default());
     let run = json!({ "run_id": "r", "session_id": "s" });
     let created = json!({ "type": "run.created", "run": run });
     let begun = json!({ "type": "message.created", "message": { "parts": [] } });
@@ -56,7 +56,7 @@ fn events_of_acp_rest_that_are_told_again_count_once_however_text_is_cut() {
 
 #[test]
 fn a_server_of_acp_rest_that_asks_in_words_gets_words() {
-    let (mut turn, mut ids) = (AcpRestTurn::new("a", None, &[], &[]), CountingIds::default());
+    let (mut turn, mut ids) = (AcpRestClientTurn::new("a", None, &[], &[]), CountingIds::default());
     let message = json!({ "parts": [{ "content_type": "text/plain", "content": "Which city?" }] });
     let run = json!({ "run_id": "r", "await_request": { "type": "message", "message": message } });
     let reports = feed(&mut turn, &mut ids, &[json!({ "type": "run.awaiting", "run": run })]);
@@ -72,7 +72,7 @@ fn a_task_that_is_read_again_adds_what_is_new() {
     let card =
         json!({ "name": "x", "capabilities": { "streaming": true }, "url": "http://x/", "protocolVersion": "0.3.0" });
     let interface = A2aInterface::from_card(&card, None).expect("0.3 over JSON-RPC");
-    let (mut turn, mut ids) = (A2aTurn::new(interface, None, "m", &[Part::text("hi")]), CountingIds::default());
+    let (mut turn, mut ids) = (A2aClientTurn::new(interface, None, "m", &[Part::text("hi")]), CountingIds::default());
     let first = turn.first_request();
     let body = first.body.unwrap_or_default();
     assert_eq!(
@@ -105,7 +105,7 @@ fn a_task_that_is_read_again_adds_what_is_new() {
 #[test]
 fn what_adk_tells_in_pieces_and_whole_counts_once_and_a_confirmation_is_a_question() {
     let address = RemoteSession { app: "a".into(), user: "u".into(), session: "s".into() };
-    let mut turn = AdkTurn::new(address, &[Part::text("hi")], "m", Default::default());
+    let mut turn = AdkClientTurn::new(address, &[Part::text("hi")], "m", Default::default());
     let mut ids = CountingIds::default();
     let event = |id: &str, partial: bool, parts: Value| json!({ "id": id, "author": "a", "partial": partial, "content": { "role": "model", "parts": parts } });
     let call = json!({ "id": "c1", "name": "shell", "args": { "command": "ls" } });

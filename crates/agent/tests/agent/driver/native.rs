@@ -44,6 +44,7 @@ fn bench(folder: &tempfile::TempDir, mode: &str) -> SessionTools {
         workspace,
         rules: Vec::new().into(),
         grants: Arc::new(MemoryGrantStore::default()),
+        own_tools: Arc::default(),
         tools: Vec::new(),
         policy: Mutex::new(SessionPolicy::chosen(Policy::Ask)),
         provenance: Mutex::default(),

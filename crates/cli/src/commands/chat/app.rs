@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::asking::Answered;
 use super::commands::{ChatCommand, read_chat_command};
 use super::completion::{Completion, Trigger, find_completion_trigger, suggest_commands, suggest_files};
 use super::conversation::{Conversation, Work};
+use super::conversation_questions::Answered;
 use super::editor::Editor;
 use super::effects::Reply;
 use super::history::InputHistory;
@@ -16,7 +16,7 @@ use super::picker::{Pick, Picker, PickerItem};
 const TYPING_PAUSE: Duration = Duration::from_millis(800);
 
 /// The chat at a terminal.
-pub(super) struct App {
+pub(super) struct ChatApp {
     pub(super) conversation: Conversation,
     pub(super) editor: Editor,
     pub(super) completion: Option<Completion>,
@@ -44,7 +44,7 @@ pub(super) enum TerminalAction {
     Redraw,
 }
 
-impl App {
+impl ChatApp {
     pub(super) fn new(conversation: Conversation, history: InputHistory) -> Self {
         Self {
             conversation,

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::commands::{ChatCommand, chat_command_help, known_chat_commands, read_chat_command};
 use super::completion::mentioned_files;
 use super::effects::{Call, Effect, Reply};
-use super::form::Form;
-use super::resume::ShownSoFar;
+use super::form::ChatForm;
+use super::resume::ResumeProgress;
 use super::session_info::SessionInfo;
 use super::transcript::Transcript;
 use crate::commands::Exit;
@@ -26,12 +26,12 @@ pub(super) struct Conversation {
     pub(super) transcript: Transcript,
     pub(super) info: SessionInfo,
     pub(super) questions: Questions,
-    pub(super) forms: VecDeque<Form>,
+    pub(super) forms: VecDeque<ChatForm>,
     pub(super) work: Work,
     /// The folder of new sessions.
     pub(super) folder: String,
     pub(super) session: Option<String>,
-    pub(super) shown: ShownSoFar,
+    pub(super) shown: ResumeProgress,
     pub(super) ending: Ending,
     /// The history that is being told.
     pub(super) history: Option<Vec<SessionUpdate>>,
@@ -72,7 +72,7 @@ impl Conversation {
             work: Work::Connecting,
             folder,
             session,
-            shown: ShownSoFar::default(),
+            shown: ResumeProgress::default(),
             ending: Ending::new(),
             history: None,
             opened: false,
@@ -353,7 +353,7 @@ impl Conversation {
         for question in self.questions.drain() {
             self.effects.push_back(Effect::Decline { permission: question.permission });
         }
-        (self.info, self.shown) = (SessionInfo::default(), ShownSoFar::default());
+        (self.info, self.shown) = (SessionInfo::default(), ResumeProgress::default());
         (self.opened, self.prompting, self.history) = (false, false, None);
     }
 

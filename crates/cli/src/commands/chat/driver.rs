@@ -22,7 +22,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 const MAX_BATCH: usize = 512;
 
 /// The connection of a chat.
-pub(super) struct Driver {
+pub(super) struct ChatDriver {
     host: Arc<ChatHost>,
     link: ChatLink,
     calls: HashMap<CallId, Call>,
@@ -42,7 +42,7 @@ pub(super) enum LinkEvent {
     Agent(Box<AgentEvent>),
 }
 
-impl Driver {
+impl ChatDriver {
     /// Over a connection that is there already.
     pub(super) fn new(host: ChatHost, connection: AgentConnection) -> Self {
         let link = ChatLink::Up(Box::new(connection));

@@ -19,7 +19,7 @@ pub(crate) struct ChatOptions {
     /// Connect to the server at this address instead of the one of the data directory
     #[arg(long, value_name = "URL")]
     pub(crate) attach: Option<String>,
-    /// File with the token for --attach [default: this data directory's token, for a server on this machine]
+    /// File with the token for --attach [default: that of `gander login`, else this data directory's for a server on this machine]
     #[arg(long, value_name = "FILE", requires = "attach")]
     pub(crate) token_file: Option<PathBuf>,
     /// Fingerprint of the certificate for --attach, as `gander serve --tls-self-signed` prints it

@@ -7,12 +7,12 @@ use super::form_limits::Limits;
 use crate::output::{clean_output_text, reveal_output_text};
 
 /// A form that waits for a person.
-pub(super) struct Form {
+pub(super) struct ChatForm {
     pub(super) responder: Responder,
     message: String,
     /// The page to open; without one there are fields.
     url: Option<String>,
-    fields: Vec<Field>,
+    fields: Vec<FormField>,
     values: Map<String, Value>,
     /// The field that is asked for.
     current: usize,
@@ -30,7 +30,7 @@ pub(super) enum Filled {
 }
 
 #[derive(Debug)]
-struct Field {
+struct FormField {
     name: String,
     label: String,
     description: String,
@@ -49,7 +49,7 @@ enum FieldKind {
     Choices(Vec<String>),
 }
 
-impl Form {
+impl ChatForm {
     /// Reads `elicitation/create`.
     pub(super) fn new(responder: Responder, request: &Value) -> Self {
         let schema = &request["requestedSchema"];
@@ -104,7 +104,7 @@ impl Form {
     }
 }
 
-impl Field {
+impl FormField {
     fn hint(&self) -> Option<String> {
         let default = self.default.as_ref().map(|default| format!(" [{}]", clean_output_text(&default.to_string())));
         let limits = |unit: &str| self.limits.hint(unit);
@@ -169,7 +169,7 @@ impl Field {
     }
 }
 
-fn read_form_field(name: &str, property: &Value, required: bool) -> Field {
+fn read_form_field(name: &str, property: &Value, required: bool) -> FormField {
     let text = |key: &str| reveal_output_text(property[key].as_str().unwrap_or_default());
     let kind = match property["type"].as_str() {
         Some("boolean") => FieldKind::Boolean,
@@ -182,7 +182,7 @@ fn read_form_field(name: &str, property: &Value, required: bool) -> Field {
     let label = Some(text("title")).filter(|title| !title.is_empty()).unwrap_or_else(|| reveal_output_text(name));
     let default = property.get("default").filter(|default| !default.is_null()).cloned();
     let (description, limits) = (text("description"), Limits::new(property));
-    Field { name: name.to_owned(), label, description, required, default, limits, kind }
+    FormField { name: name.to_owned(), label, description, required, default, limits, kind }
 }
 
 fn form_field_choices(property: &Value) -> Vec<String> {

@@ -9,6 +9,7 @@ use gander_client::schema::{
     ElicitationUrlCapabilities, Implementation, NoticeCapabilities,
 };
 use gander_client::{AgentConnection, CertificatePin, Endpoint, Link};
+use gander_services::oidc::StoredLogins;
 use gander_services::token::owner_token;
 use secrecy::ExposeSecret;
 
@@ -19,20 +20,31 @@ use crate::commands::{UsageError, client};
 pub(super) struct ChatHost {
     config: Config,
     folder: PathBuf,
-    endpoint: Option<Endpoint>,
+    remote: Option<RemoteHost>,
+}
+
+/// A server at an address.
+struct RemoteHost {
+    url: String,
+    endpoint: Endpoint,
+    /// The token of a file, which comes before any other.
+    token: Option<String>,
 }
 
 impl ChatHost {
     pub(super) fn new(config: &Config, folder: PathBuf, options: &ChatOptions) -> anyhow::Result<Self> {
-        let endpoint = options.attach.as_ref().map(|url| host_endpoint(config, url, options)).transpose()?;
-        Ok(Self { config: config.clone(), folder, endpoint })
+        let remote = options.attach.as_ref().map(|url| RemoteHost::new(url, options)).transpose()?;
+        Ok(Self { config: config.clone(), folder, remote })
     }
 
     /// Connects and introduces itself. The server of the data directory is started if none runs.
     pub(super) async fn connect(&self) -> anyhow::Result<AgentConnection> {
-        match &self.endpoint {
+        match &self.remote {
             None => introduce_to_host(client::attach_client_link(&self.config, &self.folder).await?).await,
-            Some(endpoint) => introduce_to_host(Link::connect_websocket(endpoint).await?).await,
+            Some(remote) => {
+                let endpoint = remote.endpoint_with_token(&self.config).await?;
+                introduce_to_host(Link::connect_websocket(&endpoint).await?).await
+            }
         }
     }
 }
@@ -49,33 +61,45 @@ async fn introduce_to_host(link: Link) -> anyhow::Result<AgentConnection> {
     Ok(connection)
 }
 
-fn host_endpoint(config: &Config, url: &str, options: &ChatOptions) -> anyhow::Result<Endpoint> {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return Err(UsageError(format!("--attach takes an address such as http://127.0.0.1:4747, not: {url}")).into());
-    };
-    let has_path = rest.trim_end_matches('/').contains('/');
-    let address = if has_path { url.to_owned() } else { format!("{scheme}://{}/acp", rest.trim_end_matches('/')) };
-    let endpoint = Endpoint::new(address);
-    let token = match &options.token_file {
-        Some(file) => {
-            let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-            Some(text.trim().to_owned())
+impl RemoteHost {
+    fn new(url: &str, options: &ChatOptions) -> anyhow::Result<Self> {
+        let Some((scheme, rest)) = url.split_once("://") else {
+            let message = format!("--attach takes an address such as http://127.0.0.1:4747, not: {url}");
+            return Err(UsageError(message).into());
+        };
+        let has_path = rest.trim_end_matches('/').contains('/');
+        let address = if has_path { url.to_owned() } else { format!("{scheme}://{}/acp", rest.trim_end_matches('/')) };
+        let endpoint = match &options.fingerprint {
+            Some(fingerprint) => Endpoint::new(address).with_pin(fingerprint.parse::<CertificatePin>()?),
+            None => Endpoint::new(address),
+        };
+        let read =
+            |file: &PathBuf| std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()));
+        let token = options.token_file.as_ref().map(read).transpose()?.map(|text| text.trim().to_owned());
+        Ok(Self { url: url.to_owned(), endpoint, token })
+    }
+
+    /// With the token that counts now: one of `gander login` is refreshed before it ends.
+    async fn endpoint_with_token(&self, config: &Config) -> anyhow::Result<Endpoint> {
+        let host = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        let token = match &self.token {
+            Some(token) => Some(token.clone()),
+            None => match StoredLogins::open(&config.paths)?.token(&self.url).await? {
+                Some(token) => Some(token),
+                // Our own token is shown to this machine alone.
+                None if is_local_host(host) => Some(owner_token(&config.paths)?.expose_secret().to_owned()),
+                None => None,
+            },
+        };
+        match token {
+            Some(token) => self.endpoint.clone().with_bearer(&token).context("the token cannot be sent as a header"),
+            None => Ok(self.endpoint.clone()),
         }
-        // Our own token is shown to this machine alone.
-        None if is_local_host(rest) => Some(owner_token(&config.paths)?.expose_secret().to_owned()),
-        None => None,
-    };
-    let endpoint = match token {
-        Some(token) => endpoint.with_bearer(&token).context("the token cannot be sent as a header")?,
-        None => endpoint,
-    };
-    match &options.fingerprint {
-        Some(fingerprint) => Ok(endpoint.with_pin(fingerprint.parse::<CertificatePin>()?)),
-        None => Ok(endpoint),
     }
 }
 
-fn is_local_host(host: &str) -> bool {
+/// True if a host is this machine, in plain sight.
+pub(crate) fn is_local_host(host: &str) -> bool {
     let authority = host.split(['/', '?', '#']).next().unwrap_or_default();
     // A name before an @ would hide the true host.
     let host = authority.rsplit('@').next().unwrap_or_default();

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::app::{App, TerminalAction};
-use super::driver::Driver;
+use super::app::{ChatApp, TerminalAction};
+use super::driver::ChatDriver;
 use super::key_parser::Key;
 use super::key_reader::read_keys;
 use super::screen::ChatScreen;
@@ -17,7 +17,7 @@ use crate::terminal::spinner;
 const FRAME_TIME: Duration = Duration::from_millis(30);
 
 /// Until the person leaves.
-pub(super) async fn run_interactive(mut driver: Driver, mut app: App) -> anyhow::Result<Exit> {
+pub(super) async fn run_interactive(mut driver: ChatDriver, mut app: ChatApp) -> anyhow::Result<Exit> {
     let mut screen = ChatScreen::open()?;
     let mut keys = read_keys();
     let mut resized = signal(SignalKind::window_change())?;
@@ -62,7 +62,7 @@ pub(super) async fn run_interactive(mut driver: Driver, mut app: App) -> anyhow:
     Ok(exit)
 }
 
-fn handle_interactive_key(app: &mut App, screen: &mut ChatScreen, key: Key) -> std::io::Result<()> {
+fn handle_interactive_key(app: &mut ChatApp, screen: &mut ChatScreen, key: Key) -> std::io::Result<()> {
     match app.handle_key(Instant::now(), key) {
         TerminalAction::Nothing => Ok(()),
         TerminalAction::Suspend => screen.suspend(),

@@ -1,11 +1,11 @@
 //! `gander chat`: a conversation at the terminal. A pure machine in the middle, the terminal and the server at its ends.
 
-mod answers;
 mod app;
-mod asking;
 mod commands;
 mod completion;
 mod conversation;
+mod conversation_questions;
+mod conversation_results;
 mod driver;
 mod editor;
 mod effects;
@@ -32,12 +32,13 @@ use std::io::IsTerminal;
 
 use anyhow::Context as _;
 
-use self::app::App;
+use self::app::ChatApp;
 use self::conversation::Conversation;
-use self::driver::Driver;
+use self::driver::ChatDriver;
 use self::flags::ChatOptions;
 use self::history::InputHistory;
 use self::host::ChatHost;
+pub(crate) use self::host::is_local_host;
 use self::transcript::{Echo, Transcript};
 use super::run;
 use super::run::session::{find_last_session, session_folder_name};
@@ -65,7 +66,7 @@ pub(super) async fn run(context: Context, options: ChatOptions) -> anyhow::Resul
         None if options.continue_last => Some(find_last_session(&mut connection, &folder_text).await?),
         None => None,
     };
-    let driver = Driver::new(host, connection);
+    let driver = ChatDriver::new(host, connection);
     let mut transcript = match options.plain {
         true => Transcript::new(Style::Plain, usize::MAX, Echo::Typed),
         false => Transcript::new(context.output.style(), context.output.columns(), Echo::Shown),
@@ -82,5 +83,5 @@ pub(super) async fn run(context: Context, options: ChatOptions) -> anyhow::Resul
         return plain::run_plain(driver, conversation, person, context.output).await;
     }
     let history = InputHistory::open(context.config.paths.data_directory().join("chat_history"));
-    interactive::run_interactive(driver, App::new(conversation, history)).await
+    interactive::run_interactive(driver, ChatApp::new(conversation, history)).await
 }

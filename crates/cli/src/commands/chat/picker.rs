@@ -1,5 +1,10 @@
 //! A list to choose from: sessions, models, modes. What is typed narrows it.
 
+use serde_json::Value;
+
+use crate::output::clean_output_text;
+use crate::terminal::list_table::table_local_time;
+
 /// Rows of a list that are on the screen at once.
 pub(super) const PICKER_ROWS: usize = 8;
 
@@ -76,6 +81,31 @@ impl Picker {
                 || item.detail.to_lowercase().contains(&filter)
         })
     }
+}
+
+/// Sessions for a list, the last changed first. Those of sub-agents belong to the one that began them.
+pub(super) fn session_picker_items(page: &Value) -> Vec<PickerItem> {
+    let sessions = page["sessions"].as_array().into_iter().flatten().filter(|session| session["parent"].is_null());
+    let item = |session: &Value| {
+        let text = |name: &str| clean_output_text(session[name].as_str().unwrap_or_default());
+        let title = Some(text("title")).filter(|title| !title.is_empty()).unwrap_or_else(|| "(no title)".to_owned());
+        let updated = table_local_time(session["updatedAt"].as_i64().unwrap_or_default());
+        let state = if text("state") == "waiting" { "waiting for you".to_owned() } else { text("state") };
+        let detail = format!("{state} · {updated} · {}", text("cwd"));
+        PickerItem { label: title, detail, pick: Pick::Session(text("sessionId")) }
+    };
+    sessions.map(item).collect()
+}
+
+/// Agents for a list: choosing one sets the session to its first mode.
+pub(super) fn agent_picker_items(listed: &Value) -> Vec<PickerItem> {
+    let item = |agent: &Value| {
+        let text = |name: &str| clean_output_text(agent[name].as_str().unwrap_or_default());
+        let mode = agent["modes"][0].as_str().unwrap_or_default().to_owned();
+        let detail = format!("{}  {}", text("name"), text("description"));
+        PickerItem { label: text("title"), detail, pick: Pick::Option { id: "mode".to_owned(), value: mode } }
+    };
+    listed["agents"].as_array().into_iter().flatten().map(item).collect()
 }
 
 #[cfg(test)]

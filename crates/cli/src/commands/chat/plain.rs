@@ -3,9 +3,9 @@
 use gander_domain::sanitize;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::asking::Answered;
 use super::conversation::{Conversation, Work};
-use super::driver::Driver;
+use super::conversation_questions::Answered;
+use super::driver::ChatDriver;
 use super::effects::Reply;
 use super::picker::{Pick, PickerItem};
 use crate::commands::Exit;
@@ -16,7 +16,7 @@ use crate::terminal::person::Person;
 
 /// Until the person leaves.
 pub(super) async fn run_plain(
-    mut driver: Driver,
+    mut driver: ChatDriver,
     conversation: Conversation,
     person: Person,
     output: Output,
@@ -61,7 +61,7 @@ struct PlainFront {
 
 impl PlainFront {
     /// Prints what is new and does what is wanted.
-    fn settle(&mut self, driver: &mut Driver) -> anyhow::Result<Option<Exit>> {
+    fn settle(&mut self, driver: &mut ChatDriver) -> anyhow::Result<Option<Exit>> {
         let exit = driver.carry_out(&mut self.conversation);
         let lines = self.conversation.transcript.take_done();
         for line in &lines {
@@ -76,7 +76,7 @@ impl PlainFront {
                     }
                     self.print("choose one with: /agent NAME")?;
                 }
-                Reply::Unsent(text) => self.print(&format!("Not sent: {}", sanitize::visible_line(&text)))?,
+                Reply::Unsent(text) => self.print(&format!("Not sent: {}", sanitize::sanitized_line(&text)))?,
                 Reply::Files { .. } => {}
             }
         }

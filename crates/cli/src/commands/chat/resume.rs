@@ -14,7 +14,7 @@ const MAX_OWN: usize = 16;
 /// The server tells a prompt to everybody but its sender, and a new connection is told the whole history. So own prompts
 /// are remembered by their text, everything else by its id; what lies before the end of the last turn counts as shown.
 #[derive(Debug, Default)]
-pub(super) struct ShownSoFar {
+pub(super) struct ResumeProgress {
     seen: Seen,
     /// The item that was shown last when the last turn ended.
     floor: Option<ItemKey>,
@@ -39,7 +39,7 @@ enum ItemKey {
     Tool(String),
 }
 
-impl ShownSoFar {
+impl ResumeProgress {
     /// Remembers an update that is shown.
     pub(super) fn note(&mut self, update: &SessionUpdate) {
         self.seen.note(update);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_and_nothing_is_doubled() {
-        let mut shown = ShownSoFar::default();
+        let mut shown = ResumeProgress::default();
         shown.note_sent("first");
         shown.note(&said("1", "one"));
         shown.end_turn();
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_prompt_that_never_arrived_is_sent_again() {
-        let mut shown = ShownSoFar::default();
+        let mut shown = ResumeProgress::default();
         shown.note_sent("go on");
         shown.note(&said("1", "one"));
         shown.end_turn();

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
 use super::view::View;
-use crate::terminal::wrap::visible_width;
+use crate::terminal::wrap::wrapped_width;
 
 /// What is drawn between these two appears at once, where the terminal knows how.
 const BEGIN_UPDATE: &str = "\x1b[?2026h";
@@ -103,7 +103,7 @@ impl ChatScreen {
     /// To the first row of the last view, and everything from there on is gone.
     fn erase_text(&self) -> String {
         let above = &self.drawn.rows[..self.drawn.cursor.0.min(self.drawn.rows.len())];
-        let rows: usize = above.iter().map(|row| self.height(visible_width(row))).sum();
+        let rows: usize = above.iter().map(|row| self.height(wrapped_width(row))).sum();
         // The cursor's own row may have been broken before it.
         let own = self.drawn.cursor.1 / self.columns.max(1);
         format!("{}\r\x1b[J", screen_up(rows + own))

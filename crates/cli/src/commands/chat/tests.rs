@@ -8,7 +8,7 @@ use gander_client::schema::{ClientCapabilities, ElicitationCapabilities, Elicita
 use gander_wire::acp::client::{AgentClient, AgentEvent};
 use serde_json::{Value, json};
 
-use super::app::{App, TerminalAction};
+use super::app::{ChatApp, TerminalAction};
 use super::conversation::{Conversation, Work};
 use super::effects::{Call, Effect};
 use super::history::InputHistory;
@@ -19,7 +19,7 @@ use crate::output::Style;
 
 /// An app, a server that says what the test says, and everything that was printed.
 struct Bench {
-    app: App,
+    app: ChatApp,
     client: AgentClient,
     now: Instant,
     printed: Vec<String>,
@@ -29,7 +29,7 @@ impl Bench {
     /// In a new session in which nothing was said yet.
     fn new() -> Self {
         let conversation = Conversation::new(Transcript::new(Style::Plain, 60, Echo::Shown), "/workspace".into(), None);
-        let app = App::new(conversation, InputHistory::default());
+        let app = ChatApp::new(conversation, InputHistory::default());
         let mut client = AgentClient::default();
         let forms = ElicitationCapabilities::new().form(ElicitationFormCapabilities::new());
         client.initialize_with(Implementation::new("test", "1"), ClientCapabilities::new().elicitation(forms));

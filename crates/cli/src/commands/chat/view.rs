@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::app::App;
+use super::app::ChatApp;
 use super::completion::Completion;
 use super::editor::{Editor, EditorRows};
 use super::picker::Picker;
 use crate::output::{Style, Tone, clean_output_text};
 use crate::terminal::spinner::spinner_text;
-use crate::terminal::wrap::{truncate_to_columns, wrap_text};
+use crate::terminal::wrap::{truncate_to_wrap_columns, wrap_text};
 
 /// Rows of the input that are on the screen at once.
 const INPUT_ROWS: usize = 8;
@@ -31,16 +31,16 @@ pub(super) struct Frame {
     pub(super) waited: Duration,
 }
 
-impl App {
+impl ChatApp {
     /// The lower part of the terminal. No row is wider than the terminal, and all of them fit.
     pub(super) fn view(&self, frame: Frame, style: Style) -> View {
         let width = frame.columns.saturating_sub(1).max(8);
         let mut lower = self.lower_part(width, frame, style);
-        lower.rows.push(style.paint(Tone::Dim, &truncate_to_columns(&self.status(), width)));
+        lower.rows.push(style.paint(Tone::Dim, &truncate_to_wrap_columns(&self.status(), width)));
         let mut upper = self.conversation.transcript.open_lines();
         if let Some(waits_for) = self.conversation.waits_for().filter(|_| !self.is_asked()) {
             upper.push(String::new());
-            let text = truncate_to_columns(&spinner_text(frame.tick, &waits_for, frame.waited), width);
+            let text = truncate_to_wrap_columns(&spinner_text(frame.tick, &waits_for, frame.waited), width);
             upper.push(style.paint(Tone::Dim, &text));
         }
         upper.push(String::new());
@@ -63,7 +63,7 @@ impl App {
                 Some(reason) => ("why not? › ", reason.clone()),
                 None => ("y n a 1-9, r: no with a reason, ?: help › ", Editor::default()),
             };
-            rows.push(truncate_to_columns(&format!("{prompt}{}", editor.text().replace('\n', " ")), width));
+            rows.push(truncate_to_wrap_columns(&format!("{prompt}{}", editor.text().replace('\n', " ")), width));
             let column = rows.last().map_or(0, |row| row.chars().count());
             return View { rows, cursor: (above, column.min(width)) };
         }
@@ -87,7 +87,7 @@ impl App {
             return "ctrl-c again leaves".to_owned();
         }
         let info = &self.conversation.info;
-        let title = info.title.as_deref().map(|title| truncate_to_columns(title, 30)).unwrap_or_default();
+        let title = info.title.as_deref().map(|title| truncate_to_wrap_columns(title, 30)).unwrap_or_default();
         let parts = [info.status_text(), title, "/help".to_owned()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
     }
@@ -110,7 +110,7 @@ fn completion_view_rows(completion: &Completion, width: usize, style: Style) -> 
         completion.suggestions.iter().map(|one| one.label.chars().count()).max().unwrap_or(0).min(width / 2);
     let row = |(index, one): (usize, &super::completion::Suggestion)| {
         let mark = if index == completion.chosen { "▸" } else { " " };
-        let text = truncate_to_columns(
+        let text = truncate_to_wrap_columns(
             &format!("  {mark} {:<label_width$}  {}", clean_output_text(&one.label), one.detail),
             width,
         );
@@ -123,7 +123,7 @@ fn picker_view(picker: &Picker, width: usize, style: Style) -> View {
     let (items, count) = picker.window();
     let head = format!("{}: {}", picker.title, picker.filter);
     let column = head.chars().count().min(width);
-    let mut rows = vec![truncate_to_columns(&head, width)];
+    let mut rows = vec![truncate_to_wrap_columns(&head, width)];
     for (chosen, item) in items {
         let text = format!(
             "{} {}  {}",
@@ -131,9 +131,9 @@ fn picker_view(picker: &Picker, width: usize, style: Style) -> View {
             clean_output_text(&item.label),
             clean_output_text(&item.detail)
         );
-        rows.push(style.paint(if chosen { Tone::Bold } else { Tone::Dim }, &truncate_to_columns(&text, width)));
+        rows.push(style.paint(if chosen { Tone::Bold } else { Tone::Dim }, &truncate_to_wrap_columns(&text, width)));
     }
     let foot = format!("{count} · type to narrow, ↑↓ and enter choose, esc closes");
-    rows.push(style.paint(Tone::Dim, &truncate_to_columns(&foot, width)));
+    rows.push(style.paint(Tone::Dim, &truncate_to_wrap_columns(&foot, width)));
     View { rows, cursor: (0, column) }
 }

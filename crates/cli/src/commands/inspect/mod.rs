@@ -64,7 +64,7 @@ pub(super) async fn run(context: Context, options: InspectOptions) -> anyhow::Re
     let here = std::env::current_dir()?;
     let mut connection = client::connect_client(&context.config, &here).await?;
     let session = resolve_session_id(&mut connection, &options.session).await?;
-    let mut shown = LogPrinter::new(context.output, &options);
+    let mut shown = InspectPrinter::new(context.output, &options);
     // One listener for the whole time: a signal between two entries is not lost.
     let mut interrupts = signal(SignalKind::interrupt())?;
     tokio::select! {
@@ -77,7 +77,7 @@ pub(super) async fn run(context: Context, options: InspectOptions) -> anyhow::Re
 }
 
 /// Prints a log as it is read.
-struct LogPrinter {
+struct InspectPrinter {
     output: Output,
     timeline: Timeline,
     /// How fast it is replayed.
@@ -87,7 +87,7 @@ struct LogPrinter {
     last: Option<i64>,
 }
 
-impl LogPrinter {
+impl InspectPrinter {
     fn new(output: Output, options: &InspectOptions) -> Self {
         let columns = if output.style().is_terminal() { output.columns() } else { usize::MAX };
         let all = || PROTOCOLS.iter().map(|name| (*name).to_owned()).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::output::{Style, Tone, clean_output_text};
-use crate::terminal::wrap::truncate_to_columns;
+use crate::terminal::wrap::truncate_to_wrap_columns;
 
 /// The protocols, as the server names them.
 pub(super) const PROTOCOLS: [&str; 5] = ["acp", "acp_rest", "a2a", "adk", "goose"];
@@ -104,8 +104,9 @@ impl Timeline {
             format!("+{}", timeline_seconds(since)),
             timeline_line(&text)
         );
-        let mut lines =
-            vec![self.options.style.paint(Tone::Bold, truncate_to_columns(&head, self.options.columns).trim_end())];
+        let mut lines = vec![
+            self.options.style.paint(Tone::Bold, truncate_to_wrap_columns(&head, self.options.columns).trim_end()),
+        ];
         for protocol in PROTOCOLS.iter().filter(|name| self.options.protocols.iter().any(|wanted| wanted == *name)) {
             lines.extend(self.protocol_lines(protocol, entries));
         }
@@ -131,7 +132,7 @@ impl Timeline {
         Some(
             self.options
                 .style
-                .paint(Tone::Dim, &truncate_to_columns(&format!("{:>27} {text}", "commit"), self.options.columns)),
+                .paint(Tone::Dim, &truncate_to_wrap_columns(&format!("{:>27} {text}", "commit"), self.options.columns)),
         )
     }
 
@@ -148,12 +149,12 @@ impl Timeline {
         }
         if entries.len() > 1 {
             let line = format!("{protocol:>27} {} ×{}", timeline_message_name(first), told.len());
-            return vec![paint(&truncate_to_columns(&line, self.options.columns))];
+            return vec![paint(&truncate_to_wrap_columns(&line, self.options.columns))];
         }
         let line = |message: &&Value| {
             let text =
                 timeline_message_text(message, 0).map(|text| format!(" {}", timeline_line(&text))).unwrap_or_default();
-            paint(&truncate_to_columns(
+            paint(&truncate_to_wrap_columns(
                 &format!("{protocol:>27} {}{text}", timeline_message_name(message)),
                 self.options.columns,
             ))

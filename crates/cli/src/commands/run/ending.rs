@@ -6,7 +6,7 @@ use gander_client::schema::{Cost, SessionUpdate};
 use serde_json::Value;
 
 use super::events;
-use super::turn::Turn;
+use super::turn::RunTurn;
 use crate::commands::Exit;
 use crate::output::Tone;
 use crate::terminal::spinner::spinner_elapsed;
@@ -43,7 +43,7 @@ impl Ending {
     }
 }
 
-impl Turn<'_> {
+impl RunTurn<'_> {
     /// The run ended in good order.
     pub(super) fn finish(&mut self, result: &Value) -> anyhow::Result<Exit> {
         let stop = &result["stopReason"];

@@ -22,12 +22,12 @@ use serde_json::json;
 
 use self::flags::RunOptions;
 use self::prompt::Prompt;
-use self::reconnect::Host;
+use self::reconnect::RunHost;
 use self::screen::{Format, Screen};
 use self::seen::last_turn_seen;
 use self::session::{Opened, configure_run_session, load_session_history, open_run_session, session_folder_name};
-use self::turn::{Then, Turn, Work};
-use super::client::Standalone;
+use self::turn::{RunTurn, Then, Work};
+use super::client::StandaloneClient;
 use super::recipes::{self, FoundRecipe};
 use crate::commands::{Context, Exit, UsageError};
 use crate::terminal::person::Person;
@@ -49,14 +49,14 @@ pub(super) async fn run(context: Context, options: RunOptions) -> anyhow::Result
         None => None,
     };
     let host = match options.standalone {
-        true => Host::Standalone(Standalone::start(config).await?),
-        false => Host::Server { config, folder: &folder },
+        true => RunHost::StandaloneClient(StandaloneClient::start(config).await?),
+        false => RunHost::Server { config, folder: &folder },
     };
     let mut connection = host.connect(config, &folder).await?;
     let (session, opened) = open_run_session(&mut connection, &options, session_folder_name(&folder)?, follows).await?;
     let exit =
         follow_run(&context, &options, Opening { host: &host, connection, session, opened, prompt, found }).await;
-    if let Host::Standalone(standalone) = host {
+    if let RunHost::StandaloneClient(standalone) = host {
         standalone.app.drain().await;
     }
     exit
@@ -64,7 +64,7 @@ pub(super) async fn run(context: Context, options: RunOptions) -> anyhow::Result
 
 /// A session that is open, and what is wanted of it.
 struct Opening<'a> {
-    host: &'a Host<'a>,
+    host: &'a RunHost<'a>,
     connection: AgentConnection,
     session: String,
     opened: Opened,
@@ -79,7 +79,7 @@ async fn follow_run(context: &Context, options: &RunOptions, opening: Opening<'_
     let first = match &found {
         Some(found) => {
             let at = recipes::RecipeStart { context, person: person.as_mut(), session: &session };
-            recipes::begin_recipe(at, &mut connection, found, &options.params).await?
+            recipes::apply_recipe_to_session(at, &mut connection, found, &options.params).await?
         }
         None => None,
     };
@@ -90,7 +90,8 @@ async fn follow_run(context: &Context, options: &RunOptions, opening: Opening<'_
     let format = if options.json { Format::Json } else { Format::Text };
     let screen = Screen::new(context.output, format, answer);
     let waits_for = format!("waiting for {}", run_model_name(&mut connection, &session).await);
-    let mut turn = Turn { prompt, if_busy: options.if_busy, person, ..Turn::new(host, connection, session, screen) };
+    let mut turn =
+        RunTurn { prompt, if_busy: options.if_busy, person, ..RunTurn::new(host, connection, session, screen) };
     turn.waits_for = waits_for;
     if options.json {
         let session = events::session_event_json(&turn.session);
@@ -120,17 +121,17 @@ pub(super) async fn watch_running_session(
     options: FollowOptions,
 ) -> anyhow::Result<Exit> {
     let FollowOptions { session, folder, json } = options;
-    let host = Host::Server { config: &context.config, folder: &folder };
+    let host = RunHost::Server { config: &context.config, folder: &folder };
     let format = if json { Format::Json } else { Format::Text };
     let screen = Screen::new(context.output, format, AnswerKind::Text);
     let person = Person::at_terminal().filter(|_| !json);
-    let mut turn = Turn { person, ..Turn::new(&host, connection, session, screen) };
+    let mut turn = RunTurn { person, ..RunTurn::new(&host, connection, session, screen) };
     turn.attach(session_folder_name(&folder)?).await?;
     turn.work = Work::Watch;
     turn.run().await
 }
 
-impl Turn<'_> {
+impl RunTurn<'_> {
     /// Shows the turn under way from its beginning, then goes on with it.
     async fn attach(&mut self, folder: &str) -> anyhow::Result<()> {
         let history = load_session_history(&mut self.connection, &self.session, folder).await?;

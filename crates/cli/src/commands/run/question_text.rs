@@ -8,7 +8,7 @@ use gander_client::schema::{PermissionOption, PermissionOptionKind, ToolCallUpda
 use gander_domain::sanitize;
 use serde_json::{Map, Value};
 
-use super::questions::Question;
+use super::questions::RunQuestion;
 use crate::output::{Style, Tone, reveal_output_text};
 use crate::terminal::diff::diff_lines;
 
@@ -40,7 +40,7 @@ pub(crate) enum DetailLimit {
 }
 
 /// The question in one line.
-pub(crate) fn question_headline(question: &Question) -> String {
+pub(crate) fn question_headline(question: &RunQuestion) -> String {
     let (tool, title) = (&question.tool, question.tool.fields.title.as_deref().unwrap_or("this"));
     let asks = match (tool.fields.kind, tool.fields.name.as_deref()) {
         (_, Some("propose_plan")) => "Approve this plan?".to_owned(),
@@ -153,7 +153,7 @@ fn question_current_text(tool: &ToolCallUpdate) -> Option<String> {
 }
 
 fn question_argument_lines(arguments: &Map<String, Value>) -> Vec<String> {
-    let texts = arguments.iter().map(|(name, value)| match (sanitize::visible_line(name), value) {
+    let texts = arguments.iter().map(|(name, value)| match (sanitize::sanitized_line(name), value) {
         // Behind a bar: a line of a text is not taken for another argument.
         (name, Value::String(text)) if text.contains('\n') => format!("{name}:\n  | {}", text.replace('\n', "\n  | ")),
         (name, Value::String(text)) => format!("{name}: {text}"),
@@ -171,8 +171,8 @@ fn question_argument_lines(arguments: &Map<String, Value>) -> Vec<String> {
 /// Steps of a plan are read, not parsed.
 fn question_item_text(item: &Value) -> String {
     match item.as_object().map(|fields| (fields.len(), fields.get("text").and_then(Value::as_str))) {
-        Some((1, Some(text))) => sanitize::visible_line(text),
-        Some(_) | None => sanitize::visible_line(&item.to_string()),
+        Some((1, Some(text))) => sanitize::sanitized_line(text),
+        Some(_) | None => sanitize::sanitized_line(&item.to_string()),
     }
 }
 

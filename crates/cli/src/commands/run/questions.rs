@@ -7,7 +7,7 @@ use gander_wire::acp::client::PermissionRequest;
 use gander_wire::jsonrpc::RequestId;
 
 /// A question that waits for a person.
-pub(crate) struct Question {
+pub(crate) struct RunQuestion {
     pub(crate) permission: PermissionRequest,
     pub(crate) session: String,
     pub(crate) tool: ToolCallUpdate,
@@ -17,8 +17,8 @@ pub(crate) struct Question {
 /// Questions without an answer. At most one of them is on the screen: whoever answers must know what.
 #[derive(Default)]
 pub(crate) struct Questions {
-    asked: Option<Question>,
-    waiting: VecDeque<Question>,
+    asked: Option<RunQuestion>,
+    waiting: VecDeque<RunQuestion>,
 }
 
 /// Where a question was that somebody else answered.
@@ -32,7 +32,7 @@ pub(crate) enum Withdrawn {
     Unknown,
 }
 
-impl Question {
+impl RunQuestion {
     pub(crate) fn new(permission: PermissionRequest, request: RequestPermissionRequest) -> Self {
         let RequestPermissionRequest { session_id, tool_call, options, .. } = request;
         Self { permission, session: session_id.0.to_string(), tool: tool_call, options }
@@ -46,7 +46,7 @@ impl Question {
 
 impl Questions {
     /// One more. A question that is asked again takes the place of its last request.
-    pub(crate) fn push(&mut self, question: Question) -> Option<PermissionRequest> {
+    pub(crate) fn push(&mut self, question: RunQuestion) -> Option<PermissionRequest> {
         let before = self.withdraw(question.permission.id());
         self.waiting.push_back(question);
         match before {
@@ -56,7 +56,7 @@ impl Questions {
     }
 
     /// The next one for the screen, if none is there and one waits; and how many wait behind it.
-    pub(crate) fn next_question(&mut self) -> Option<(&Question, usize)> {
+    pub(crate) fn next_question(&mut self) -> Option<(&RunQuestion, usize)> {
         if self.asked.is_some() {
             return None;
         }
@@ -66,12 +66,12 @@ impl Questions {
     }
 
     /// The one on the screen.
-    pub(crate) fn asked(&self) -> Option<&Question> {
+    pub(crate) fn asked(&self) -> Option<&RunQuestion> {
         self.asked.as_ref()
     }
 
     /// Takes the one on the screen, to answer it.
-    pub(crate) fn take_asked(&mut self) -> Option<Question> {
+    pub(crate) fn take_asked(&mut self) -> Option<RunQuestion> {
         self.asked.take()
     }
 
@@ -88,7 +88,7 @@ impl Questions {
     }
 
     /// All of them: nobody will answer any more.
-    pub(crate) fn drain(&mut self) -> Vec<Question> {
+    pub(crate) fn drain(&mut self) -> Vec<RunQuestion> {
         self.asked.take().into_iter().chain(self.waiting.drain(..)).collect()
     }
 }

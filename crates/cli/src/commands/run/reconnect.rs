@@ -10,8 +10,8 @@ use gander_wire::jsonrpc::Error;
 
 use super::seen::{last_prompt_seen, last_turn_seen};
 use super::session::{load_session_history, session_folder_name};
-use super::turn::{Then, Turn, Work};
-use crate::commands::client::{self, Standalone};
+use super::turn::{RunTurn, Then, Work};
+use crate::commands::client::{self, StandaloneClient};
 use crate::output::Tone;
 
 /// How often the server is tried to be reached again, and the pause before each further time.
@@ -19,26 +19,26 @@ const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Where the turn runs.
-pub(crate) enum Host<'a> {
+pub(crate) enum RunHost<'a> {
     /// In the server of the data directory, which is started if none runs.
     Server { config: &'a Config, folder: &'a Path },
     /// In this process.
-    Standalone(Standalone),
+    StandaloneClient(StandaloneClient),
 }
 
-impl Host<'_> {
+impl RunHost<'_> {
     pub(crate) async fn connect(&self, config: &Config, folder: &Path) -> anyhow::Result<AgentConnection> {
         match self {
             Self::Server { .. } => client::connect_client(config, folder).await,
-            Self::Standalone(standalone) => client::connect_client_within(standalone, config, folder).await,
+            Self::StandaloneClient(standalone) => client::connect_client_within(standalone, config, folder).await,
         }
     }
 }
 
-impl Turn<'_> {
+impl RunTurn<'_> {
     /// Finds the session again, and shows what was missed.
     pub(super) async fn resume_after_loss(&mut self) -> anyhow::Result<()> {
-        let Host::Server { config, folder } = self.host else { return Ok(()) };
+        let RunHost::Server { config, folder } = self.host else { return Ok(()) };
         self.screen.line(Tone::Warn, "! Lost the server. The turn is saved and resumes; reconnecting …")?;
         let mut last = None;
         for attempt in 0..ATTEMPTS {

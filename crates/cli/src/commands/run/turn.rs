@@ -13,8 +13,8 @@ use super::busy::{self, IfBusy};
 use super::ending::Ending;
 use super::prompt::Prompt;
 use super::question_text::{self, DetailLimit};
-use super::questions::{Question, Questions, Withdrawn};
-use super::reconnect::Host;
+use super::questions::{Questions, RunQuestion, Withdrawn};
+use super::reconnect::RunHost;
 use super::screen::Screen;
 use super::seen::Seen;
 use super::{events, reconnect};
@@ -24,8 +24,8 @@ use crate::terminal::person::Person;
 use crate::terminal::spinner;
 
 /// The turn under way.
-pub(crate) struct Turn<'a> {
-    pub(super) host: &'a Host<'a>,
+pub(crate) struct RunTurn<'a> {
+    pub(super) host: &'a RunHost<'a>,
     pub(super) connection: AgentConnection,
     pub(super) session: String,
     pub(super) prompt: Prompt,
@@ -63,9 +63,9 @@ pub(crate) enum Then {
     SendPrompt,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> RunTurn<'a> {
     /// A turn without a prompt in which nothing is waited for yet.
-    pub(crate) fn new(host: &'a Host<'a>, connection: AgentConnection, session: String, screen: Screen) -> Self {
+    pub(crate) fn new(host: &'a RunHost<'a>, connection: AgentConnection, session: String, screen: Screen) -> Self {
         Self {
             host,
             connection,
@@ -85,7 +85,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Turn<'_> {
+impl RunTurn<'_> {
     /// Until the turn has ended.
     pub(crate) async fn run(&mut self) -> anyhow::Result<Exit> {
         // One listener for the whole turn: a signal between two looks is not lost.
@@ -230,7 +230,7 @@ impl Turn<'_> {
         permission: PermissionRequest,
         request: RequestPermissionRequest,
     ) -> anyhow::Result<()> {
-        let question = Question::new(permission, request);
+        let question = RunQuestion::new(permission, request);
         if self.person.is_none() {
             return self.reject_unattended(question);
         }
@@ -275,7 +275,7 @@ impl Turn<'_> {
             self.screen.release_updates()?;
             return Ok(None);
         };
-        let Some(Question { options, tool, .. }) = self.questions.asked() else { return Ok(None) };
+        let Some(RunQuestion { options, tool, .. }) = self.questions.asked() else { return Ok(None) };
         let style = self.screen.output().error_style();
         match answer::read_typed_answer(options, &line) {
             TypedAnswer::Option(option) => self.answer(&option, None)?,
@@ -338,9 +338,9 @@ impl Turn<'_> {
     }
 
     /// Nobody can be asked: it is a no, and the model is told that it is nobody's.
-    fn reject_unattended(&mut self, question: Question) -> anyhow::Result<()> {
+    fn reject_unattended(&mut self, question: RunQuestion) -> anyhow::Result<()> {
         let headline = question_text::question_headline(&question);
-        let Question { permission, tool, options, .. } = question;
+        let RunQuestion { permission, tool, options, .. } = question;
         let refusal = answer::reject_once_answer(&options).map(|option| option.option_id.0.to_string());
         if self.screen.is_json() {
             self.screen.event(&events::question_event_json(&tool, &options, refusal.as_deref()))?;
@@ -405,7 +405,7 @@ impl Turn<'_> {
     }
 
     async fn reconnect(&mut self) -> anyhow::Result<()> {
-        if matches!(self.host, Host::Standalone(_)) {
+        if matches!(self.host, RunHost::StandaloneClient(_)) {
             bail!("the server ended inside of this process; the session is kept: {}", self.session);
         }
         self.questions.drain();

@@ -6,7 +6,7 @@ use crate::output::Style;
 
 /// A line of Markdown, painted. What begins like a block of its own is shown as it was written.
 pub(super) fn render_markdown_inline(text: &str, style: Style) -> String {
-    let mut run = Run { style, text: String::new(), bold: 0, italic: 0, struck: 0, link: None };
+    let mut run = InlineRun { style, text: String::new(), bold: 0, italic: 0, struck: 0, link: None };
     for (index, event) in Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH).enumerate() {
         if index == 0 && !matches!(event, Event::Start(Tag::Paragraph)) {
             return text.to_owned();
@@ -16,7 +16,7 @@ pub(super) fn render_markdown_inline(text: &str, style: Style) -> String {
     run.text
 }
 
-struct Run {
+struct InlineRun {
     style: Style,
     text: String,
     bold: usize,
@@ -26,7 +26,7 @@ struct Run {
     link: Option<(String, usize)>,
 }
 
-impl Run {
+impl InlineRun {
     #[expect(clippy::wildcard_enum_match_arm, reason = "only what occurs inside of a line is shown in its own way")]
     fn handle(&mut self, event: Event<'_>) {
         match event {

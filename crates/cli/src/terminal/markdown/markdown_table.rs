@@ -2,7 +2,7 @@
 
 use super::inline::render_markdown_inline;
 use crate::output::{Style, Tone};
-use crate::terminal::wrap::{visible_width, wrap_text};
+use crate::terminal::wrap::{wrap_text, wrapped_width};
 
 const GAP: &str = "  ";
 
@@ -15,7 +15,7 @@ pub(super) fn render_markdown_table(rows: &[String], columns: usize, style: Styl
         .map(|row| split_markdown_cells(row).map(|cell| render_markdown_inline(cell, style)).collect())
         .collect();
     let count = cells.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| cells.iter().filter_map(|row| row.get(column)).map(|cell| visible_width(cell)).max();
+    let width = |column: usize| cells.iter().filter_map(|row| row.get(column)).map(|cell| wrapped_width(cell)).max();
     let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or(0)).collect();
     let whole = widths.iter().sum::<usize>() + GAP.len() * count.saturating_sub(1);
     if whole > columns {
@@ -32,7 +32,7 @@ pub(super) fn render_markdown_table(rows: &[String], columns: usize, style: Styl
 }
 
 fn aligned_markdown_row(row: &[String], widths: &[usize]) -> String {
-    let pad = |(cell, width): (&String, &usize)| format!("{cell}{}", " ".repeat(width - visible_width(cell)));
+    let pad = |(cell, width): (&String, &usize)| format!("{cell}{}", " ".repeat(width - wrapped_width(cell)));
     row.iter().zip(widths).map(pad).collect::<Vec<_>>().join(GAP).trim_end().to_owned()
 }
 

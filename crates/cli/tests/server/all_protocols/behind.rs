@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use gander_testkit::conformance::ConformanceRecorder;
 use gander_testkit::harness::{Launch, Server, binary, script};
 use serde_json::{Value, json};
 
@@ -96,6 +97,7 @@ async fn an_agent_that_crashes_fails_its_run_and_is_started_again() -> anyhow::R
         .await?;
     let error = failure(&test_session).await?;
     assert!(error.contains("behind ended") && error.contains("out of luck"), "{error}");
+    ConformanceRecorder::for_protocol("back-ends").shows("ACP program", "crash", "acp_rest");
     test_session.run = test_session.start(&script(&[json!([{ "text": "well again" }])])).await?;
     let run = test_session.settled().await?;
     assert!(run.to_string().contains("well again"), "{run}");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::events::Events;
 use super::protocols::{self, ProtocolClient, TestSession};
-use super::{test_server_with, watch_and_answer};
+use super::{launch_test_server, test_server_with, watch_and_answer};
 
 /// What is shown through every pair.
 const STEPS: [&str; 5] = ["text", "tool", "question", "cancel", "error"];
@@ -23,7 +23,10 @@ struct Back {
     settings: fn(&Peer) -> String,
 }
 
-const BACKS: [Back; 8] = [
+/// The agent of the conformance server that is a prompt handler of the library.
+const HANDLER: &str = "handler";
+
+const BACKS: [Back; 9] = [
     Back { name: "native", settings: |_| String::new() },
     Back { name: "ACP program", settings: |peer| format!("[agents.behind]\n{}", peer.program()) },
     Back { name: "ACP HTTP", settings: |peer| peer.agent("acp", "/acp") },
@@ -32,6 +35,7 @@ const BACKS: [Back; 8] = [
     Back { name: "A2A 0.3", settings: |peer| peer.agent("a2a", "/a2a/gander") + "version = \"0.3\"\n" },
     Back { name: "ACP-REST", settings: |peer| peer.agent("acp_rest", "") + "agent = \"gander\"\n" },
     Back { name: "ADK", settings: |peer| peer.agent("adk", "") + "agent = \"gander\"\n" },
+    Back { name: HANDLER, settings: |_| String::new() },
 ];
 
 /// Another server of our own kind, which runs the agent.
@@ -72,6 +76,9 @@ impl Peer {
 /// A server in front of the peer, with a session of the agent behind it.
 async fn in_front(back: &Back, peer: &Peer) -> anyhow::Result<(tempfile::TempDir, Server, TestSession)> {
     let settings = format!("[adk]\non_leave = \"cancel\"\n{}", (back.settings)(peer));
+    if back.name == HANDLER {
+        return handler_in_front(&settings).await;
+    }
     let (root, server, mut test_session) = test_server_with(&settings).await?;
     if back.name != "native" {
         test_session.agent = "behind".to_owned();
@@ -79,10 +86,18 @@ async fn in_front(back: &Back, peer: &Peer) -> anyhow::Result<(tempfile::TempDir
     Ok((root, server, test_session))
 }
 
+/// A server with an agent that is a prompt handler of the library, in its own process.
+async fn handler_in_front(settings: &str) -> anyhow::Result<(tempfile::TempDir, Server, TestSession)> {
+    let started = launch_test_server(settings, Launch::with_conformance_agents).await?;
+    let (root, server, mut test_session) = started;
+    test_session.agent = HANDLER.to_owned();
+    Ok((root, server, test_session))
+}
+
 async fn drive_back(back: &Back) -> anyhow::Result<()> {
     let mut recorder = ConformanceRecorder::for_protocol("back-ends");
     recorder.lists(back.name, STEPS);
-    recorder.lists(back.name, &MORE_STEPS[..2]);
+    recorder.lists(back.name, MORE_STEPS);
     let peer = Peer::start().await?;
     let (_root, server, test_session) = in_front(back, &peer).await?;
     for protocol in protocols::all() {
@@ -236,14 +251,49 @@ backs! {
     every_protocol_before_a2a_0_3 5,
     every_protocol_before_acp_rest 6,
     every_protocol_before_adk 7,
+    every_protocol_before_a_handler 8,
+}
+
+/// A handler that panics fails its run and says so; one that comes later gets what was said before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_that_panics_fails_its_run_and_another_one_gets_the_history() -> anyhow::Result<()> {
+    let mut recorder = ConformanceRecorder::for_protocol("back-ends");
+    let (_root, _server, mut test_session) = handler_in_front("").await?;
+    let mut prompt_as = async |agent: &str, text: &str| -> anyhow::Result<Value> {
+        test_session.agent = agent.to_owned();
+        test_session.run = test_session.start(text).await?;
+        wait_for_end(&test_session).await
+    };
+    let said = prompt_as("gander", &script(&[json!([{ "text": "first word" }])])).await?;
+    ensure!(said["status"] == "completed", "{said}");
+    let crashed = prompt_as("crash", "go").await?;
+    ensure!(crashed["status"] == "failed" && !crashed["error"].is_null(), "{crashed}");
+    let told = prompt_as("history", "go").await?;
+    ensure!(told["output"].to_string().contains("history=3"), "{told}");
+    recorder.shows(HANDLER, "crash", "acp_rest");
+    recorder.shows(HANDLER, "hand-over", "acp_rest");
+    Ok(())
+}
+
+/// The session's run, once it is over.
+async fn wait_for_end(test_session: &TestSession) -> anyhow::Result<Value> {
+    let ended = async {
+        loop {
+            let run = test_session.run_object().await?;
+            match run["status"].as_str() {
+                Some("completed" | "failed" | "cancelled") => return anyhow::Ok(run),
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), ended).await.context("the run does not end")?
 }
 
 /// The peer dies in the middle of a turn: the run fails and says so, and the session takes the next prompt.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_dies_fails_the_run() -> anyhow::Result<()> {
     let mut recorder = ConformanceRecorder::for_protocol("back-ends");
-    for back in BACKS.iter().filter(|back| !["native", "ACP program"].contains(&back.name)) {
-        recorder.lists(back.name, ["crash"]);
+    for back in BACKS.iter().filter(|back| !["native", "ACP program", HANDLER].contains(&back.name)) {
         let peer = Peer::start().await?;
         let settings = (back.settings)(&peer).replace("\"10s\"", "\"2s\"");
         let (_root, _server, mut test_session) = test_server_with(&settings).await?;
@@ -274,8 +324,7 @@ async fn a_server_that_dies_fails_the_run() -> anyhow::Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_is_handed_over_and_its_log_says_so() -> anyhow::Result<()> {
     let mut recorder = ConformanceRecorder::for_protocol("back-ends");
-    for back in &BACKS[1..] {
-        recorder.lists(back.name, ["hand-over"]);
+    for back in BACKS.iter().filter(|back| !["native", HANDLER].contains(&back.name)) {
         let peer = Peer::start().await?;
         let (_root, server, mut test_session) = in_front(back, &peer).await?;
         let steps =
@@ -307,6 +356,8 @@ async fn a_session_is_handed_over_and_its_log_says_so() -> anyhow::Result<()> {
             ensure!(told.contains("first word") && told.contains("third word"), "{}: {told}", back.name);
         }
         recorder.shows(back.name, "hand-over", "acp");
+        // It came back in between, and got what the other one had said.
+        recorder.shows("native", "hand-over", "acp");
     }
     Ok(())
 }

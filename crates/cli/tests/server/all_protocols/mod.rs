@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod behind;
+mod chaining;
 mod deltas;
 pub mod events;
 mod floods;
@@ -34,6 +35,14 @@ async fn test_server() -> anyhow::Result<(tempfile::TempDir, Server, TestSession
 
 /// With these settings in its file.
 async fn test_server_with(settings: &str) -> anyhow::Result<(tempfile::TempDir, Server, TestSession)> {
+    launch_test_server(settings, |launch| launch).await
+}
+
+/// With these settings in its file, launched like this.
+async fn launch_test_server(
+    settings: &str,
+    launched: impl FnOnce(Launch) -> Launch,
+) -> anyhow::Result<(tempfile::TempDir, Server, TestSession)> {
     let root = tempfile::tempdir()?;
     // The data directory is never a workspace: both lie side by side.
     let data = root.path().join("data");
@@ -48,6 +57,7 @@ async fn test_server_with(settings: &str) -> anyhow::Result<(tempfile::TempDir, 
     file?.write_all(settings.as_bytes())?;
     let launch =
         Launch::demo(binary(env!("CARGO_BIN_EXE_gander")), data).with("GANDER_SERVER_FORWARD_RESOURCES", "true");
+    let launch = launched(launch);
     let server = launch.serve().await?;
     let token = launch.stdout(&["token"]).await?.trim().to_owned();
     rustls::crypto::ring::default_provider().install_default().ok();

@@ -9,7 +9,7 @@ use gander_domain::caller::Caller;
 use gander_domain::{ChoiceKind, Event, Outcome, Part, StopReason, ToolEnd};
 use gander_gateway::server::router;
 use gander_http::{SelfSigned, serve_http_with_tls};
-use gander_runtime::backend::goosed::{Protocol, Remote};
+use gander_runtime::backend::goosed::{GoosedRemote, Protocol};
 use gander_services::token::{self, Tokens};
 use gander_store::MemoryStore;
 use gander_testkit::goosed;
@@ -71,7 +71,7 @@ async fn other_over(line: Line) -> Other {
 
 /// A server whose goose is that other server.
 async fn server(other: &Other, protocol: Option<Protocol>) -> TestServer {
-    let mut remote = Remote::new(&other.url);
+    let mut remote = GoosedRemote::new(&other.url);
     remote.key = Some(other.token.clone().into());
     remote.folder = Some(other.work.clone());
     remote.timeout = Duration::from_secs(30);

@@ -8,7 +8,7 @@ use gander_domain::{
     ChoiceKind, Command, Event, IfBusy, Message, Outcome, Part, QuestionKind, Recovery, Reply, Role, RunId, Seq,
     SessionId, SessionInit,
 };
-use gander_runtime::backend::goosed::{Goosed, Remote};
+use gander_runtime::backend::goosed::{Goosed, GoosedRemote};
 use gander_runtime::hub::{Ack, Hub};
 use gander_services::agents::{Agent, Agents};
 use gander_store::{DeltaForm, MemoryStore, Store};
@@ -91,14 +91,14 @@ impl TestServer {
 }
 
 pub fn hub(url: &str, key: &str, store: Arc<dyn Store>) -> Hub {
-    let mut remote = Remote::new(url);
+    let mut remote = GoosedRemote::new(url);
     remote.key = Some(key.to_owned().into());
     remote.pause = Duration::from_millis(5);
     remote.timeout = Duration::from_secs(30);
     hub_of(remote, store)
 }
 
-pub fn hub_of(remote: Remote, store: Arc<dyn Store>) -> Hub {
+pub fn hub_of(remote: GoosedRemote, store: Arc<dyn Store>) -> Hub {
     let agent = Goosed::new("goose", remote.clone(), Arc::clone(&store)).unwrap();
     let agents = Agents::new(Agent::new(remote.agent_manifest("goose"), Arc::new(agent)));
     Hub::new(store, Arc::new(agents), Recovery::default())

@@ -178,7 +178,8 @@ async fn the_public_routes_are_these_and_say_little() {
     // halves of the keys that sign them, and the files of a page that the owner put there.
     let public = public.into_iter().filter(|path| !path.starts_with("/dev-ui"));
     let (cards, public): (Vec<&str>, Vec<&str>) = public.partition(|path| path.contains("/.well-known/"));
-    let known = ["card.json", "agent.json", "catalog.json", "jwks.json"];
+    // So is what says where to log in, if there is an identity provider.
+    let known = ["card.json", "agent.json", "catalog.json", "jwks.json", "oauth-protected-resource"];
     assert!(cards.iter().all(|path| known.iter().any(|name| path.ends_with(name))), "{cards:?}");
     let (page, public): (Vec<&str>, Vec<&str>) = public.into_iter().partition(|path| PAGE_ROUTES.contains(path));
     // Signing in and out have one path.

@@ -68,10 +68,27 @@ fn rows() -> Vec<PaperRow> {
 /// A function of this name with the attribute of a test before it; in TypeScript a case of this name.
 fn is_test(text: &str, name: &str) -> bool {
     if text.contains("from \"vitest\"") {
-        return text.contains(&format!("it(\"{}\"", name.replace('+', " ")));
+        return is_case(text, &name.replace('+', " "));
     }
     let Some((before, _)) = text.split_once(&format!("fn {name}(")) else { return false };
     before.lines().rev().take(4).any(|line| line.trim_start().starts_with("#[") && line.contains("test"))
+}
+
+/// `it("name"`, or the same after `it.each(…)`, `it.skipIf(…)` or `it.runIf(…)`.
+fn is_case(text: &str, name: &str) -> bool {
+    let of_many = |line: &str| ["it.each(", "it.skipIf(", "it.runIf("].iter().any(|word| line.starts_with(word));
+    text.match_indices(&format!("(\"{name}\"")).any(|(at, _)| {
+        let before = &text[..at];
+        let begun = before.lines().rev().map(str::trim_start).find(|line| line.starts_with("it"));
+        before.ends_with("it") || before.ends_with(')') && begun.is_some_and(of_many)
+    })
+}
+
+#[test]
+fn cases_of_a_table_are_found_and_other_words_are_not() {
+    let text = "it(\"one\", f);\n  it.each([\n    [1, \"x\"],\n  ])(\"many %s\", f);\nit.skipIf(a)(\"some\", f);\nexpect(g(\"none\"));";
+    let found = ["one", "many %s", "some", "none", "x"].map(|name| is_case(text, name));
+    assert_eq!(found, [true, true, true, false, false]);
 }
 
 fn page() -> String {

@@ -41,7 +41,7 @@ const FOR_EVERYBODY: [&str; 12] = [
 
 /// The names that stand before an arrow in these sources: a method that nobody listed cannot be forgotten.
 pub fn methods() -> BTreeSet<String> {
-    let wire = include_str!("../../../../wire/src/acp/input/mod.rs");
+    let wire = include_str!("../../../../wire/src/acp/requests/mod.rs");
     let goose = [
         include_str!("../../../../gateway/src/protocols/goose/extension_methods.rs"),
         include_str!("../../../../gateway/src/protocols/goose/recipe_methods.rs"),
@@ -53,7 +53,7 @@ pub fn methods() -> BTreeSet<String> {
         let names = arms.flat_map(|line| line.split("=>").next().unwrap_or_default().split('"').skip(1).step_by(2));
         names.map(str::to_owned).collect()
     };
-    let requests = wire.split("pub fn read_client_request(").nth(1).unwrap();
+    let requests = wire.split("pub fn read_acp_client_request(").nth(1).unwrap();
     let requests = requests.split("\n}").next().unwrap();
     let goose = goose.iter().flat_map(|text| arms(text)).filter(|name| name.contains('/'));
     let goose = goose.map(|name| format!("_goose/unstable/{name}"));

@@ -100,7 +100,7 @@ impl PriorMessages {
             return self.answered.iter().any(|question| question.id.to_string() == named);
         }
         let last = self.answered.iter().rev().find(|question| !question.is_non_blocking());
-        !question::is_marked_as_prompt(message)
+        !question::is_a2a_question_marked_as_prompt(message)
             && last.is_some_and(|last| question::read_a2a_reply(last, message).is_ok())
     }
 }

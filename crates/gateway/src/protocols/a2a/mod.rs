@@ -1,5 +1,6 @@
 //! A2A, whatever the binding: requests carried out, tasks found, followed and folded from the log.
 
+mod canonical_card;
 mod card_signing;
 mod error;
 mod message_intent;
@@ -126,19 +127,23 @@ impl A2a {
             A2aRequest::Cancel { id } => self.cancel_task(caller, &id).await.map(Box::new).map(A2aAnswer::Task),
             A2aRequest::Subscribe { id } => self.subscribe_task(caller, &id).await.map(Box::new).map(A2aAnswer::Stream),
             A2aRequest::SetPush(config) => {
+                self.push.refresh_now().await.map_err(a2a_store_error)?;
                 let (task_ref, _) = self.find_task_to_change(caller, &config.task_id.clone()).await?;
                 let head = self.services.hub.store().head(task_ref.session).await.map_err(a2a_store_error)?;
                 self.push.set_config(caller, &task_ref, config, head).await.map(A2aAnswer::Push)
             }
             A2aRequest::GetPush { task, id } => {
+                self.push.refresh_now().await.map_err(a2a_store_error)?;
                 let (task_ref, _) = self.find_task_to_change(caller, &task).await?;
                 self.push.get_config(task_ref.run, id.as_deref()).map(A2aAnswer::Push)
             }
             A2aRequest::ListPush { task } => {
+                self.push.refresh_now().await.map_err(a2a_store_error)?;
                 let (task_ref, _) = self.find_task_to_change(caller, &task).await?;
                 Ok(A2aAnswer::Pushes(self.push.list_configs(task_ref.run)))
             }
             A2aRequest::DeletePush { task, id } => {
+                self.push.refresh_now().await.map_err(a2a_store_error)?;
                 let (task_ref, _) = self.find_task_to_change(caller, &task).await?;
                 self.push.delete_config(task_ref.run, &id).await?;
                 Ok(A2aAnswer::Deleted)

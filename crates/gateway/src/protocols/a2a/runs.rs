@@ -6,7 +6,7 @@ use gander_services::sessions::{FirstPrompt, NewSession, SessionError, SessionFo
 use gander_services::{prompts, slash_commands};
 use gander_store::RunState;
 use gander_store::clock::SystemIds;
-use gander_wire::a2a::input::SendRequest;
+use gander_wire::a2a::requests::SendRequest;
 use gander_wire::a2a::{A2aError, A2aErrorKind, A2aMessage, PushConfig, TaskUpdate, content, question};
 use sha2::{Digest as _, Sha256};
 

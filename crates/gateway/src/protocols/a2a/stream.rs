@@ -1,10 +1,10 @@
 //! Tasks folded from the log, waited for, and followed as streams.
 
 use gander_domain::{Entry, Seq};
-use gander_http::sse::{Projection, SseWriter};
+use gander_http::sse::{SseProjection, SseWriter};
 use gander_runtime::hub::Follower;
 use gander_store::{Cursor, DeltaForm, Limit, StoreError};
-use gander_wire::a2a::json::EventFrame;
+use gander_wire::a2a::json::JsonEventFrame;
 use gander_wire::a2a::{
     A2aError, A2aErrorKind, A2aProjection, A2aTask, TaskOpening, TaskState, TaskSubject, TaskUpdate,
 };
@@ -42,7 +42,7 @@ pub struct TaskStream {
 /// A task's stream as the events of one binding.
 pub struct TaskProjection {
     watch: A2aProjection,
-    frame: EventFrame,
+    frame: JsonEventFrame,
     snapshot: Option<A2aTask>,
     ends: StopWhen,
     check_from: Seq,
@@ -194,7 +194,7 @@ impl TaskStream {
     }
 
     /// The stream as events in this frame, and where they come from.
-    pub fn into_projection(self, frame: EventFrame) -> (Follower, TaskProjection) {
+    pub fn into_projection(self, frame: JsonEventFrame) -> (Follower, TaskProjection) {
         let Self { watch, snapshot, follower, ends, check_from } = self;
         let over = snapshot.as_ref().is_some_and(|task| task.status.state.is_terminal());
         (follower, TaskProjection { watch, frame, snapshot, ends, check_from, over, line: Vec::new() })
@@ -206,7 +206,7 @@ fn is_last_stream_update(ends: StopWhen, check_from: Seq, seq: Seq, update: &Tas
     rests && seq >= check_from
 }
 
-impl Projection for TaskProjection {
+impl SseProjection for TaskProjection {
     fn write_start(&mut self, frames: &mut SseWriter) {
         if let Some(task) = self.snapshot.take() {
             self.line.clear();

@@ -2,7 +2,7 @@
 
 use gander_domain::Timestamp;
 use gander_store::{RunPage, RunQuery, RunSort};
-use gander_wire::a2a::input::ListRequest;
+use gander_wire::a2a::requests::ListRequest;
 use gander_wire::a2a::{A2aError, TaskPage, TaskState};
 
 use super::{A2a, A2aCaller, TaskRef, a2a_session_error};

@@ -82,16 +82,16 @@ async fn handle_watch(services: &Services, peer: &ClientPeer, params: Value) -> 
     let text = text.filter(|text| !text.trim().is_empty());
     let query = WatchQuery { text, archived, limit: limit.unwrap_or(DEFAULT_SESSIONS).clamp(1, MAX_SESSIONS) };
     let now = watch_sessions(services, &peer.caller.principal, &query, after.as_deref()).await;
-    now.map(|now| watched_sessions(&now)).map_err(|error| service_error_from_store(&error))
+    now.map(|now| watched_sessions_json(&now)).map_err(|error| service_error_from_store(&error))
 }
 
-fn watched_sessions(now: &WatchedSessions) -> Value {
+fn watched_sessions_json(now: &WatchedSessions) -> Value {
     let sessions: Vec<Value> =
-        now.sessions.iter().map(|(summary, clients)| watched_session(summary, clients)).collect();
+        now.sessions.iter().map(|(summary, clients)| watched_session_json(summary, clients)).collect();
     json!({ "cursor": now.next_cursor(), "sessions": sessions, "more": now.more, "waiting": now.waiting })
 }
 
-fn watched_session(summary: &SessionSummary, clients: &[Arc<str>]) -> Value {
+fn watched_session_json(summary: &SessionSummary, clients: &[Arc<str>]) -> Value {
     json!({
         "sessionId": summary.session,
         "cwd": summary.workspace,

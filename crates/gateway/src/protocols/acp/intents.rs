@@ -9,7 +9,7 @@ use gander_runtime::hub::{Ack, HubError};
 use gander_services::errors::service_error_from_hub;
 use gander_services::{Services, prompts, slash_commands};
 use gander_store::SessionStatus;
-use gander_wire::acp::input::named_command;
+use gander_wire::acp::requests::read_named_command_request;
 use gander_wire::acp::{Intent, IntentTicket, ListedSession, Presence, Withdrawal};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
@@ -284,7 +284,7 @@ async fn authorize_intent_command(
     };
     match command {
         Command::Prompt { run, origin, parts, if_busy, meta } => {
-            if let Some(name) = named_command(meta.as_ref()) {
+            if let Some(name) = read_named_command_request(meta.as_ref()) {
                 slash_commands::require_slash_command(services, &peer.caller, session, name).await?;
             }
             let parts = prompts::prepare_prompt(services, &peer.caller, session, parts).await?;

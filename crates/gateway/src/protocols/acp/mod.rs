@@ -1,8 +1,8 @@
 //! The Agent Client Protocol: one client, whatever carries its messages.
 
+mod acp_client;
 mod artifact_methods;
 mod client_methods;
-mod driver;
 mod error;
 mod gander_methods;
 mod host_calls;
@@ -23,16 +23,15 @@ mod whole_sessions;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gander_domain::{LoadSession, SessionId};
+use gander_domain::SessionId;
 use gander_http::LargeResponses;
 use gander_http::websocket::WebSocketFrames;
-use gander_wire::acp::{AgentProfile, Connection};
-use gander_wire::check;
+use gander_wire::acp::Connection;
 use gander_wire::jsonrpc::Lines;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 
-pub use self::driver::ShutdownSignals;
+pub use self::acp_client::ShutdownSignals;
 use self::host_calls::{HostCalls, HostRequest};
 use self::reminders::Reminders;
 pub use self::state::{AcpProtocol, AcpState};
@@ -40,14 +39,14 @@ pub use self::streamable_http::{
     Addressed, CloseOutcome, Connections, CreateOutcome, OpenError, OpenOutcome, OpenRequest, PostOutcome,
     PostedMessage, ResumeFrom, SsePipeReader,
 };
-use self::subscriptions::{SessionEvent, Subscriptions};
+use self::subscriptions::Subscriptions;
 use self::tasks::IntentTasks;
 use self::whole_sessions::WholeSessionRequests;
 use crate::ClientPeer;
 use gander_domain::authorize::Denied;
 use gander_domain::caller::Caller;
 use gander_services::Services;
-use gander_store::{DeltaForm, StoreError};
+use gander_store::DeltaForm;
 pub use gander_wire::acp::AcpOptions;
 
 /// While more than this waits to be written, nothing new is asked for: entries stay in the log, input in its pipe.
@@ -120,140 +119,4 @@ struct AcpClient {
     reserved: Option<SessionId>,
     /// Questions that nobody may have seen.
     reminders: Reminders,
-}
-
-impl AcpClient {
-    fn new(services: Arc<Services>, large_responses: Arc<LargeResponses>, peer: ClientPeer) -> Self {
-        let (host_sender, host_asks) = mpsc::channel(HOST_CALL_CAPACITY);
-        let AcpOptions { dialect, v2, if_busy } = peer.options;
-        let connection = Connection::new(
-            AgentProfile { v2, if_busy: if_busy.unwrap_or_default(), ..acp_agent_profile(&services, &peer) },
-            peer.caller.principal.clone(),
-        );
-        let connection = match dialect {
-            Some(dialect) => connection.with_dialect(dialect),
-            None => connection,
-        };
-        let reminders = Reminders::new(services.reminder_delay);
-        Self {
-            follows: Subscriptions::new(Arc::clone(&services.clients)),
-            relisted: services.agents.roster_changes(),
-            services,
-            peer,
-            connection,
-            work: IntentTasks::default(),
-            large_responses,
-            whole_sessions: WholeSessionRequests::default(),
-            asks: HostCalls::default(),
-            host_asks,
-            host_sender,
-            pace: None,
-            denied: None,
-            form: DeltaForm::Joined,
-            reserved: None,
-            reminders,
-        }
-    }
-
-    fn from_network(
-        services: Arc<Services>,
-        large_responses: Arc<LargeResponses>,
-        caller: Caller,
-        options: AcpOptions,
-    ) -> Self {
-        Self::new(services, large_responses, ClientPeer { options, ..ClientPeer::new(caller) })
-    }
-
-    /// True if this client may use the session. Another's is as unknown as none.
-    async fn owns_session(&mut self, session: SessionId) -> bool {
-        sessions::find_own_acp_session(&self.services, &self.peer, session).await.is_ok()
-    }
-
-    /// A session is no more. If the server ends, it only seems so.
-    fn close_lost_session(&mut self, session: SessionId) {
-        self.follows.unsubscribe(session);
-        if !self.services.hub.is_draining() {
-            self.connection.handle_session_gone(session);
-        }
-    }
-
-    /// The log of a session can be written or read no further.
-    fn close_broken_session(&mut self, session: SessionId, error: &StoreError) {
-        tracing::warn!(%session, %error, "a session is not followed any further");
-        self.follows.unsubscribe(session);
-        self.connection.handle_session_broken(session, &gander_services::errors::service_error_from_store(error));
-    }
-
-    /// Carries out what the client wants.
-    async fn carry_out_intents(&mut self) {
-        while let Some(intent) = self.connection.poll_intent() {
-            self.carry_out_intent(intent).await;
-        }
-        while let Some((session, question)) = self.connection.poll_asked() {
-            self.reminders.schedule(session, question);
-        }
-    }
-
-    /// Tells the client what happened in a session.
-    fn handle_session_event(&mut self, event: SessionEvent) {
-        let SessionEvent { session, follower, batch } = event;
-        match batch {
-            Ok(Some(batch)) => {
-                batch.entry_slices().for_each(|entries| self.connection.handle_entries(session, entries));
-                if self.connection.is_attached(session) {
-                    self.follows.resume(session, follower);
-                }
-            }
-            Ok(None) => self.close_lost_session(session),
-            Err(error) => self.close_broken_session(session, &error),
-        }
-    }
-
-    /// Agents or modes came or went: what can be chosen is told anew in each open session.
-    fn refresh_catalogs(&mut self) {
-        for session in self.follows.session_ids() {
-            if let Some(folder) = self.connection.view(session).map(|view| view.workspace.clone()) {
-                self.connection.handle_catalog_changed(session, (self.services.catalog)(&folder));
-            }
-        }
-    }
-
-    /// What the client was asked fails, what it watched is let go. Its runs go on.
-    async fn disconnect(mut self) {
-        self.follows.unsubscribe_all();
-        self.connection.handle_disconnect();
-        self.carry_out_intents().await;
-        self.asks.fail_all();
-    }
-
-    fn attach_session(&mut self, session: SessionId, after: gander_domain::Seq) {
-        if let Some(name) = self.connection.client_name() {
-            self.follows.set_name(name);
-        }
-        self.follows.subscribe(session, self.services.hub.follow_session(session, after, self.form));
-    }
-}
-
-/// What is offered if any agent does; a session of one that does not is refused by itself.
-fn load_session_of_any(services: &Services) -> LoadSession {
-    let manifests = services.agents.manifests();
-    match manifests.iter().any(|agent| agent.load_session == LoadSession::Supported) || manifests.is_empty() {
-        true => LoadSession::Supported,
-        false => LoadSession::Unsupported,
-    }
-}
-
-fn acp_agent_profile(services: &Services, peer: &ClientPeer) -> AgentProfile {
-    let manifest = services.with_accepted_media(&services.agents.default_manifest());
-    AgentProfile {
-        name: manifest.name.clone(),
-        title: manifest.title.clone(),
-        version: manifest.version.clone().unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
-        load_session: load_session_of_any(services),
-        image: check::accepts_media_family(&manifest.takes, "image"),
-        audio: check::accepts_media_family(&manifest.takes, "audio"),
-        mcp_stdio: mcp_servers::may_name_program(services, &peer.caller),
-        mcp_http: true,
-        ..AgentProfile::default()
-    }
 }

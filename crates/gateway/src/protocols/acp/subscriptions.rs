@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use futures::future::{AbortHandle, Abortable, BoxFuture};
 use futures::stream::FuturesUnordered;
 use gander_domain::SessionId;
-use gander_runtime::hub::{Batch, Follower};
+use gander_runtime::hub::{FollowedBatch, Follower};
 use gander_services::clients::{AttachedClients, ClientPresence};
 use gander_store::StoreError;
 
@@ -20,7 +20,7 @@ type PendingEvent = Abortable<BoxFuture<'static, SessionEvent>>;
 pub(super) struct SessionEvent {
     pub(super) session: SessionId,
     pub(super) follower: Follower,
-    pub(super) batch: Result<Option<Batch>, StoreError>,
+    pub(super) batch: Result<Option<FollowedBatch>, StoreError>,
 }
 
 /// The sessions that a client watches.

@@ -10,7 +10,7 @@ use gander_domain::{AgentManifest, Entry, Event, Outcome, Principal, RunId, Seq,
 use gander_services::sessions::SessionFilter;
 use gander_services::slash_commands;
 use gander_store::{DeltaForm, Limit};
-use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal, AgentStats, agent_manifest};
+use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal, AgentStats, acp_rest_agent_manifest};
 use serde_json::Value;
 
 use super::{AcpRest, acp_rest_session_refusal, acp_rest_store_refusal};
@@ -57,7 +57,11 @@ impl AcpRest {
         let native = native.map_err(acp_rest_service_refusal)?;
         let shown = |agent: &Arc<AgentManifest>| {
             let commands = if agent.family.is_some() { &native } else { &base };
-            agent_manifest(&self.services.with_accepted_media(agent), commands, acp_rest_agent_stats(&sums, agent))
+            acp_rest_agent_manifest(
+                &self.services.with_accepted_media(agent),
+                commands,
+                acp_rest_agent_stats(&sums, agent),
+            )
         };
         Ok(page.map(shown).collect())
     }
@@ -69,7 +73,7 @@ impl AcpRest {
         let commands = slash_commands::list_agent_slash_commands(&self.services, caller, &agent.name).await;
         let commands = commands.map_err(acp_rest_service_refusal)?;
         let figures = acp_rest_agent_stats(&self.load_run_totals(caller).await?, &agent);
-        let mut shown = agent_manifest(&self.services.with_accepted_media(&agent), &commands, figures);
+        let mut shown = acp_rest_agent_manifest(&self.services.with_accepted_media(&agent), &commands, figures);
         shown["name"] = spell_as_requested(&agent.name, name).into();
         Ok(shown)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gander_domain::SessionView;
 use gander_store::clock;
 use gander_tools::download_page;
-use gander_wire::acp_rest::{AcpRestMessage, AcpRestRefusal, HistoryMessage, input};
+use gander_wire::acp_rest::{AcpRestMessage, AcpRestRefusal, HistoryMessage, requests};
 
 use super::AcpRest;
 use super::sessions::MessageReference;
@@ -75,7 +75,7 @@ impl AcpRest {
             fetched.map_err(|error| AcpRestRefusal::unreadable(format!("history cannot be fetched: {error}")))?;
         let message: AcpRestMessage = serde_json::from_slice(&bytes)
             .map_err(|error| AcpRestRefusal::unreadable(format!("history is no message, {error}: {address}")))?;
-        input::read_history_message(&message)
+        requests::read_acp_rest_history_message(&message)
     }
 
     /// The proof in an address is ours or it is not: whatever its host.

@@ -6,7 +6,7 @@ use gander_domain::{
     Accepted, Command, CommandError, IfBusy, Message, MessageId, Part, ResetReason, RunId, Seq, SessionId, SessionView,
     Settings, SettingsPatch,
 };
-use gander_runtime::hub::{Ack, Batch, Follower, HubError, StartedSession};
+use gander_runtime::hub::{Ack, HubError, StartedSession};
 use gander_services::idempotency::RequestHash;
 use gander_services::sessions::{FirstPrompt, NewSession, SessionError, SessionFolder};
 use gander_services::{prompts, slash_commands};
@@ -203,7 +203,7 @@ impl AcpRest {
             }
         }
         if !before.is_empty() {
-            self.send_command(caller, session, reset_history_command(before)).await?;
+            self.send_command(caller, session, acp_rest_reset_history_command(before)).await?;
         }
         if changes {
             self.send_command(caller, session, Command::Configure { patch }).await?;
@@ -398,53 +398,6 @@ impl AcpRest {
     }
 }
 
-impl AcpRestRunSubscription {
-    /// Nothing of the run was read yet.
-    fn from_start(projection: AcpRestProjection, follower: Follower, session: SessionId, after: Seq) -> Self {
-        let begin = RunStart { unread: projection.clone(), after };
-        Self { projection, follower, answered: None, session, begin }
-    }
-
-    /// The run once it ended or awaits.
-    pub async fn wait_settled(mut self) -> Result<AcpRestRun, AcpRestRefusal> {
-        while !self.is_settled() {
-            let batch = self.next_batch().await?;
-            for entry in batch.iter() {
-                self.projection.handle_entry(entry);
-                self.note_answered();
-                if self.is_settled() {
-                    break;
-                }
-            }
-        }
-        Ok(self.projection.into_run())
-    }
-
-    /// The run right after it was accepted.
-    pub async fn wait_accepted(mut self) -> Result<AcpRestRun, AcpRestRefusal> {
-        let begun = self.answered.is_none();
-        loop {
-            let batch = self.next_batch().await?;
-            for entry in batch.iter() {
-                self.projection.handle_entry(entry);
-                self.note_answered();
-                let run = self.projection.run();
-                if begun && entry.run == Some(run.run_id) {
-                    return Ok(AcpRestRun { status: RunStatus::Created, ..self.projection.into_run() });
-                }
-                if !begun && self.answered.is_none() {
-                    return Ok(AcpRestRun { status: RunStatus::InProgress, ..self.projection.into_run() });
-                }
-            }
-        }
-    }
-
-    async fn next_batch(&mut self) -> Result<Batch, AcpRestRefusal> {
-        let gone = || acp_rest_hub_refusal(&HubError::Gone(self.session));
-        self.follower.next_batch().await.map_err(acp_rest_store_refusal)?.ok_or_else(gone)
-    }
-}
-
 /// How the client hears of a run and which addresses its history has do not make it another request.
 fn run_request_hash(new: &AcpRestRunRequest) -> RequestHash {
     let before: Vec<_> = new.before.iter().map(|HistoryMessage { role, parts }| (role, parts)).collect();
@@ -485,7 +438,7 @@ fn run_meta(agent: &str, name: Option<SessionId>, times: Option<[WireTime; 2]>) 
     json!({ PROTOCOL_NAME: note })
 }
 
-fn reset_history_command(lines: Vec<HistoryMessage>) -> Command {
+fn acp_rest_reset_history_command(lines: Vec<HistoryMessage>) -> Command {
     let message = |HistoryMessage { role, parts }| Message {
         id: MessageId::make(&mut SystemIds),
         role,

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use gander_domain::{QuestionId, RunId, Seq, SessionId};
-use gander_http::sse::{Projection, SseWriter};
-use gander_runtime::hub::Follower;
+use gander_http::sse::{SseProjection, SseWriter};
+use gander_runtime::hub::{FollowedBatch, Follower, HubError};
 use gander_store::{DeltaForm, Limit, Store, StoreError};
-use gander_wire::acp_rest::{AcpRestDialect, AcpRestError, AcpRestProjection};
+use gander_wire::acp_rest::{AcpRestDialect, AcpRestError, AcpRestProjection, AcpRestRefusal, AcpRestRun, RunStatus};
+
+use super::{acp_rest_hub_refusal, acp_rest_store_refusal};
 
 /// A run that is being followed.
 pub struct AcpRestRunSubscription {
@@ -40,6 +42,56 @@ pub struct RunEventProjection {
 }
 
 impl AcpRestRunSubscription {
+    /// Nothing of the run was read yet.
+    pub(super) fn from_start(
+        projection: AcpRestProjection,
+        follower: Follower,
+        session: SessionId,
+        after: Seq,
+    ) -> Self {
+        let begin = RunStart { unread: projection.clone(), after };
+        Self { projection, follower, answered: None, session, begin }
+    }
+
+    /// The run once it ended or awaits.
+    pub async fn wait_settled(mut self) -> Result<AcpRestRun, AcpRestRefusal> {
+        while !self.is_settled() {
+            let batch = self.next_batch().await?;
+            for entry in batch.iter() {
+                self.projection.handle_entry(entry);
+                self.note_answered();
+                if self.is_settled() {
+                    break;
+                }
+            }
+        }
+        Ok(self.projection.into_run())
+    }
+
+    /// The run right after it was accepted.
+    pub async fn wait_accepted(mut self) -> Result<AcpRestRun, AcpRestRefusal> {
+        let begun = self.answered.is_none();
+        loop {
+            let batch = self.next_batch().await?;
+            for entry in batch.iter() {
+                self.projection.handle_entry(entry);
+                self.note_answered();
+                let run = self.projection.run();
+                if begun && entry.run == Some(run.run_id) {
+                    return Ok(AcpRestRun { status: RunStatus::Created, ..self.projection.into_run() });
+                }
+                if !begun && self.answered.is_none() {
+                    return Ok(AcpRestRun { status: RunStatus::InProgress, ..self.projection.into_run() });
+                }
+            }
+        }
+    }
+
+    async fn next_batch(&mut self) -> Result<FollowedBatch, AcpRestRefusal> {
+        let gone = || acp_rest_hub_refusal(&HubError::Gone(self.session));
+        self.follower.next_batch().await.map_err(acp_rest_store_refusal)?.ok_or_else(gone)
+    }
+
     /// Which run.
     pub fn run(&self) -> RunId {
         self.projection.run().run_id
@@ -72,7 +124,7 @@ impl RunEventProjection {
     }
 }
 
-impl Projection for RunEventProjection {
+impl SseProjection for RunEventProjection {
     fn project_entry(&mut self, entry: &gander_domain::Entry, frames: &mut SseWriter) {
         let dialect = self.dialect;
         self.projection.project_entry(entry, &mut |event| match dialect {

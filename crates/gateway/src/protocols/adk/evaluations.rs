@@ -5,8 +5,8 @@ use gander_domain::caller::Caller;
 use gander_services::evaluations::{EvaluationError, Evaluations};
 use gander_store::clock::{SystemIds, current_time};
 use gander_wire::adk::eval_metrics::{EvalMetric, EvalStatus};
-use gander_wire::adk::evaluation::{AddSession, EvalCase, RunEvalRequest, ran_invocation};
-use gander_wire::adk::input::SessionAddress;
+use gander_wire::adk::evaluation::{AddSession, EvalCase, RunEvalRequest, ran_evaluation_invocation};
+use gander_wire::adk::requests::SessionAddress;
 use gander_wire::adk::types::adk_epoch_seconds;
 use gander_wire::adk::{AdkRefusal, AdkRunRequest, NewAdkSession};
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ impl Adk {
         let mut per_turn: Vec<(Value, Vec<f64>)> = Vec::new();
         for expected in turns {
             let events = self.run_turn(caller, &address, &expected["userContent"]).await?;
-            let actual = ran_invocation(&expected["userContent"], &events);
+            let actual = ran_evaluation_invocation(&expected["userContent"], &events);
             let scores = metrics.iter().map(|metric| metric.score(&actual, expected)).collect();
             per_turn.push((actual, scores));
         }
@@ -129,7 +129,7 @@ impl Adk {
             "evalSetFile": set,
             "evalSetId": set,
             "evalId": case.id,
-            "finalEvalStatus": final_status(metrics, &overall) as u8,
+            "finalEvalStatus": final_evaluation_status(metrics, &overall) as u8,
             "evalMetricResults": [],
             "evalMetricResultPerInvocation": per_invocation.collect::<Vec<_>>(),
             "overallEvalMetricResults": results(overall),
@@ -181,7 +181,7 @@ impl Adk {
 }
 
 /// A case passes if every metric does.
-fn final_status(metrics: &[EvalMetric], overall: &[Option<f64>]) -> EvalStatus {
+fn final_evaluation_status(metrics: &[EvalMetric], overall: &[Option<f64>]) -> EvalStatus {
     let statuses = || metrics.iter().zip(overall).filter_map(|(metric, score)| score.map(|score| metric.status(score)));
     if statuses().next().is_none() {
         return EvalStatus::NotEvaluated;

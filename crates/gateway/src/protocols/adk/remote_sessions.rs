@@ -46,7 +46,8 @@ impl Adk {
         name: &str,
     ) -> Result<LocatedSession, AdkRefusal> {
         let agent = self.agent_of_remote_sessions(app_user).ok_or_else(AdkRefusal::no_such_session)?;
-        let theirs = self.services.agents.remote_sessions(&agent, &caller.principal).await.map_err(failure_refusal)?;
+        let theirs =
+            self.services.agents.remote_sessions(&agent, &caller.principal).await.map_err(remote_session_refusal)?;
         if !theirs.iter().any(|session| session.id == name) {
             return Err(AdkRefusal::no_such_session());
         }
@@ -73,7 +74,7 @@ impl Adk {
     async fn take_over_history(&self, caller: &Caller, located: &LocatedSession) -> Result<(), AdkRefusal> {
         let view = self.load_view(caller, located.session).await?;
         let said = self.services.hub.backend().adopt_remote_session(&view, &located.name).await;
-        let said = said.map_err(failure_refusal)?;
+        let said = said.map_err(remote_session_refusal)?;
         let events = said.into_iter().map(|(role, text)| (role, vec![Part::text(text)])).collect();
         self.fill_new_session(caller, located, Map::new(), events).await
     }
@@ -104,6 +105,6 @@ impl Adk {
     }
 }
 
-fn failure_refusal(failure: BackendFailure) -> AdkRefusal {
+fn remote_session_refusal(failure: BackendFailure) -> AdkRefusal {
     AdkRefusal::new(adk_error_status(&failure.reason), failure.message)
 }

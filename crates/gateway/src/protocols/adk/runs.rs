@@ -6,14 +6,14 @@ use gander_domain::caller::Caller;
 use gander_domain::{
     Command, Entry, Event as Fact, IfBusy, Part, QuestionId, RunId, Seq, SessionId, SessionView, ToolCallId,
 };
-use gander_runtime::hub::{Ack, Batch, Follower, HubError};
+use gander_runtime::hub::{Ack, FollowedBatch, Follower, HubError};
 use gander_services::{Services, prompts};
 use gander_store::clock::SystemIds;
 use gander_store::{DeltaForm, Limit, RunState, StoreError};
 use gander_wire::adk::content::FunctionResponse;
-use gander_wire::adk::input::check_adk_id;
 use gander_wire::adk::question::read_adk_reply;
-use gander_wire::adk::run_meta::remote_agent_meta;
+use gander_wire::adk::requests::check_adk_id;
+use gander_wire::adk::run_meta::adk_run_meta_of_remote_agent;
 use gander_wire::adk::{
     AdkBodyProblem, AdkEvent, AdkProjection, AdkRefusal, AdkRunRequest, NewAdkSession, PROTOCOL_NAME, RunInput,
     RunStage, StreamMode,
@@ -165,7 +165,7 @@ impl Adk {
         if let Some(run) = continues {
             note.insert("continues".to_owned(), json!(run));
         }
-        note.extend(remote_agent_meta(run_config, &said));
+        note.extend(adk_run_meta_of_remote_agent(run_config, &said));
         // Without a message the agent goes on with what was said.
         let parts = if parts.is_empty() { vec![Part::text("Continue.")] } else { parts };
         let parts = prompts::prepare_prompt(&self.services, caller, located.session, parts)
@@ -322,7 +322,7 @@ impl AdkRunSubscription {
         }
         let gone = || adk_hub_refusal(&HubError::Gone(self.leaving.session));
         let batch = self.follower.next_batch().await;
-        let batch: Batch = batch.map_err(|error: StoreError| adk_store_refusal(error))?.ok_or_else(gone)?;
+        let batch: FollowedBatch = batch.map_err(|error: StoreError| adk_store_refusal(error))?.ok_or_else(gone)?;
         let mut events = Vec::new();
         for entry in batch.iter() {
             self.telling.project_entry(entry, &mut events);

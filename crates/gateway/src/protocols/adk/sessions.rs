@@ -9,9 +9,9 @@ use gander_runtime::hub::Ack;
 use gander_services::sessions::{self, SessionError, SessionFilter, SessionFolder};
 use gander_store::clock::SystemIds;
 use gander_store::{Alias, DeltaForm, SessionPage, SessionSummary, read_all};
-use gander_wire::adk::output::HistoryProjection;
+use gander_wire::adk::projection::HistoryProjection;
 use gander_wire::adk::types::adk_epoch_seconds;
-use gander_wire::adk::{AdkRefusal, AdkSession, MAX_ID, NewAdkSession, PROTOCOL_NAME, output};
+use gander_wire::adk::{AdkRefusal, AdkSession, MAX_ID, NewAdkSession, PROTOCOL_NAME, projection};
 use serde_json::{Value, json};
 
 use super::evaluations::EVAL_SESSION_PREFIX;
@@ -316,7 +316,7 @@ impl Adk {
             .get(&Self::state_scope(caller, &located.app_user))
             .await
             .map_err(adk_state_refusal)?;
-        let events = output::adk_session_history_of(&entries, &self.long_running_tools(&view.settings.agent));
+        let events = projection::adk_session_history_of(&entries, &self.long_running_tools(&view.settings.agent));
         Ok(adk_session_object(located, &view, &shared, events))
     }
 

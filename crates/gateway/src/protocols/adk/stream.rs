@@ -8,7 +8,7 @@ use futures::Stream;
 use gander_domain::Outcome;
 use gander_http::sse::{self, EventSource, KeepAlive, drive_event_stream};
 use gander_store::clock;
-use gander_wire::adk::output::{adk_failure_event, split_artifact_event};
+use gander_wire::adk::projection::{adk_failure_event, split_adk_artifact_event};
 use gander_wire::adk::types::adk_epoch_seconds;
 use gander_wire::adk::{AdkEvent, AdkRefusal, RunStage, join_adk_events};
 use serde::Serialize;
@@ -85,7 +85,7 @@ impl AdkRunStream {
         self.join_until = None;
         let events = std::mem::take(&mut self.collected);
         for event in self.join_events(events) {
-            let (said, saved) = if self.one_event { (event, None) } else { split_artifact_event(event) };
+            let (said, saved) = if self.one_event { (event, None) } else { split_adk_artifact_event(event) };
             append_stream_event(bytes, &said);
             self.last = Some(AdkEvent { content: None, ..said });
             saved.iter().for_each(|saved| append_stream_event(bytes, saved));

@@ -4,7 +4,7 @@ use gander_domain::SessionId;
 use gander_domain::caller::Caller;
 use gander_services::sessions::SessionFilter;
 use gander_store::{DeltaForm, SessionSummary, read_all};
-use gander_wire::adk::trace::{event_span_attributes, session_trace_spans};
+use gander_wire::adk::trace::{adk_session_trace_spans, adk_trace_span_attributes};
 use gander_wire::adk::{AdkRefusal, PROTOCOL_NAME};
 use serde_json::Value;
 use uuid::Uuid;
@@ -48,7 +48,7 @@ impl Adk {
         };
         for summary in recent.iter().filter(was_there).take(MAX_SESSIONS_READ) {
             let Some(located) = self.find_own_session(caller, summary.session).await? else { continue };
-            if let Some(known) = event_span_attributes(&self.load_spans(&located).await?, event) {
+            if let Some(known) = adk_trace_span_attributes(&self.load_spans(&located).await?, event) {
                 return Ok(Some(known));
             }
         }
@@ -59,7 +59,7 @@ impl Adk {
         let entries = read_all(&**self.services.hub.store(), located.session, DeltaForm::Joined)
             .await
             .map_err(adk_store_refusal)?;
-        Ok(session_trace_spans(&entries, &located.name))
+        Ok(adk_session_trace_spans(&entries, &located.name))
     }
 
     /// A session of this caller by its id, as ADK names it.

@@ -32,7 +32,7 @@ pub async fn apply_goose_config(
     {
         settings.model = Some(model);
     }
-    if let Some(policy) = text(MODE).and_then(mode::policy_of_mode)
+    if let Some(policy) = text(MODE).and_then(mode::policy_of_goose_mode)
         && peer.policy.is_none()
     {
         permission_changes::choose_policy(services, &peer.caller, settings, policy);
@@ -52,8 +52,10 @@ pub async fn load_goose_config(
 
 /// Every setting that is in force.
 pub async fn all_goose_config(services: &Services, peer: &ClientPeer) -> Result<BTreeMap<String, Value>, ServiceError> {
-    let mut values =
-        BTreeMap::from([(MODE.to_owned(), json!(mode::mode_of_policy(services.default_session_settings().policy)))]);
+    let mut values = BTreeMap::from([(
+        MODE.to_owned(),
+        json!(mode::goose_mode_of_policy(services.default_session_settings().policy)),
+    )]);
     let model = services.default_session_settings().model.clone().or_else(|| services.models.known_default());
     if let Some((provider, model)) = model.as_deref().and_then(|model| model.split_once('/')) {
         values.insert(PROVIDER.to_owned(), json!(provider));
@@ -79,7 +81,9 @@ pub async fn save_goose_config_key(
             "keys of providers come from the environment or the settings file, not over the network: {key}"
         )));
     }
-    if let (Collection::Config, MODE, Some(policy)) = (collection, key, value.as_str().and_then(mode::policy_of_mode)) {
+    if let (Collection::Config, MODE, Some(policy)) =
+        (collection, key, value.as_str().and_then(mode::policy_of_goose_mode))
+    {
         permission_changes::check_saved_policy(services, &peer.caller, policy)?;
     }
     let user_store = UserStore::open(services.hub.store(), &peer.caller.principal);

@@ -22,7 +22,7 @@ pub(crate) struct GooseError {
 
 impl GooseError {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: sanitize::visible_text(&message.into()) }
+        Self { status, message: sanitize::sanitized_text(&message.into()) }
     }
 }
 

@@ -72,7 +72,7 @@ async fn handle_list_commands(services: &Services, peer: &ClientPeer, params: Va
     let commands = goose_slash_commands_of(services, peer, session).await?;
     let told = commands.iter().map(|command| {
         let mut told = json!({ "name": command.name, "description": command.description });
-        told["_meta"] = json!({ "commandType": command_type(command.kind) });
+        told["_meta"] = json!({ "commandType": goose_command_type(command.kind) });
         if !command.hint.is_empty() {
             told["input"] = json!({ "hint": command.hint });
         }
@@ -94,7 +94,7 @@ pub(super) async fn goose_slash_commands_of(
 }
 
 /// goose knows two kinds.
-pub(super) fn command_type(kind: SlashCommandKind) -> &'static str {
+pub(super) fn goose_command_type(kind: SlashCommandKind) -> &'static str {
     match kind {
         SlashCommandKind::Session | SlashCommandKind::Agent => "Builtin",
         SlashCommandKind::Recipe | SlashCommandKind::McpPrompt => "Recipe",

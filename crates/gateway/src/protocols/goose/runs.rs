@@ -11,8 +11,8 @@ use gander_services::idempotency::RequestHash;
 use gander_services::{Services, prompts};
 use gander_store::clock::SystemIds;
 use gander_wire::check;
-use gander_wire::goose::input::{self, BadGooseMessage};
 use gander_wire::goose::question::read_goose_action;
+use gander_wire::goose::requests::{self, BadGooseMessage};
 use serde_json::Value;
 
 use super::sessions;
@@ -123,7 +123,7 @@ async fn begin_goose_prompt(
 ) -> Result<PromptOutcome, GooseRunError> {
     let PromptRequest { session, run, message, history, mode, if_busy } = request;
     let view = sessions::find_own_goose_session(services, peer, session).await?;
-    let prompt = input::read_goose_prompt(&message)?;
+    let prompt = requests::read_goose_prompt(&message)?;
     let mode_patch = mode.map(|mode| goose_run_mode_patch(services, &view, &mode)).transpose()?;
     if let Some(agent) = services.agents.roster_in_folder(&view.workspace).find_manifest(&view.settings.agent) {
         let takes = services.with_accepted_media(&agent).takes;
@@ -140,7 +140,7 @@ async fn begin_goose_prompt(
         return Ok(PromptOutcome::Done);
     }
     if let Some(history) = history {
-        send_goose_command(services, peer, session, replace_history_command(&history)?).await?;
+        send_goose_command(services, peer, session, goose_replace_history_command(&history)?).await?;
     }
     if let Some(patch) = mode_patch {
         send_goose_command(services, peer, session, Command::Configure { patch }).await?;
@@ -183,7 +183,7 @@ pub async fn confirm_goose_tool(
 }
 
 /// An empty history: what was said before stays in the log.
-pub fn clear_history_command() -> Command {
+pub fn goose_clear_history_command() -> Command {
     Command::Reset { keep_to: Seq::ZERO, replacement: Vec::new(), reason: ResetReason::Cleared }
 }
 
@@ -198,8 +198,8 @@ pub async fn send_goose_command(
     done.map(drop).map_err(|error| service_error_from_hub(session, &error))
 }
 
-fn replace_history_command(history: &[Value]) -> Result<Command, BadGooseMessage> {
-    let replacement = input::read_goose_conversation(history, &mut SystemIds)?;
+fn goose_replace_history_command(history: &[Value]) -> Result<Command, BadGooseMessage> {
+    let replacement = requests::read_goose_conversation(history, &mut SystemIds)?;
     Ok(Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced })
 }
 

@@ -9,7 +9,7 @@ use gander_services::sessions::ImportedSession;
 use gander_services::user_store::{Collection, UserStore};
 use gander_store::clock::SystemIds;
 use gander_store::{DeltaForm, Limit, read_all};
-use gander_wire::goose::{self, ConversationProjection, Transcript};
+use gander_wire::goose::{self, ConversationProjection, GooseTranscript};
 use serde_json::{Map, Value, json};
 
 use crate::ClientPeer;
@@ -25,9 +25,9 @@ pub async fn find_own_goose_session(
 }
 
 /// Everything that was said in a session.
-pub async fn load_session_transcript(services: &Services, session: SessionId) -> Result<Transcript, ServiceError> {
+pub async fn load_session_transcript(services: &Services, session: SessionId) -> Result<GooseTranscript, ServiceError> {
     let entries = read_all(&**services.hub.store(), session, DeltaForm::Joined).await;
-    Ok(Transcript::replay(&entries.map_err(|error| service_error_from_hub(session, &error.into()))?))
+    Ok(GooseTranscript::replay(&entries.map_err(|error| service_error_from_hub(session, &error.into()))?))
 }
 
 /// The object of a session, without its conversation.
@@ -104,10 +104,10 @@ pub async fn import_goose_session(
     let object = file.as_object().ok_or_else(|| bad("no object".to_owned()))?;
     let said = object.get("conversation").and_then(Value::as_array).cloned().unwrap_or_default();
     let messages =
-        goose::input::read_goose_conversation(&said, &mut SystemIds).map_err(|error| bad(error.to_string()))?;
+        goose::requests::read_goose_conversation(&said, &mut SystemIds).map_err(|error| bad(error.to_string()))?;
     let imported = ImportedSession {
         settings: Settings { model: known_session_model(services, object), ..services.default_session_settings() },
-        meta: Some(json!({ "goose": goose::input::exported_meta(object) })),
+        meta: Some(json!({ "goose": goose::requests::goose_exported_meta(object) })),
         messages,
         title: ["name", "description"].iter().find_map(|key| check_session_title(object.get(*key)?.as_str()?).ok()),
         usage: exported_session_usage(object),
@@ -120,7 +120,7 @@ pub async fn import_goose_session(
 fn ignored_session_fields(object: &Map<String, Value>) -> Vec<String> {
     let said = |key: &str, name: &str| {
         let text = object.get(key)?.as_str()?;
-        Some(format!("{name} {}", sanitize::visible_line(text)))
+        Some(format!("{name} {}", sanitize::sanitized_line(text)))
     };
     let extensions =
         object.get("extension_data").is_some_and(|data| data.as_object().is_some_and(|all| !all.is_empty()));
@@ -130,11 +130,11 @@ fn ignored_session_fields(object: &Map<String, Value>) -> Vec<String> {
 
 /// A title that can be shown in a list.
 pub fn check_session_title(text: &str) -> Result<String, ServiceError> {
-    session_command::check_title(text).map_err(ServiceError::from)
+    session_command::check_session_command_title(text).map_err(ServiceError::from)
 }
 
 /// What the session of a schedule says about itself: goose's clients tell it apart by that.
-pub fn session_schedule_meta(schedule: &Schedule) -> Value {
+pub fn goose_scheduled_session_meta(schedule: &Schedule) -> Value {
     let Schedule { id, recipe, .. } = schedule;
     json!({ "goose": { "session_type": "scheduled", "schedule_id": id, "recipe": recipe } })
 }

@@ -9,17 +9,17 @@ use futures::Stream;
 use gander_domain::{Event, RunId, SessionId, SessionView};
 use gander_http::sse;
 use gander_http::sse::{EventSource, KeepAlive, drive_event_stream};
-use gander_runtime::hub::{Batch, Follower};
+use gander_runtime::hub::{FollowedBatch, Follower};
 use gander_services::Services;
 use gander_services::clients::ClientPresence;
 use gander_services::sessions::SessionError;
 use gander_store::{DeltaForm, StoreError};
-use gander_wire::goose::output;
+use gander_wire::goose::projection;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::ClientPeer;
-use crate::protocols::goose::projection::ReplyProjection;
+use crate::protocols::goose::reply_projection::ReplyProjection;
 use crate::protocols::goose::runs;
 
 /// How often the client hears that the server is there.
@@ -60,14 +60,14 @@ impl ReplyStream {
 
     /// The events, until the run has ended.
     pub(crate) fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-        let (stop, ping) = (self.stop.clone(), goose_stream_frame(&[output::goose_ping_event()]));
+        let (stop, ping) = (self.stop.clone(), goose_stream_frame(&[projection::goose_ping_event()]));
         drive_event_stream(self, KeepAlive::message_every(PING_INTERVAL, ping), stop)
     }
 
-    fn project_batch(&mut self, batch: Result<Option<Batch>, StoreError>) -> Vec<Value> {
+    fn project_batch(&mut self, batch: Result<Option<FollowedBatch>, StoreError>) -> Vec<Value> {
         let Ok(Some(batch)) = batch else {
             self.cancel_on_drop.over = true;
-            return vec![output::goose_error_event("the session is no more")];
+            return vec![projection::goose_error_event("the session is no more")];
         };
         let events = batch.iter().flat_map(|entry| self.reply.project_entry(entry)).collect();
         self.cancel_on_drop.over = self.reply.is_complete();
@@ -76,11 +76,11 @@ impl ReplyStream {
 }
 
 impl EventSource for ReplyStream {
-    type Input = Result<Option<Batch>, StoreError>;
+    type Input = Result<Option<FollowedBatch>, StoreError>;
 
     /// A ping goes first: clients wait for one.
     fn write_start(&mut self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&goose_stream_frame(&[output::goose_ping_event()]));
+        bytes.extend_from_slice(&goose_stream_frame(&[projection::goose_ping_event()]));
     }
 
     fn next_input(&mut self) -> impl Future<Output = Self::Input> + Send {

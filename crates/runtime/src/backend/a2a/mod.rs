@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_wire::a2a::client::{A2aInterface, A2aTurn};
+use gander_wire::a2a::client::{A2aClientTurn, A2aInterface};
 use gander_wire::a2a::{A2aDialect, EXTENSION};
 use reqwest::Url;
 use serde_json::Value;
@@ -52,7 +52,7 @@ impl A2aProtocol {
         let card = self.fetch_card().await?;
         let interface = A2aInterface::from_card(&card, self.version);
         let interface = interface.map_err(|error| RemoteError::Settings(error.to_string()))?;
-        let url = own_address(&self.endpoint.url, &interface.url)?;
+        let url = own_a2a_backend_address(&self.endpoint.url, &interface.url)?;
         let endpoint = RemoteEndpoint { url, ..self.endpoint.clone() };
         // 0.3 knew the second header under another name.
         let headers =
@@ -63,7 +63,7 @@ impl A2aProtocol {
 }
 
 /// The address in a card, if it is the server that was configured: a card must not send us, and our key, anywhere else.
-fn own_address(configured: &str, named: &str) -> Result<String, RemoteError> {
+fn own_a2a_backend_address(configured: &str, named: &str) -> Result<String, RemoteError> {
     let parse = |url: &str| Url::parse(url).map_err(|error| RemoteError::Settings(format!("{error}: {url}")));
     let (configured, named) = (parse(configured)?, parse(named)?);
     let host = |url: &Url| {
@@ -92,7 +92,7 @@ impl RemoteProtocol for A2aProtocol {
     async fn begin_turn(&self, prompt: RemotePrompt<'_>) -> Result<BegunTurn, RemoteError> {
         let (interface, http) = self.interface.get_or_try_init(|| self.find_interface()).await?;
         let id = format!("{}-prompt", prompt.run);
-        let turn = A2aTurn::new(interface.clone(), prompt.session, &id, &prompt.parts);
+        let turn = A2aClientTurn::new(interface.clone(), prompt.session, &id, &prompt.parts);
         Ok(BegunTurn { turn: Box::new(turn), http: Arc::clone(http) })
     }
 }
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_card_leads_to_the_configured_server_alone() {
-        let own = |configured, named| own_address(configured, named).ok();
+        let own = |configured, named| own_a2a_backend_address(configured, named).ok();
         let at = |url: &str| Some(url.to_owned());
         assert_eq!(own("https://a.example/x", "https://a.example/rpc?v=1"), at("https://a.example/rpc?v=1"));
         assert_eq!(own("http://127.0.0.1:9/", "http://localhost:9/rpc"), at("http://127.0.0.1:9/rpc"));

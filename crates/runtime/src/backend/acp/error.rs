@@ -16,7 +16,7 @@ pub enum AcpAgentError {
     #[error("the agent {agent} cannot be started: {reason}")]
     Start { agent: String, reason: String },
     /// It wants a login first.
-    #[error("the agent {agent} needs a login{}", login_hint(.login.as_deref()))]
+    #[error("the agent {agent} needs a login{}", acp_error_login_hint(.login.as_deref()))]
     LoginNeeded {
         agent: String,
         /// What starts one.
@@ -51,7 +51,7 @@ impl AcpAgentError {
 }
 
 /// Why a program was not started.
-pub(super) fn start_error(agent: &str, error: &StartError) -> AcpAgentError {
+pub(super) fn acp_start_error(agent: &str, error: &StartError) -> AcpAgentError {
     let agent = agent.to_owned();
     match error {
         StartError::Died(exit) => AcpAgentError::Crashed { agent, exit: Arc::clone(exit) },
@@ -62,7 +62,7 @@ pub(super) fn start_error(agent: &str, error: &StartError) -> AcpAgentError {
 }
 
 /// Why a call failed.
-pub(super) fn call_error(agent: &str, login: Option<&str>, error: &CallError) -> AcpAgentError {
+pub(super) fn acp_call_error(agent: &str, login: Option<&str>, error: &CallError) -> AcpAgentError {
     let name = agent.to_owned();
     match error {
         CallError::Refused(refusal) if refusal.code == AUTH_REQUIRED => {
@@ -78,7 +78,7 @@ pub(super) fn call_error(agent: &str, login: Option<&str>, error: &CallError) ->
             };
             AcpAgentError::Refused { agent: name, message }
         }
-        CallError::Gone(link) => link_error(agent, link),
+        CallError::Gone(link) => acp_link_error(agent, link),
         CallError::Late { .. } | CallError::Unreadable { .. } | CallError::Version(_) => {
             AcpAgentError::Unreachable { agent: name, reason: error.to_string() }
         }
@@ -86,21 +86,21 @@ pub(super) fn call_error(agent: &str, login: Option<&str>, error: &CallError) ->
 }
 
 /// Why there is no way to an agent.
-pub(super) fn link_error(agent: &str, error: &LinkError) -> AcpAgentError {
+pub(super) fn acp_link_error(agent: &str, error: &LinkError) -> AcpAgentError {
     AcpAgentError::Unreachable { agent: agent.to_owned(), reason: error.to_string() }
 }
 
-fn login_hint(login: Option<&str>) -> String {
+fn acp_error_login_hint(login: Option<&str>) -> String {
     login.map(|command| format!(": run `{command}` in a terminal, then try again")).unwrap_or_default()
 }
 
 /// Whether these choices of an option, which may be in groups, include this value.
-pub(super) fn offers_value(options: &Value, value: &str) -> bool {
+pub(super) fn acp_error_offers_value(options: &Value, value: &str) -> bool {
     match options {
-        Value::Array(items) => items.iter().any(|item| offers_value(item, value)),
+        Value::Array(items) => items.iter().any(|item| acp_error_offers_value(item, value)),
         Value::Object(fields) => {
             fields.get("value").and_then(Value::as_str) == Some(value)
-                || fields.get("options").is_some_and(|options| offers_value(options, value))
+                || fields.get("options").is_some_and(|options| acp_error_offers_value(options, value))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }

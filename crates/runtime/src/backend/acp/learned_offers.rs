@@ -1,8 +1,10 @@
-//! What an agent says it offers when a session is opened, and later: modes, models and slash commands.
+//! What an agent says it offers when a session is opened, and later: modes, models, config options and slash commands.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gander_domain::{AgentModels, Mode, ModeCategory, ModelChoice, SlashCommand, SlashCommandKind, sanitize};
+use gander_domain::{
+    AgentModels, AgentOption, Mode, ModeCategory, ModelChoice, OptionChoice, SlashCommand, SlashCommandKind, sanitize,
+};
 use serde_json::Value;
 
 use crate::backend::AgentOffers;
@@ -23,13 +25,21 @@ impl LearnedOffers {
 
     /// A session was opened: its answer names modes and config options.
     pub(super) fn learn_session(&self, offered: &Value) {
-        let (modes, models) = (read_modes(&offered["modes"]), read_models(&offered["configOptions"]));
-        self.update(|offers| (offers.modes, offers.models) = (modes, models));
+        let modes = learned_modes(&offered["modes"]);
+        self.update(|offers| {
+            offers.modes = modes;
+            set_options(offers, &offered["configOptions"]);
+        });
+    }
+
+    /// The agent told its config options anew.
+    pub(super) fn learn_options(&self, options: &Value) {
+        self.update(|offers| set_options(offers, options));
     }
 
     /// The agent told which commands it carries out.
     pub(super) fn learn_commands(&self, available: &Value) {
-        let commands = items(available).filter_map(read_command).collect();
+        let commands = learned_items(available).filter_map(learned_command).collect();
         self.update(|offers| offers.commands = commands);
     }
 
@@ -51,17 +61,17 @@ impl LearnedOffers {
 }
 
 /// The agent's modes, that of new sessions first; before them our name for it, unless the agent has one of that name.
-fn read_modes(state: &Value) -> Vec<Mode> {
+fn learned_modes(state: &Value) -> Vec<Mode> {
     let mode = |mode: &Value| {
         let name = mode["name"].as_str().or_else(|| mode["id"].as_str());
         Some(Mode {
             id: mode["id"].as_str()?.to_owned(),
-            name: sanitize::visible_line(name.unwrap_or_default()),
-            description: sanitize::visible_line(mode["description"].as_str().unwrap_or_default()),
+            name: sanitize::sanitized_line(name.unwrap_or_default()),
+            description: sanitize::sanitized_line(mode["description"].as_str().unwrap_or_default()),
             category: ModeCategory::Session,
         })
     };
-    let mut modes: Vec<Mode> = items(&state["availableModes"]).filter_map(mode).collect();
+    let mut modes: Vec<Mode> = learned_items(&state["availableModes"]).filter_map(mode).collect();
     modes.sort_by_key(|mode| state["currentModeId"] != *mode.id);
     if !modes.is_empty() && modes.iter().all(|mode| mode.id != DEFAULT_MODE) {
         let description = format!("As the agent begins: {}", modes[0].name);
@@ -71,36 +81,69 @@ fn read_modes(state: &Value) -> Vec<Mode> {
     modes
 }
 
-/// The choices of the config option for models, which may be in groups.
-fn read_models(options: &Value) -> AgentModels {
-    let Some(option) = items(options).find(|option| option["category"] == "model") else {
+fn set_options(offers: &mut AgentOffers, options: &Value) {
+    offers.models = learned_models(options);
+    // Agents that have modes repeat them as an option, for clients that know options only.
+    let is_shown_otherwise = |option: &Value| match option["category"].as_str() {
+        Some("model") => true,
+        Some("mode") => !offers.modes.is_empty(),
+        Some(_) | None => false,
+    };
+    offers.options =
+        learned_items(options).filter(|option| !is_shown_otherwise(option)).filter_map(read_agent_option).collect();
+}
+
+/// The choices of the config option for models.
+fn learned_models(options: &Value) -> AgentModels {
+    let Some(option) = learned_items(options).find(|option| option["category"] == "model") else {
         return AgentModels::default();
     };
-    let mut models = Vec::new();
-    collect_choices(&option["options"], &mut models);
+    let choices = read_choices(&option["options"]).into_iter();
+    let models = choices.map(|choice| ModelChoice { id: choice.value, name: choice.name }).collect();
     AgentModels { models, default_model: option["currentValue"].as_str().map(str::to_owned) }
 }
 
-fn collect_choices(options: &Value, models: &mut Vec<ModelChoice>) {
-    for choice in items(options) {
-        match choice["value"].as_str() {
-            Some(id) => {
-                let name = sanitize::visible_line(choice["name"].as_str().unwrap_or(id));
-                models.push(ModelChoice { id: id.to_owned(), name });
-            }
-            None => collect_choices(&choice["options"], models),
-        }
-    }
+/// An option with choices, or a switch, which has two.
+fn read_agent_option(option: &Value) -> Option<AgentOption> {
+    let text = |key: &str| sanitize::sanitized_line(option[key].as_str().unwrap_or_default());
+    let (default_value, choices) = match option["currentValue"].as_bool() {
+        Some(on) => (on.to_string(), [("true", "On"), ("false", "Off")].map(switch_choice).into()),
+        None => (option["currentValue"].as_str()?.to_owned(), read_choices(&option["options"])),
+    };
+    Some(AgentOption {
+        id: option["id"].as_str()?.to_owned(),
+        name: text("name"),
+        description: text("description"),
+        category: option["category"].as_str().map(str::to_owned),
+        default_value,
+        choices,
+    })
 }
 
-fn read_command(command: &Value) -> Option<SlashCommand> {
-    let text = |value: &Value| sanitize::visible_line(value.as_str().unwrap_or_default());
+fn switch_choice((value, name): (&str, &str)) -> OptionChoice {
+    OptionChoice { value: value.to_owned(), name: name.to_owned() }
+}
+
+/// The choices of an option, which may be in groups.
+fn read_choices(options: &Value) -> Vec<OptionChoice> {
+    let read = |choice: &Value| match choice["value"].as_str() {
+        Some(value) => {
+            let name = sanitize::sanitized_line(choice["name"].as_str().unwrap_or(value));
+            vec![OptionChoice { value: value.to_owned(), name }]
+        }
+        None => read_choices(&choice["options"]),
+    };
+    learned_items(options).flat_map(read).take(MAX_ITEMS).collect()
+}
+
+fn learned_command(command: &Value) -> Option<SlashCommand> {
+    let text = |value: &Value| sanitize::sanitized_line(value.as_str().unwrap_or_default());
     let name = command["name"].as_str()?.trim_start_matches('/').to_owned();
     let hint = text(&command["input"]["hint"]);
     Some(SlashCommand { kind: SlashCommandKind::Agent, name, description: text(&command["description"]), hint })
 }
 
-fn items(list: &Value) -> impl Iterator<Item = &Value> {
+fn learned_items(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten().take(MAX_ITEMS)
 }
 
@@ -118,7 +161,9 @@ mod tests {
         let group = json!({ "name": "group", "options": [{ "value": "y", "name": "Y" }] });
         let option =
             json!({ "id": "model", "category": "model", "currentValue": "x", "options": [{ "value": "x" }, group] });
-        let offered = json!({ "modes": modes, "configOptions": [option] });
+        let mode = json!({ "id": "mode", "category": "mode", "currentValue": "b", "options": [{ "value": "b" }] });
+        let switch = json!({ "id": "web", "name": "Web", "type": "boolean", "currentValue": true });
+        let offered = json!({ "modes": modes, "configOptions": [option, mode, switch] });
         learned.learn_session(&offered);
         learned.learn_session(&offered);
         learned.learn_commands(&json!([{ "name": "init", "description": "Begin", "input": { "hint": "what" } }]));
@@ -127,6 +172,8 @@ mod tests {
         assert_eq!((offers.generation, ids), (2, vec!["default", "b", "a"]));
         let models: Vec<&str> = offers.models.models.iter().map(|model| model.id.as_str()).collect();
         assert_eq!((models, offers.models.default_model.as_deref()), (vec!["x", "y"], Some("x")));
+        let options: Vec<_> = offers.options.iter().map(|option| (&*option.id, &*option.default_value)).collect();
+        assert_eq!(options, [("web", "true")]);
         assert_eq!((offers.commands[0].name.as_str(), offers.commands[0].hint.as_str()), ("init", "what"));
     }
 }

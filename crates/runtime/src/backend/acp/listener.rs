@@ -10,7 +10,8 @@ use gander_client::schema::{
     FileSystemCapabilities, KillTerminalRequest, KillTerminalResponse, ReadTextFileRequest, ReadTextFileResponse,
     ReleaseTerminalRequest, ReleaseTerminalResponse, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, SessionNotification, SessionUpdate, TerminalOutputRequest, TerminalOutputResponse,
-    WaitForTerminalExitRequest, WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
+    ToolCallContent, WaitForTerminalExitRequest, WaitForTerminalExitResponse, WriteTextFileRequest,
+    WriteTextFileResponse,
 };
 use gander_client::{Code, Error, Handler};
 use gander_tools::{Environment, Host, HostError, LocalHost};
@@ -71,6 +72,31 @@ impl Listener {
         }
     }
 
+    /// The terminals of an agent are ours, and nobody else knows them: what was printed is shown in their place, unless the
+    /// agent tells that beside.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
+    fn without_terminals(&self, mut update: SessionUpdate) -> SessionUpdate {
+        let content = match &mut update {
+            SessionUpdate::ToolCall(call) => Some(&mut call.content),
+            SessionUpdate::ToolCallUpdate(change) => change.fields.content.as_mut(),
+            _ => None,
+        };
+        if let Some(content) = content {
+            let is_terminal = |shown: &ToolCallContent| matches!(shown, ToolCallContent::Terminal(_));
+            let tells_beside = content.iter().any(|shown| !is_terminal(shown));
+            let printed = |shown: ToolCallContent| match shown {
+                ToolCallContent::Terminal(_) if tells_beside => None,
+                ToolCallContent::Terminal(terminal) => {
+                    let output = self.terminals.output(&terminal.terminal_id.0).ok().map(|shown| shown.output);
+                    output.filter(|text| !text.is_empty()).map(ToolCallContent::from)
+                }
+                told => Some(told),
+            };
+            *content = std::mem::take(content).into_iter().filter_map(printed).collect();
+        }
+        update
+    }
+
     /// The attached editor where it lends this, else this machine.
     fn host(&self, is_lent: impl Fn(&dyn Host) -> bool) -> Arc<dyn Host> {
         let lent = self.current_run().and_then(|run| run.host).filter(|host| is_lent(&**host));
@@ -90,7 +116,11 @@ impl Handler for Listener {
         if let SessionUpdate::AvailableCommandsUpdate(commands) = &update.update {
             self.offers.learn_commands(&json!(commands)["availableCommands"]);
         }
-        self.send_event(AgentEvent::Updated(Box::new(update.update))).await;
+        if let SessionUpdate::ConfigOptionUpdate(options) = &update.update {
+            self.offers.learn_options(&json!(options)["configOptions"]);
+        }
+        let update = self.without_terminals(update.update);
+        self.send_event(AgentEvent::Updated(Box::new(update))).await;
     }
 
     async fn request_permission(&self, request: RequestPermissionRequest) -> Result<RequestPermissionResponse, Error> {
@@ -107,13 +137,13 @@ impl Handler for Listener {
 
     async fn read_text_file(&self, request: ReadTextFileRequest) -> Result<ReadTextFileResponse, Error> {
         let text = self.host(|host| host.offers().read).read_text(&request.path).await;
-        let text = text.map_err(|error| host_error(&request.path, &error))?;
-        Ok(ReadTextFileResponse::new(cut_lines(text, request.line, request.limit)))
+        let text = text.map_err(|error| listener_host_error(&request.path, &error))?;
+        Ok(ReadTextFileResponse::new(cut_listener_lines(text, request.line, request.limit)))
     }
 
     async fn write_text_file(&self, request: WriteTextFileRequest) -> Result<WriteTextFileResponse, Error> {
         let written = self.host(|host| host.offers().write).write_text(&request.path, &request.content).await;
-        written.map(|()| WriteTextFileResponse::new()).map_err(|error| host_error(&request.path, &error))
+        written.map(|()| WriteTextFileResponse::new()).map_err(|error| listener_host_error(&request.path, &error))
     }
 
     async fn create_terminal(&self, request: CreateTerminalRequest) -> Result<CreateTerminalResponse, Error> {
@@ -143,7 +173,7 @@ impl Handler for Listener {
 }
 
 /// So many lines from this one on, counted from 1.
-fn cut_lines(text: String, line: Option<u32>, limit: Option<u32>) -> String {
+fn cut_listener_lines(text: String, line: Option<u32>, limit: Option<u32>) -> String {
     if line.is_none() && limit.is_none() {
         return text;
     }
@@ -152,6 +182,6 @@ fn cut_lines(text: String, line: Option<u32>, limit: Option<u32>) -> String {
     text.split_inclusive('\n').skip(from).take(count).collect()
 }
 
-fn host_error(path: &Path, error: &HostError) -> Error {
+fn listener_host_error(path: &Path, error: &HostError) -> Error {
     Error::new(Code::Internal, format!("{error}: {}", path.display()))
 }

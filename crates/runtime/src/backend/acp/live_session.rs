@@ -1,18 +1,19 @@
 //! An agent that is up and has a session of ours open: its connection, its process and what it offers.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gander_client::schema::{Implementation, InitializeResponse};
-use gander_client::{Agent, AgentStatus, CallError, Client, Link, ProcessExit};
+use gander_client::{Agent, AgentLaunch, AgentStatus, CallError, Client, Link, ProcessExit};
 use gander_domain::SessionView;
 use gander_tools::LocalHost;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::error::{AcpAgentError, call_error, link_error, offers_value, start_error};
+use super::error::{AcpAgentError, acp_call_error, acp_error_offers_value, acp_link_error, acp_start_error};
 use super::learned_offers::{DEFAULT_MODE, LearnedOffers};
 use super::listener::Listener;
 use super::{AcpAgentParts, AgentAddress};
@@ -33,6 +34,9 @@ pub(super) struct LiveSession {
     offered: Value,
     /// The mode that it is in, as far as it was told here.
     mode: Mutex<Option<String>>,
+    /// Options of its own that were set here.
+    options: Mutex<BTreeMap<String, String>>,
+    offers: Arc<LearnedOffers>,
     status: Option<watch::Receiver<AgentStatus>>,
     /// Held, not used: the process ends when this is dropped.
     _process: Option<Agent>,
@@ -48,13 +52,13 @@ impl LiveSession {
         offers: &Arc<LearnedOffers>,
     ) -> Result<(Self, Opened), AcpAgentError> {
         let folder = parts.folder.clone().unwrap_or_else(|| PathBuf::from(&view.workspace));
-        let listener = Arc::new(new_listener(parts, view, &folder, Arc::clone(offers)).await?);
-        let (client, process) = connect(parts, &folder, Arc::clone(&listener)).await?;
+        let listener = Arc::new(new_live_session_listener(parts, view, &folder, Arc::clone(offers)).await?);
+        let (client, process) = connect_live_session(parts, view, &folder, Arc::clone(&listener)).await?;
         let status = process.as_ref().map(Agent::status_changes);
-        let opened = open_session(parts, &client, &folder, known).await;
+        let opened = open_live_session(parts, &client, &folder, known).await;
         let (theirs, offered, opened) = match opened {
             Ok(opened) => opened,
-            Err(error) => return Err(explain_exit(&parts.name, status.as_ref(), error).await),
+            Err(error) => return Err(explain_live_session_exit(&parts.name, status.as_ref(), error).await),
         };
         if opened == Opened::Resumed {
             // It may have gone on with a turn whose end nobody waits for any more.
@@ -63,7 +67,10 @@ impl LiveSession {
         offers.learn_session(&offered);
         let last_used = Mutex::new(Instant::now());
         let mode = Mutex::new(offered["modes"]["currentModeId"].as_str().map(str::to_owned));
-        Ok((Self { client, listener, theirs, offered, mode, status, _process: process, last_used }, opened))
+        let (options, offers) = (Mutex::default(), Arc::clone(offers));
+        let session =
+            Self { client, listener, theirs, offered, mode, options, offers, status, _process: process, last_used };
+        Ok((session, opened))
     }
 
     /// True while it can be asked something.
@@ -96,12 +103,37 @@ impl LiveSession {
         let options = self.offered["configOptions"].as_array();
         let model_option = options.into_iter().flatten().find(|option| option["category"] == "model");
         if let (Some(option), Some(model)) = (model_option, model)
-            && offers_value(&option["options"], model)
+            && acp_error_offers_value(&option["options"], model)
         {
             let params = json!({ "sessionId": self.theirs, "configId": option["id"], "value": model });
             self.client.request::<Value>("session/set_config_option", &params).await?;
         }
+        self.apply_agent_options(view).await
+    }
+
+    /// Sets the options of the agent's own that somebody chose. What was chosen for another agent it does not offer.
+    async fn apply_agent_options(&self, view: &SessionView) -> Result<(), CallError> {
+        for option in self.offers.current().iter().flat_map(|offers| &offers.options) {
+            let Some(value) = view.settings.agent_options.get(&option.id) else { continue };
+            let is_set = self.lock_options().get(&option.id) == Some(value);
+            if is_set || option.current_value(&view.settings) != value {
+                continue;
+            }
+            let mut params = json!({ "sessionId": self.theirs, "configId": option.id, "value": value });
+            if option.is_switch() {
+                (params["type"], params["value"]) = (json!("boolean"), json!(value == "true"));
+            }
+            let answer = self.client.request::<Value>("session/set_config_option", &params).await?;
+            self.lock_options().insert(option.id.clone(), value.clone());
+            if answer["configOptions"].as_array().is_some_and(|options| !options.is_empty()) {
+                self.offers.learn_options(&answer["configOptions"]);
+            }
+        }
         Ok(())
+    }
+
+    fn lock_options(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn current_mode(&self) -> Option<String> {
@@ -110,12 +142,12 @@ impl LiveSession {
 
     /// Why a call failed: if its process ended, how.
     pub(super) async fn explain(&self, parts: &AcpAgentParts, error: &CallError) -> AcpAgentError {
-        let error = call_error(&parts.name, parts.login.as_deref(), error);
-        explain_exit(&parts.name, self.status.as_ref(), error).await
+        let error = acp_call_error(&parts.name, parts.login.as_deref(), error);
+        explain_live_session_exit(&parts.name, self.status.as_ref(), error).await
     }
 }
 
-async fn new_listener(
+async fn new_live_session_listener(
     parts: &AcpAgentParts,
     view: &SessionView,
     folder: &Path,
@@ -131,39 +163,56 @@ async fn new_listener(
     Ok(Listener::new(local, folder.to_owned(), parts.environment.clone(), offers))
 }
 
-async fn connect(
+async fn connect_live_session(
     parts: &AcpAgentParts,
+    view: &SessionView,
     folder: &Path,
     listener: Arc<Listener>,
 ) -> Result<(Client, Option<Agent>), AcpAgentError> {
     let who = Implementation::new("gander", env!("CARGO_PKG_VERSION"));
     let link = match &parts.address {
         AgentAddress::Program(launch) => {
-            let started = Agent::start(launch.clone().with_folder(folder), who, listener).await;
-            let agent = started.map_err(|error| start_error(&parts.name, &error))?;
+            let launch = sandboxed_launch(parts, view, folder, launch.clone().with_folder(folder)).await?;
+            let started = Agent::start(launch, who, listener).await;
+            let agent = started.map_err(|error| acp_start_error(&parts.name, &error))?;
             let client = agent.running_client().cloned();
-            let client = client.map_err(|error| call_error(&parts.name, None, &error))?;
+            let client = client.map_err(|error| acp_call_error(&parts.name, None, &error))?;
             return Ok((client, Some(agent)));
         }
         AgentAddress::Http(endpoint) => Link::connect_http(endpoint),
         AgentAddress::WebSocket(endpoint) => Link::connect_websocket(endpoint).await,
     };
-    let link = link.map_err(|error| link_error(&parts.name, &error))?;
+    let link = link.map_err(|error| acp_link_error(&parts.name, &error))?;
     let client = Client::connect(link, who, listener).await;
-    Ok((client.map_err(|error| call_error(&parts.name, parts.login.as_deref(), &error))?, None))
+    Ok((client.map_err(|error| acp_call_error(&parts.name, parts.login.as_deref(), &error))?, None))
+}
+
+/// The program in its sandbox, if it is set to run in one.
+async fn sandboxed_launch(
+    parts: &AcpAgentParts,
+    view: &SessionView,
+    folder: &Path,
+    launch: AgentLaunch,
+) -> Result<AgentLaunch, AcpAgentError> {
+    let Some(sandbox) = parts.sandbox.clone() else { return Ok(launch) };
+    let folders: Vec<PathBuf> =
+        std::iter::once(folder.to_owned()).chain(view.folders.iter().map(PathBuf::from)).collect();
+    let wrapped = tokio::task::spawn_blocking(move || sandbox.wrap_launch(launch, &folders)).await;
+    let wrapped = wrapped.unwrap_or_else(|error| Err(error.to_string()));
+    wrapped.map_err(|reason| AcpAgentError::Start { agent: parts.name.clone(), reason })
 }
 
 /// Opens the known session by the best means the agent has, else a new one.
-async fn open_session(
+async fn open_live_session(
     parts: &AcpAgentParts,
     client: &Client,
     folder: &Path,
     known: Option<String>,
 ) -> Result<(String, Value, Opened), AcpAgentError> {
-    let explained = |error: &CallError| call_error(&parts.name, parts.login.as_deref(), error);
+    let explained = |error: &CallError| acp_call_error(&parts.name, parts.login.as_deref(), error);
     let was_known = known.is_some();
     if let Some(theirs) = known {
-        match reopen_session(client, folder, &theirs).await {
+        match reopen_live_session(client, folder, &theirs).await {
             None => {}
             Some(Ok(offered)) => return Ok((theirs, offered, Opened::Resumed)),
             Some(Err(error)) => {
@@ -182,7 +231,7 @@ async fn open_session(
 }
 
 /// `None` if the agent has no means to open an earlier session.
-async fn reopen_session(client: &Client, folder: &Path, theirs: &str) -> Option<Result<Value, CallError>> {
+async fn reopen_live_session(client: &Client, folder: &Path, theirs: &str) -> Option<Result<Value, CallError>> {
     let InitializeResponse { agent_capabilities, .. } = client.initialize_response();
     if agent_capabilities.session_capabilities.resume.is_some() {
         let resumed = client.resume_session(theirs.to_owned(), folder).await;
@@ -196,19 +245,19 @@ async fn reopen_session(client: &Client, folder: &Path, theirs: &str) -> Option<
 }
 
 /// An agent whose connection broke may have ended: then how it ended says more.
-async fn explain_exit(
+async fn explain_live_session_exit(
     agent: &str,
     status: Option<&watch::Receiver<AgentStatus>>,
     error: AcpAgentError,
 ) -> AcpAgentError {
     let (AcpAgentError::Unreachable { .. }, Some(status)) = (&error, status) else { return error };
-    match process_exit(status.clone()).await {
+    match live_session_process_exit(status.clone()).await {
         Some(exit) => AcpAgentError::Crashed { agent: agent.to_owned(), exit },
         None => error,
     }
 }
 
-async fn process_exit(mut status: watch::Receiver<AgentStatus>) -> Option<Arc<ProcessExit>> {
+async fn live_session_process_exit(mut status: watch::Receiver<AgentStatus>) -> Option<Arc<ProcessExit>> {
     let crashed = status.wait_for(|status| matches!(status, AgentStatus::Crashed(_)));
     let status = tokio::time::timeout(EXIT_TIMEOUT, crashed).await.ok()?.ok()?.clone();
     match status {

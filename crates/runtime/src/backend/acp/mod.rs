@@ -3,6 +3,7 @@
 //! It is started per session, not per connection, and stopped when the session is idle. What was said before is opened
 //! again by the agent's own means; where it has none, the log says that its context is lost.
 
+mod agent_sandbox;
 mod error;
 mod learned_offers;
 mod listener;
@@ -23,13 +24,14 @@ use gander_store::Store;
 use gander_tools::{Environment, FileAccess, Host};
 use tokio::sync::mpsc;
 
+pub use self::agent_sandbox::AgentSandbox;
 pub use self::error::AcpAgentError;
 use self::learned_offers::LearnedOffers;
 use self::listener::ListeningRun;
 use self::live_session::LiveSession;
-use self::prompt_run::{AgentEvent, EVENT_CAPACITY, PromptEnd, PromptRun, prompt_blocks};
+use self::prompt_run::{AgentEvent, EVENT_CAPACITY, PromptEnd, PromptRun, prompt_run_blocks};
 use super::hand_over::{HandOver, HistoryForm, Opened};
-use super::handler::wait_for_cancel;
+use super::orders::wait_for_cancel_order;
 use super::session_mapping::{RemoteIds, SessionMapping};
 use super::{AgentOffers, Backend, BackendRun, RunStart};
 
@@ -68,6 +70,8 @@ pub struct AcpAgentParts {
     pub files: FileAccess,
     /// What commands find around them that it has us run.
     pub environment: Environment,
+    /// The sandbox around its own process; absent: it runs as the server does.
+    pub sandbox: Option<AgentSandbox>,
 }
 
 /// An agent that speaks ACP.
@@ -94,7 +98,7 @@ impl AcpAgent {
 
     /// The agent with this session open: the one that is up, or one that is started.
     async fn ensure_live(&self, view: &SessionView) -> Result<(Arc<LiveSession>, Opened), AcpAgentError> {
-        let up = lock_sessions(&self.live).get(&view.session).cloned();
+        let up = lock_acp_backend_sessions(&self.live).get(&view.session).cloned();
         if let Some(up) = up.filter(|up| up.is_alive()) {
             return Ok((up, Opened::Resumed));
         }
@@ -105,15 +109,15 @@ impl AcpAgent {
             self.session_mapping(view).set_remote_id(&session.theirs).await?;
         }
         let session = Arc::new(session);
-        lock_sessions(&self.live).insert(view.session, Arc::clone(&session));
+        lock_acp_backend_sessions(&self.live).insert(view.session, Arc::clone(&session));
         let (live, watched) = (Arc::downgrade(&self.live), Arc::downgrade(&session));
-        tokio::spawn(stop_when_idle(live, view.session, watched, self.parts.idle_timeout));
+        tokio::spawn(stop_acp_backend_when_idle(live, view.session, watched, self.parts.idle_timeout));
         Ok((session, opened))
     }
 
     /// Its process ends with its last user.
     fn forget_live(&self, session: SessionId) {
-        lock_sessions(&self.live).remove(&session);
+        lock_acp_backend_sessions(&self.live).remove(&session);
     }
 
     async fn drive_run(&self, backend_run: BackendRun) {
@@ -121,7 +125,7 @@ impl AcpAgent {
         let opened = tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            () = wait_for_cancel(&mut orders) => Err(Outcome::Cancelled),
+            () = wait_for_cancel_order(&mut orders) => Err(Outcome::Cancelled),
             opened = self.ensure_live(&view) => {
                 opened.map_err(|error| Outcome::failed(error.reason_code(), error.to_string()))
             }
@@ -189,7 +193,7 @@ impl Turn<'_> {
     async fn prompt_blocks(&self, opened: Opened, context: &Context) -> Vec<ContentBlock> {
         let own = &context.messages[context.run_start_index()..];
         let prompt = own.iter().find(|message| message.role == Role::User);
-        let mut blocks: Vec<ContentBlock> = prompt.map(|message| prompt_blocks(message)).unwrap_or_default();
+        let mut blocks: Vec<ContentBlock> = prompt.map(|message| prompt_run_blocks(message)).unwrap_or_default();
         // Without the name of its last prompt it is taken to know everything.
         let last_prompt = self.agent.session_mapping(self.view).find_last_prompt().await.unwrap_or_default();
         let form = match self.agent.parts.tells_transcript {
@@ -239,7 +243,12 @@ impl Backend for AcpAgent {
 }
 
 /// Stops an agent that nobody prompted for so long. What was said is opened again with the next prompt.
-async fn stop_when_idle(live: Weak<LiveSessions>, session: SessionId, watched: Weak<LiveSession>, timeout: Duration) {
+async fn stop_acp_backend_when_idle(
+    live: Weak<LiveSessions>,
+    session: SessionId,
+    watched: Weak<LiveSession>,
+    timeout: Duration,
+) {
     loop {
         let Some(last_used) = watched.upgrade().map(|watched| watched.last_used()) else { return };
         if last_used.elapsed() < timeout {
@@ -247,7 +256,7 @@ async fn stop_when_idle(live: Weak<LiveSessions>, session: SessionId, watched: W
             continue;
         }
         let Some(live) = live.upgrade() else { return };
-        let mut sessions = lock_sessions(&live);
+        let mut sessions = lock_acp_backend_sessions(&live);
         match sessions.get(&session).filter(|up| Arc::as_ptr(up) == watched.as_ptr()) {
             // A run under way holds it too: it is looked at again when that is over.
             Some(used) if Arc::strong_count(used) > 1 => used.mark_used(),
@@ -258,6 +267,6 @@ async fn stop_when_idle(live: Weak<LiveSessions>, session: SessionId, watched: W
 }
 
 /// A panic while the lock was held leaves nothing half done here.
-fn lock_sessions(live: &LiveSessions) -> MutexGuard<'_, HashMap<SessionId, Arc<LiveSession>>> {
+fn lock_acp_backend_sessions(live: &LiveSessions) -> MutexGuard<'_, HashMap<SessionId, Arc<LiveSession>>> {
     live.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -71,7 +71,7 @@ impl PromptRun {
         events: &mut mpsc::Receiver<AgentEvent>,
         orders: &mut mpsc::Receiver<Order>,
     ) -> PromptEnd {
-        let request = PromptRequest::new(theirs.to_owned(), blocks).meta(queued_prompt());
+        let request = PromptRequest::new(theirs.to_owned(), blocks).meta(queued_run_prompt());
         let mut prompt = std::pin::pin!(client.prompt_with(request));
         loop {
             let goes_on = tokio::select! {
@@ -84,7 +84,7 @@ impl PromptRun {
                     }
                     return self.handle_end(ended).await;
                 }
-                () = wait_until(self.cancelled_at.map(|at| at + self.cancel_grace)) => false,
+                () = prompt_run_wait_until(self.cancelled_at.map(|at| at + self.cancel_grace)) => false,
             };
             if !goes_on {
                 if self.cancelled_at.is_some() {
@@ -164,7 +164,7 @@ impl PromptRun {
         // An agent that is gone says so by the end of its prompt.
         match open {
             OpenQuestion::Permission(answer) => drop(answer.send(outcome)),
-            OpenQuestion::Form(answer) => drop(answer.send(form_response(reply))),
+            OpenQuestion::Form(answer) => drop(answer.send(prompt_run_form_response(reply))),
         }
         goes_on
     }
@@ -190,17 +190,17 @@ impl PromptRun {
 }
 
 /// An agent that is itself a durable server may still be stopping the turn of before: then the prompt waits for that.
-fn queued_prompt() -> Meta {
+fn queued_run_prompt() -> Meta {
     Meta::from_iter([("ifBusy".to_owned(), json!("queue"))])
 }
 
 /// What a prompt says, in the protocol's blocks.
-pub(in crate::backend) fn prompt_blocks(message: &Message) -> Vec<ContentBlock> {
-    message.parts.iter().filter_map(prompt_block).collect()
+pub(in crate::backend) fn prompt_run_blocks(message: &Message) -> Vec<ContentBlock> {
+    message.parts.iter().filter_map(prompt_run_block).collect()
 }
 
 /// Parts that the protocol has no block for are what a function gave: told as text.
-fn prompt_block(part: &Part) -> Option<ContentBlock> {
+fn prompt_run_block(part: &Part) -> Option<ContentBlock> {
     acp_content_block(part).or_else(|| match part {
         Part::Unknown(value) => Some(value.to_string().into()),
         Part::Text { .. }
@@ -214,7 +214,7 @@ fn prompt_block(part: &Part) -> Option<ContentBlock> {
     })
 }
 
-fn form_response(reply: &Reply) -> CreateElicitationResponse {
+fn prompt_run_form_response(reply: &Reply) -> CreateElicitationResponse {
     let value = match reply {
         Reply::Filled { content } => json!({ "action": "accept", "content": content }),
         Reply::Declined | Reply::Rejected { .. } => json!({ "action": "decline" }),
@@ -225,7 +225,7 @@ fn form_response(reply: &Reply) -> CreateElicitationResponse {
     serde_json::from_value(value).unwrap_or_else(|_| CreateElicitationResponse::new(ElicitationAction::Cancel))
 }
 
-async fn wait_until(instant: Option<Instant>) {
+async fn prompt_run_wait_until(instant: Option<Instant>) {
     match instant {
         Some(instant) => tokio::time::sleep_until(instant).await,
         None => std::future::pending().await,

@@ -59,7 +59,7 @@ impl Terminals {
         }
         let output = request.output_byte_limit.and_then(|limit| usize::try_from(limit).ok());
         let command = CommandLine {
-            line: command_line(request),
+            line: terminal_command_line(request),
             cwd: request.cwd.clone().unwrap_or(folder),
             environment,
             timeout: TIMEOUT,
@@ -126,12 +126,12 @@ impl Terminal {
                     ended = &mut ended => break ended,
                     Some(event) = showings.recv() => {
                         if let ToolEvent::Shown(content) = event {
-                            show(shown_text(&content));
+                            show(shown_terminal_text(&content));
                         }
                     }
                 }
             };
-            let (text, status) = exit_status(ended);
+            let (text, status) = terminal_exit_status(ended);
             if let Some(text) = text {
                 show(text);
             }
@@ -155,21 +155,24 @@ impl Terminal {
 }
 
 /// The line for a shell. A program without arguments may be a line by itself: agents send both.
-fn command_line(request: &CreateTerminalRequest) -> String {
-    let variables = request.env.iter().map(|variable| format!("{}={}", variable.name, quoted(&variable.value)));
+fn terminal_command_line(request: &CreateTerminalRequest) -> String {
+    let variables =
+        request.env.iter().map(|variable| format!("{}={}", variable.name, quoted_terminal_word(&variable.value)));
     let mut words: Vec<String> = variables.collect();
     match request.args.is_empty() {
         true => words.push(request.command.clone()),
-        false => words.extend(std::iter::once(&request.command).chain(&request.args).map(|word| quoted(word))),
+        false => {
+            words.extend(std::iter::once(&request.command).chain(&request.args).map(|word| quoted_terminal_word(word)))
+        }
     }
     words.join(" ")
 }
 
-fn quoted(word: &str) -> String {
+fn quoted_terminal_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-fn shown_text(content: &[ToolContent]) -> String {
+fn shown_terminal_text(content: &[ToolContent]) -> String {
     let texts = content.iter().filter_map(|content| match content {
         ToolContent::Part { part: Part::Text { text, .. } } => Some(text.as_str()),
         ToolContent::Part { .. } | ToolContent::Diff { .. } | ToolContent::Terminal { .. } => None,
@@ -177,7 +180,7 @@ fn shown_text(content: &[ToolContent]) -> String {
     texts.collect()
 }
 
-fn exit_status(ended: Result<CommandEnd, HostError>) -> (Option<String>, TerminalExitStatus) {
+fn terminal_exit_status(ended: Result<CommandEnd, HostError>) -> (Option<String>, TerminalExitStatus) {
     let status = TerminalExitStatus::new();
     match ended {
         Ok(CommandEnd { output, exit, .. }) => {

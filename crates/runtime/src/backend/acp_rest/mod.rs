@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_wire::acp_rest::client::AcpRestTurn;
+use gander_wire::acp_rest::client::AcpRestClientTurn;
 use tokio::sync::OnceCell;
 
 use super::remote::{BegunTurn, RemoteEndpoint, RemoteError, RemoteHttp, RemotePrompt, RemoteProtocol};
@@ -44,7 +44,7 @@ impl RemoteProtocol for AcpRestProtocol {
 
     async fn begin_turn(&self, prompt: RemotePrompt<'_>) -> Result<BegunTurn, RemoteError> {
         let agent = self.agent.get_or_try_init(|| self.find_agent()).await?;
-        let turn = AcpRestTurn::new(agent, prompt.session, prompt.before, &prompt.parts);
+        let turn = AcpRestClientTurn::new(agent, prompt.session, prompt.before, &prompt.parts);
         Ok(BegunTurn { turn: Box::new(turn), http: Arc::clone(&self.http) })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_wire::adk::client::{AdkTurn, RemoteSession, new_session_body};
+use gander_wire::adk::client::{AdkClientTurn, RemoteSession, adk_new_session_body};
 use gander_wire::remote::{AnswerForm, RemoteRequest};
 use tokio::sync::OnceCell;
 
@@ -54,7 +54,7 @@ impl RemoteProtocol for AdkProtocol {
         let answer = match &prompt.session {
             Some(session) => self.http.get_json(&format!("{path}/{session}")).await?,
             None => {
-                let body = new_session_body(prompt.before);
+                let body = adk_new_session_body(prompt.before);
                 self.http.send_whole(&RemoteRequest::post(path, body, AnswerForm::Whole)).await?
             }
         };
@@ -62,7 +62,7 @@ impl RemoteProtocol for AdkProtocol {
         let session = session.ok_or_else(|| RemoteError::Unreadable("a session without an id".to_owned()))?;
         let events = answer["events"].as_array().into_iter().flatten();
         let known: HashSet<String> = events.filter_map(|event| event["id"].as_str().map(str::to_owned)).collect();
-        let turn = AdkTurn::new(RemoteSession { app, user, session }, &prompt.parts, prompt.model, known);
+        let turn = AdkClientTurn::new(RemoteSession { app, user, session }, &prompt.parts, prompt.model, known);
         Ok(BegunTurn { turn: Box::new(turn), http: Arc::clone(&self.http) })
     }
 }

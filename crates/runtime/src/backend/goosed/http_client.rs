@@ -3,13 +3,13 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use gander_wire::goose::client::{GoosedError, goosed_retry_pause};
+use gander_wire::goose::client::{GoosedError, goosed_status_retry_pause};
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, redirect};
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
-use super::Remote;
+use super::GoosedRemote;
 
 /// How long it may take to reach a server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,7 +30,7 @@ pub(super) struct GoosedHttp {
 }
 
 impl GoosedHttp {
-    pub(super) fn new(remote: &Remote) -> Result<Self, GoosedError> {
+    pub(super) fn new(remote: &GoosedRemote) -> Result<Self, GoosedError> {
         // Does nothing if the program has chosen one already.
         rustls::crypto::ring::default_provider().install_default().ok();
         let mut headers = HeaderMap::new();
@@ -56,7 +56,7 @@ impl GoosedHttp {
             }
             None => builder,
         };
-        let http = builder.build().map_err(|error| connection_trouble(&error))?;
+        let http = builder.build().map_err(|error| goosed_connection_trouble(&error))?;
         let base = remote.url.trim_end_matches('/').to_owned();
         Ok(Self { http, base, timeout: remote.timeout, unit: remote.pause })
     }
@@ -68,12 +68,12 @@ impl GoosedHttp {
 
     pub(super) async fn post_json(&self, path: &str, body: &Value) -> Result<Value, GoosedError> {
         let request = || self.http.post(format!("{}{path}", self.base)).timeout(self.timeout).json(body);
-        read_json(self.send_with_retry(path, request).await?).await
+        read_goosed_json(self.send_with_retry(path, request).await?).await
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<Value, GoosedError> {
         let request = || self.http.get(format!("{}{path}", self.base)).timeout(self.timeout);
-        read_json(self.send_with_retry(path, request).await?).await
+        read_goosed_json(self.send_with_retry(path, request).await?).await
     }
 
     /// `/reply`: the answer streams, however long that takes.
@@ -91,13 +91,13 @@ impl GoosedHttp {
     async fn send_with_retry(&self, path: &str, request: impl Fn() -> RequestBuilder) -> Result<Response, GoosedError> {
         let mut tried = 0;
         loop {
-            let response = request().send().await.map_err(|error| connection_trouble(&error))?;
+            let response = request().send().await.map_err(|error| goosed_connection_trouble(&error))?;
             let status = response.status().as_u16();
             if response.status().is_success() {
                 return Ok(response);
             }
-            let Some(pause) = goosed_retry_pause(status, tried) else {
-                let body = read_text(response, MAX_REFUSAL_BYTES).await.unwrap_or_default();
+            let Some(pause) = goosed_status_retry_pause(status, tried) else {
+                let body = read_goosed_text(response, MAX_REFUSAL_BYTES).await.unwrap_or_default();
                 if status >= 500 {
                     tracing::error!(status, path, body, "goose failed");
                 }
@@ -112,14 +112,14 @@ impl GoosedHttp {
 }
 
 /// A body as JSON; goose answers some requests with nothing, and some with plain words.
-async fn read_json(response: Response) -> Result<Value, GoosedError> {
-    let body = read_text(response, MAX_BODY_BYTES).await?;
+async fn read_goosed_json(response: Response) -> Result<Value, GoosedError> {
+    let body = read_goosed_text(response, MAX_BODY_BYTES).await?;
     Ok(serde_json::from_str(&body).unwrap_or(Value::String(body)))
 }
 
-async fn read_text(mut response: Response, limit: usize) -> Result<String, GoosedError> {
+async fn read_goosed_text(mut response: Response, limit: usize) -> Result<String, GoosedError> {
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| connection_trouble(&error))? {
+    while let Some(piece) = response.chunk().await.map_err(|error| goosed_connection_trouble(&error))? {
         body.extend_from_slice(&piece);
         if body.len() > limit {
             return Err(GoosedError::Unreadable("it is too long".to_owned()));
@@ -129,7 +129,7 @@ async fn read_text(mut response: Response, limit: usize) -> Result<String, Goose
 }
 
 /// An error and what it came from, without the address.
-pub(super) fn connection_trouble(error: &reqwest::Error) -> GoosedError {
+pub(super) fn goosed_connection_trouble(error: &reqwest::Error) -> GoosedError {
     let mut texts = vec![if error.is_timeout() { "no answer in time" } else { "no connection" }.to_owned()];
     let mut source = error.source();
     while let Some(cause) = source {

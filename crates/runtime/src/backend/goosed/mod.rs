@@ -44,7 +44,7 @@ const MAX_AWAKE: usize = 10_000;
 
 /// Where a goosed is, and how it is spoken to.
 #[derive(Clone, Debug)]
-pub struct Remote {
+pub struct GoosedRemote {
     /// Its address, such as `http://127.0.0.1:3000`.
     pub url: String,
     /// The key that it wants as `X-Secret-Key`.
@@ -77,7 +77,7 @@ pub enum Protocol {
 /// An agent that a goosed runs.
 pub struct Goosed {
     name: String,
-    remote: Remote,
+    remote: GoosedRemote,
     http: GoosedHttp,
     store: Arc<dyn Store>,
     speaks: OnceLock<Protocol>,
@@ -93,7 +93,7 @@ struct Awake {
     told: ProviderChoice,
 }
 
-impl Remote {
+impl GoosedRemote {
     /// A goosed at this address, with the usual patience.
     pub fn new(url: impl Into<String>) -> Self {
         let (timeout, pause) = (Duration::from_secs(300), Duration::from_secs(1));
@@ -121,7 +121,7 @@ impl Remote {
 
 impl Goosed {
     /// The agent of this name, at that goosed. Nothing is sent yet.
-    pub fn new(name: &str, remote: Remote, store: Arc<dyn Store>) -> Result<Self, GoosedError> {
+    pub fn new(name: &str, remote: GoosedRemote, store: Arc<dyn Store>) -> Result<Self, GoosedError> {
         let http = GoosedHttp::new(&remote)?;
         Ok(Self { name: name.to_owned(), remote, http, store, speaks: OnceLock::new(), awake: Mutex::default() })
     }
@@ -134,8 +134,8 @@ impl Goosed {
     /// What goose has to be told that it was not there for. A session that it lost fails the run, so that people know.
     async fn hand_over<'a>(&self, view: &SessionView, context: &'a Context) -> Result<HandOver<'a>, GoosedError> {
         let mapping = self.session_mapping(view);
-        let known = mapping.find_remote_id().await.map_err(store_trouble)?;
-        let last_prompt = mapping.find_last_prompt().await.map_err(store_trouble)?;
+        let known = mapping.find_remote_id().await.map_err(goosed_store_trouble)?;
+        let last_prompt = mapping.find_last_prompt().await.map_err(goosed_store_trouble)?;
         let opened = if known.is_some() { Opened::Resumed } else { Opened::New };
         Ok(HandOver::new(context, opened, last_prompt, HistoryForm::Transcript))
     }
@@ -157,7 +157,7 @@ impl Goosed {
     async fn begin_session(&self, view: &SessionView) -> Result<String, GoosedError> {
         match self.detect_protocol().await? {
             Protocol::Rest => self.start_rest_session(view).await,
-            Protocol::Acp => acp_run::start_session(self, view).await,
+            Protocol::Acp => acp_run::start_acp_run_session(self, view).await,
         }
     }
 
@@ -165,13 +165,13 @@ impl Goosed {
     async fn end_session(&self, theirs: &str) -> Result<(), GoosedError> {
         match self.detect_protocol().await? {
             Protocol::Rest => self.http.post_json("/agent/stop", &request::goosed_stop_body(theirs)).await.map(drop),
-            Protocol::Acp => acp_run::close_session(self, theirs).await,
+            Protocol::Acp => acp_run::close_acp_run_session(self, theirs).await,
         }
     }
 
     /// The goose session behind ours, ready for a prompt: started if there is none, else resumed once.
     async fn ensure_awake(&self, view: &SessionView) -> Result<String, GoosedError> {
-        let Some(theirs) = self.session_mapping(view).find_remote_id().await.map_err(store_trouble)? else {
+        let Some(theirs) = self.session_mapping(view).find_remote_id().await.map_err(goosed_store_trouble)? else {
             return self.start_rest_session(view).await;
         };
         if self.lock_awake_sessions().contains_key(&view.session) {
@@ -190,7 +190,7 @@ impl Goosed {
         let answer = self.http.post_json("/agent/start", &request::goosed_start_body(folder, recipe)).await?;
         let theirs = answer["id"].as_str().or_else(|| answer["session_id"].as_str());
         let theirs = theirs.ok_or_else(|| GoosedError::Unreadable("a session without an id".to_owned()))?;
-        self.session_mapping(view).set_remote_id(theirs).await.map_err(store_trouble)?;
+        self.session_mapping(view).set_remote_id(theirs).await.map_err(goosed_store_trouble)?;
         self.remember_awake(view.session, &answer);
         if let Some(mode) = &self.remote.mode {
             self.http.post_json("/agent/update_session", &request::goosed_update_session_body(theirs, mode)).await?;
@@ -200,7 +200,7 @@ impl Goosed {
 
     /// Tells goose which model answers, if that is new.
     async fn update_provider(&self, view: &SessionView, theirs: &str) -> Result<(), GoosedError> {
-        let wanted = rest_run::requested_provider(view);
+        let wanted = rest_run::rest_run_provider(view);
         let Awake { provider, told } = self.lock_awake_sessions().get(&view.session).cloned().unwrap_or_default();
         let Some(body) =
             request::goosed_update_provider_body(theirs, &wanted, provider.as_deref()).filter(|_| wanted != told)
@@ -225,7 +225,7 @@ impl Goosed {
 
     async fn forget_session(&self, view: &SessionView) -> Result<(), GoosedError> {
         self.lock_awake_sessions().remove(&view.session);
-        self.session_mapping(view).clear().await.map_err(store_trouble)
+        self.session_mapping(view).clear().await.map_err(goosed_store_trouble)
     }
 
     fn remember_awake(&self, session: SessionId, answer: &Value) {
@@ -253,8 +253,8 @@ impl Backend for Goosed {
             return;
         }
         match self.detect_protocol().await {
-            Ok(Protocol::Rest) => rest_run::drive_run(self, backend_run).await,
-            Ok(Protocol::Acp) => acp_run::drive_run(self, backend_run).await,
+            Ok(Protocol::Rest) => rest_run::drive_rest_run(self, backend_run).await,
+            Ok(Protocol::Acp) => acp_run::drive_acp_run(self, backend_run).await,
             Err(trouble) => {
                 let outcome = Outcome::failed(trouble.reason_code(), trouble.to_string());
                 drop(backend_run.reports.send(Report::Ended(outcome)).await);
@@ -287,24 +287,24 @@ impl Backend for Goosed {
 
     async fn prepare_session(&self, view: &SessionView) -> Result<(), BackendFailure> {
         let prepared = async {
-            match self.session_mapping(view).find_remote_id().await.map_err(store_trouble)? {
+            match self.session_mapping(view).find_remote_id().await.map_err(goosed_store_trouble)? {
                 Some(_) => Ok(()),
                 None => self.begin_session(view).await.map(drop),
             }
         };
-        within(PREPARE_TIMEOUT, prepared).await
+        within_goosed_timeout(PREPARE_TIMEOUT, prepared).await
     }
 
     async fn list_remote_sessions(&self, owner: &Principal) -> Result<Vec<RemoteSession>, BackendFailure> {
-        within(SESSION_CALL_TIMEOUT, self.fetch_sessions(owner)).await
+        within_goosed_timeout(SESSION_CALL_TIMEOUT, self.fetch_sessions(owner)).await
     }
 
     async fn adopt_remote_session(&self, view: &SessionView, id: &str) -> Result<Vec<(Role, String)>, BackendFailure> {
-        within(PREPARE_TIMEOUT, self.adopt_session(view, id)).await
+        within_goosed_timeout(PREPARE_TIMEOUT, self.adopt_session(view, id)).await
     }
 
     async fn list_remote_tools(&self, view: &SessionView) -> Vec<RemoteTool> {
-        within(SESSION_CALL_TIMEOUT, self.fetch_tools(view)).await.unwrap_or_else(|failure| {
+        within_goosed_timeout(SESSION_CALL_TIMEOUT, self.fetch_tools(view)).await.unwrap_or_else(|failure| {
             tracing::warn!(reason = failure.message, "goose did not list its tools");
             Vec::new()
         })
@@ -315,7 +315,7 @@ impl Backend for Goosed {
     }
 
     async fn read_remote_file(&self, view: &SessionView, name: &str) -> Option<RemoteFile> {
-        remote_files::log_unreadable(self.fetch_remote_file(view, name).await)
+        remote_files::log_unreadable_remote_file(self.fetch_remote_file(view, name).await)
     }
 
     async fn session_closing(&self, view: &SessionView) {
@@ -332,7 +332,7 @@ impl Backend for Goosed {
 }
 
 /// What goose gives within this time, or why it does not.
-async fn within<T>(
+async fn within_goosed_timeout<T>(
     time: Duration,
     call: impl Future<Output = Result<T, GoosedError>> + Send,
 ) -> Result<T, BackendFailure> {
@@ -341,7 +341,7 @@ async fn within<T>(
     given.map_err(|trouble| BackendFailure { reason: trouble.reason_code().to_owned(), message: trouble.to_string() })
 }
 
-fn store_trouble(error: StoreError) -> GoosedError {
+fn goosed_store_trouble(error: StoreError) -> GoosedError {
     tracing::error!(%error, "the store failed");
     GoosedError::Internal("the proxy's own store failed".to_owned())
 }

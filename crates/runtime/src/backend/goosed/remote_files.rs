@@ -4,7 +4,7 @@ use gander_domain::SessionView;
 use gander_wire::goose::client::GoosedError;
 use serde_json::json;
 
-use super::{Goosed, Protocol, acp_run, store_trouble};
+use super::{Goosed, Protocol, acp_run, goosed_store_trouble};
 use crate::backend::{RemoteContent, RemoteFile};
 
 /// The session as goose exports it.
@@ -28,7 +28,7 @@ impl Goosed {
         view: &SessionView,
         name: &str,
     ) -> Result<Option<RemoteFile>, GoosedError> {
-        let Some(theirs) = self.session_mapping(view).find_remote_id().await.map_err(store_trouble)? else {
+        let Some(theirs) = self.session_mapping(view).find_remote_id().await.map_err(goosed_store_trouble)? else {
             return Ok(None);
         };
         let resource = name.strip_prefix(RESOURCE_PREFIX).and_then(|rest| rest.split_once(':'));
@@ -49,9 +49,12 @@ impl Goosed {
         let answer = match self.detect_protocol().await? {
             Protocol::Rest => self.http.get(&format!("/sessions/{theirs}/export")).await?,
             Protocol::Acp => {
-                let answer =
-                    acp_run::call_method(self, "_goose/unstable/session/export", json!({ "sessionId": theirs }))
-                        .await?;
+                let answer = acp_run::call_acp_run_method(
+                    self,
+                    "_goose/unstable/session/export",
+                    json!({ "sessionId": theirs }),
+                )
+                .await?;
                 answer.get("data").cloned().unwrap_or(answer)
             }
         };
@@ -67,7 +70,7 @@ impl Goosed {
             }
             Protocol::Acp => {
                 let params = json!({ "sessionId": theirs, "extensionName": extension, "uri": uri });
-                let answer = acp_run::call_method(self, "_goose/unstable/resources/read", params).await?;
+                let answer = acp_run::call_acp_run_method(self, "_goose/unstable/resources/read", params).await?;
                 answer.pointer("/result/contents/0").or_else(|| answer.get("result")).cloned().unwrap_or(answer)
             }
         };
@@ -80,7 +83,7 @@ impl Goosed {
 }
 
 /// What goose says about a thing that cannot be read goes to the log alone.
-pub(super) fn log_unreadable(read: Result<Option<RemoteFile>, GoosedError>) -> Option<RemoteFile> {
+pub(super) fn log_unreadable_remote_file(read: Result<Option<RemoteFile>, GoosedError>) -> Option<RemoteFile> {
     read.unwrap_or_else(|trouble| {
         tracing::warn!(%trouble, "goose did not give a thing of a session");
         None

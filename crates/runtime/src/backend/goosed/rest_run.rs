@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::{Goosed, http_client};
 use crate::backend::BackendRun;
-use crate::backend::handler::wait_for_cancel;
+use crate::backend::orders::wait_for_cancel_order;
 
 /// The longest event: a whole conversation that was replaced.
 const MAX_EVENT_BYTES: usize = 64 << 20;
@@ -33,13 +33,13 @@ enum StreamInput {
 }
 
 /// Drives a run from its prompt to its end.
-pub(super) async fn drive_run(goosed: &Goosed, backend_run: BackendRun) {
+pub(super) async fn drive_rest_run(goosed: &Goosed, backend_run: BackendRun) {
     let BackendRun { view, context, mut orders, reports, stop, .. } = backend_run;
     let opened = tokio::select! {
         biased;
         () = stop.cancelled() => return,
-        () = wait_for_cancel(&mut orders) => Err(Outcome::Cancelled),
-        opened = send_prompt(goosed, &view, &context) => {
+        () = wait_for_cancel_order(&mut orders) => Err(Outcome::Cancelled),
+        opened = send_rest_run_prompt(goosed, &view, &context) => {
             opened.map_err(|trouble| Outcome::failed(trouble.reason_code(), trouble.to_string()))
         }
     };
@@ -65,16 +65,16 @@ pub(super) async fn drive_run(goosed: &Goosed, backend_run: BackendRun) {
 }
 
 /// Which model the session or this very prompt wants, and how.
-pub(super) fn requested_provider(view: &SessionView) -> ProviderChoice {
-    let RequestedModel { model, parameters } = run_meta::requested_model_in_meta(run_meta_of(view));
+pub(super) fn rest_run_provider(view: &SessionView) -> ProviderChoice {
+    let RequestedModel { model, parameters } = run_meta::requested_model_in_adk_run_meta(rest_run_meta(view));
     ProviderChoice { model: model.or_else(|| view.settings.model.clone()), parameters }
 }
 
-fn run_meta_of(view: &SessionView) -> Option<&Value> {
+fn rest_run_meta(view: &SessionView) -> Option<&Value> {
     view.run.as_ref().and_then(|run| run.meta.as_ref())
 }
 
-async fn send_prompt(
+async fn send_rest_run_prompt(
     goosed: &Goosed,
     view: &SessionView,
     context: &Context,
@@ -85,7 +85,7 @@ async fn send_prompt(
         goosed.update_provider(view, &theirs).await?;
         let own = &context.messages[context.run_start_index()..];
         let prompt = own.iter().find(|message| message.role == Role::User);
-        let given = run_meta::function_responses_in_meta(run_meta_of(view));
+        let given = run_meta::function_responses_in_adk_run_meta(rest_run_meta(view));
         let said: &[Part] = prompt.map_or(&[], |message| &message.parts);
         let parts = if given.is_empty() { said } else { &given };
         let transcript = hand_over.transcript().map(Part::text);
@@ -108,7 +108,7 @@ impl RestRun<'_> {
                 biased;
                 order = orders.recv() => StreamInput::Order(order),
                 piece = tokio::time::timeout(patience, response.chunk()) => StreamInput::Bytes(match piece {
-                    Ok(piece) => piece.map_err(|error| http_client::connection_trouble(&error)),
+                    Ok(piece) => piece.map_err(|error| http_client::goosed_connection_trouble(&error)),
                     Err(_) => Err(GoosedError::Unavailable("not a word, not even a sign of life".to_owned())),
                 }),
             };
@@ -135,7 +135,7 @@ impl RestRun<'_> {
         if let Some(trouble) = self.turn.failure().cloned() {
             self.goosed.forget_if_lost(&self.view, trouble).await;
         }
-        self.send_reports(join_deltas(reports)).await
+        self.send_reports(join_rest_run_deltas(reports)).await
     }
 
     fn handle_event(&mut self, data: &[u8]) -> Vec<Report> {
@@ -212,7 +212,7 @@ impl Goosed {
 }
 
 /// Words that came together are reported together.
-fn join_deltas(reports: Vec<Report>) -> Vec<Report> {
+fn join_rest_run_deltas(reports: Vec<Report>) -> Vec<Report> {
     let mut joined: Vec<Report> = Vec::with_capacity(reports.len());
     for report in reports {
         match (joined.last_mut(), report) {

@@ -99,7 +99,7 @@ impl RemoteHttp {
         rustls::crypto::ring::default_provider().install_default().ok();
         let builder = Client::builder()
             .user_agent(concat!("gander/", env!("CARGO_PKG_VERSION")))
-            .default_headers(request_headers(endpoint, more)?)
+            .default_headers(remote_request_headers(endpoint, more)?)
             // A redirect would carry the key, and the requests of this server, to an address that nobody chose.
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT);
@@ -113,7 +113,7 @@ impl RemoteHttp {
             }
             None => builder,
         };
-        let http = builder.build().map_err(|error| connection_error(&error))?;
+        let http = builder.build().map_err(|error| remote_connection_error(&error))?;
         let base = endpoint.url.trim_end_matches('/').to_owned();
         Ok(Self { http, base, timeout: endpoint.timeout })
     }
@@ -131,8 +131,8 @@ impl RemoteHttp {
     /// One JSON value, whatever its type is said to be.
     pub async fn send_whole(&self, request: &RemoteRequest) -> Result<Value, RemoteError> {
         let sent = self.send_with_retry(request);
-        let response = tokio::time::timeout(self.timeout, sent).await.map_err(|_| silent())??;
-        tokio::time::timeout(self.timeout, read_json(response)).await.map_err(|_| silent())?
+        let response = tokio::time::timeout(self.timeout, sent).await.map_err(|_| silent_remote_error())??;
+        tokio::time::timeout(self.timeout, read_remote_json(response)).await.map_err(|_| silent_remote_error())?
     }
 
     /// A stream where one is asked for and given.
@@ -141,12 +141,12 @@ impl RemoteHttp {
             return self.send_whole(request).await.map(RemoteResponse::Whole);
         }
         let sent = self.send_with_retry(request);
-        let response = tokio::time::timeout(self.timeout, sent).await.map_err(|_| silent())??;
+        let response = tokio::time::timeout(self.timeout, sent).await.map_err(|_| silent_remote_error())??;
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         match kind.starts_with("text/event-stream") {
             true => Ok(RemoteResponse::Stream(response)),
             // Refusals of JSON-RPC, and servers that do not stream.
-            false => read_json(response).await.map(RemoteResponse::Whole),
+            false => read_remote_json(response).await.map(RemoteResponse::Whole),
         }
     }
 
@@ -158,11 +158,11 @@ impl RemoteHttp {
                 Ok(response) if response.status().is_success() => return Ok(response),
                 Ok(response) => {
                     let status = response.status().as_u16();
-                    let body = read_text(response, MAX_REFUSAL_BYTES).await.unwrap_or_default();
+                    let body = read_remote_text(response, MAX_REFUSAL_BYTES).await.unwrap_or_default();
                     let may_pass = status == 429 || (request.body.is_none() && matches!(status, 502..=504));
-                    (status_error(status, &body), may_pass)
+                    (remote_status_error(status, &body), may_pass)
                 }
-                Err(error) => (connection_error(&error), error.is_connect() || request.body.is_none()),
+                Err(error) => (remote_connection_error(&error), error.is_connect() || request.body.is_none()),
             };
             match error {
                 (error, true) if tried < MAX_RETRIES => tracing::debug!(%error, path = request.path, "asked again"),
@@ -189,7 +189,7 @@ impl RemoteHttp {
     }
 }
 
-fn request_headers(endpoint: &RemoteEndpoint, more: &[(&'static str, &str)]) -> Result<HeaderMap, RemoteError> {
+fn remote_request_headers(endpoint: &RemoteEndpoint, more: &[(&'static str, &str)]) -> Result<HeaderMap, RemoteError> {
     let mut headers = HeaderMap::new();
     for (name, value) in more {
         let value = HeaderValue::from_str(value).map_err(|error| RemoteError::Settings(error.to_string()))?;
@@ -213,8 +213,8 @@ fn request_headers(endpoint: &RemoteEndpoint, more: &[(&'static str, &str)]) -> 
     Ok(headers)
 }
 
-fn status_error(status: u16, body: &str) -> RemoteError {
-    let text = body_sentence(body);
+fn remote_status_error(status: u16, body: &str) -> RemoteError {
+    let text = remote_body_sentence(body);
     match status {
         401 | 403 => RemoteError::Unauthorized(status),
         404 => RemoteError::NotFound(text),
@@ -224,7 +224,7 @@ fn status_error(status: u16, body: &str) -> RemoteError {
 }
 
 /// The sentence in a refusal, wherever its protocol puts it.
-fn body_sentence(body: &str) -> String {
+fn remote_body_sentence(body: &str) -> String {
     let value: Value = serde_json::from_str(body).unwrap_or_default();
     let places = ["/message", "/detail", "/error/message", "/error", "/detail/0/msg"];
     let said = places.iter().find_map(|place| value.pointer(place)?.as_str());
@@ -233,14 +233,14 @@ fn body_sentence(body: &str) -> String {
     text[..text.floor_char_boundary(MAX_QUOTED_BYTES)].to_owned()
 }
 
-async fn read_json(response: Response) -> Result<Value, RemoteError> {
-    let body = read_text(response, MAX_BODY_BYTES).await?;
+async fn read_remote_json(response: Response) -> Result<Value, RemoteError> {
+    let body = read_remote_text(response, MAX_BODY_BYTES).await?;
     serde_json::from_str(&body).map_err(|error| RemoteError::Unreadable(error.to_string()))
 }
 
-async fn read_text(mut response: Response, limit: usize) -> Result<String, RemoteError> {
+async fn read_remote_text(mut response: Response, limit: usize) -> Result<String, RemoteError> {
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| connection_error(&error))? {
+    while let Some(piece) = response.chunk().await.map_err(|error| remote_connection_error(&error))? {
         body.extend_from_slice(&piece);
         if body.len() > limit {
             return Err(RemoteError::Unreadable("it is too long".to_owned()));
@@ -249,12 +249,12 @@ async fn read_text(mut response: Response, limit: usize) -> Result<String, Remot
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
-pub(super) fn silent() -> RemoteError {
+pub(super) fn silent_remote_error() -> RemoteError {
     RemoteError::Unavailable("no answer in time".to_owned())
 }
 
 /// An error and what it came from, without the address.
-pub(super) fn connection_error(error: &reqwest::Error) -> RemoteError {
+pub(super) fn remote_connection_error(error: &reqwest::Error) -> RemoteError {
     let mut texts = vec![if error.is_timeout() { "no answer in time" } else { "no connection" }.to_owned()];
     let mut source = error.source();
     while let Some(cause) = source {
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_status_becomes_a_word_and_a_sentence() {
         let of = |status, body| {
-            let error = status_error(status, body);
+            let error = remote_status_error(status, body);
             format!("{}: {error}", error.reason_code())
         };
         assert_eq!(of(401, ""), "login_needed: wants another key: it answered 401");
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn a_key_goes_into_the_header_that_is_named() {
         let mut endpoint = RemoteEndpoint { key: Some("k".into()), ..RemoteEndpoint::new("http://x") };
-        let headers = |endpoint: &RemoteEndpoint| request_headers(endpoint, &[("a2a-version", "1.0")]);
+        let headers = |endpoint: &RemoteEndpoint| remote_request_headers(endpoint, &[("a2a-version", "1.0")]);
         let bearer = headers(&endpoint).map(|headers| headers[AUTHORIZATION].clone());
         assert_eq!(bearer, Ok(HeaderValue::from_static("Bearer k")));
         endpoint.key_header = Some("X-Api-Key".to_owned());

@@ -12,8 +12,8 @@ use gander_wire::remote::RemoteTurn;
 
 pub use self::http_client::{RemoteEndpoint, RemoteError, RemoteHttp};
 use self::remote_run::RemoteRun;
-use super::hand_over::{HandOver, HistoryForm, Opened, prompt_parts};
-use super::handler::wait_for_cancel;
+use super::hand_over::{HandOver, HistoryForm, Opened, hand_over_prompt_parts};
+use super::orders::wait_for_cancel_order;
 use super::session_mapping::{RemoteIds, SessionMapping};
 use super::{Backend, BackendRun, RunStart};
 
@@ -78,12 +78,12 @@ impl<P: RemoteProtocol> RemoteAgent<P> {
 
     /// Begins the turn and sends its first request. A session that the server has lost is begun anew, and that is said.
     async fn open_run(&self, backend_run: &BackendRun) -> Result<RemoteRun, RemoteError> {
-        let known = self.session_mapping(&backend_run.view).find_remote_id().await.map_err(store_error)?;
+        let known = self.session_mapping(&backend_run.view).find_remote_id().await.map_err(remote_store_error)?;
         let opened = if known.is_some() { Opened::Resumed } else { Opened::New };
         match self.send_prompt(backend_run, known, opened).await {
             Err(RemoteError::NotFound(reason)) if opened == Opened::Resumed => {
                 tracing::warn!(agent = self.name, reason, "a session of an agent is lost");
-                self.session_mapping(&backend_run.view).clear().await.map_err(store_error)?;
+                self.session_mapping(&backend_run.view).clear().await.map_err(remote_store_error)?;
                 self.send_prompt(backend_run, None, Opened::Lost).await
             }
             sent => sent,
@@ -97,14 +97,14 @@ impl<P: RemoteProtocol> RemoteAgent<P> {
         opened: Opened,
     ) -> Result<RemoteRun, RemoteError> {
         let BackendRun { run, view, context, .. } = backend_run;
-        let last_prompt = self.session_mapping(view).find_last_prompt().await.map_err(store_error)?;
+        let last_prompt = self.session_mapping(view).find_last_prompt().await.map_err(remote_store_error)?;
         let form = match (self.tells_history, P::TAKES_HISTORY && session.is_none()) {
             (true, true) => HistoryForm::Structured,
             (true, false) => HistoryForm::Transcript,
             (false, _) => HistoryForm::Withheld,
         };
         let hand_over = HandOver::new(context, opened, last_prompt, form);
-        let mut parts = prompt_parts(context);
+        let mut parts = hand_over_prompt_parts(context);
         if let Some(transcript) = hand_over.transcript() {
             parts.insert(0, Part::text(transcript));
         }
@@ -120,11 +120,11 @@ impl<P: RemoteProtocol> RemoteAgent<P> {
 
     async fn drive_run(&self, mut backend_run: BackendRun) {
         let stop = backend_run.stop.clone();
-        let (mut orders, reports) = (take_orders(&mut backend_run), backend_run.reports.clone());
+        let (mut orders, reports) = (take_remote_orders(&mut backend_run), backend_run.reports.clone());
         let opened = tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            () = wait_for_cancel(&mut orders) => Err(Outcome::Cancelled),
+            () = wait_for_cancel_order(&mut orders) => Err(Outcome::Cancelled),
             opened = self.open_run(&backend_run) => opened.map_err(|error| self.failed_outcome(&error)),
         };
         let run = match opened {
@@ -166,12 +166,12 @@ impl<P: RemoteProtocol> Backend for RemoteAgent<P> {
 }
 
 /// The orders, for a run that is looked at while they are waited for.
-fn take_orders(backend_run: &mut BackendRun) -> tokio::sync::mpsc::Receiver<gander_domain::Order> {
+fn take_remote_orders(backend_run: &mut BackendRun) -> tokio::sync::mpsc::Receiver<gander_domain::Order> {
     let (_, none) = tokio::sync::mpsc::channel(1);
     std::mem::replace(&mut backend_run.orders, none)
 }
 
-fn store_error(error: gander_store::StoreError) -> RemoteError {
+fn remote_store_error(error: gander_store::StoreError) -> RemoteError {
     tracing::error!(%error, "the store failed");
     RemoteError::Store
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::http_client::{RemoteError, RemoteHttp, RemoteResponse, connection_error, silent};
+use super::http_client::{RemoteError, RemoteHttp, RemoteResponse, remote_connection_error, silent_remote_error};
 use crate::backend::session_mapping::SessionMapping;
 
 /// The longest event: a whole task with pictures.
@@ -63,7 +63,7 @@ impl RemoteRun {
         reports: mpsc::Sender<Report>,
     ) {
         let notice = self.notice.take().map(Report::Noticed);
-        if !send_reports(&reports, notice.into_iter().collect()).await {
+        if !send_remote_run_reports(&reports, notice.into_iter().collect()).await {
             return;
         }
         loop {
@@ -108,7 +108,9 @@ impl RemoteRun {
                 }
                 piece = tokio::time::timeout(patience, stream.chunk()) => piece,
             };
-            let piece = piece.map_err(|_| silent()).and_then(|piece| piece.map_err(|error| connection_error(&error)));
+            let piece = piece
+                .map_err(|_| silent_remote_error())
+                .and_then(|piece| piece.map_err(|error| remote_connection_error(&error)));
             let is_end = matches!(piece, Ok(None));
             let told = match piece {
                 Ok(Some(bytes)) => match events.push_bytes(&bytes) {
@@ -145,19 +147,19 @@ impl RemoteRun {
         let Some(request) = request else {
             let message = format!("the stream of the agent {} broke off", self.agent);
             let told = self.turn.handle_failure("stream_cut", &message);
-            return flow(send_reports(reports, told).await);
+            return remote_run_flow(send_remote_run_reports(reports, told).await);
         };
         let sent = tokio::select! {
             biased;
             order = orders.recv() => return self.handle_order(order, reports).await,
-            sent = pause_and_send(&self.http, &request) => sent,
+            sent = pause_and_send_remote_run(&self.http, &request) => sent,
         };
         match sent {
             Ok(response) => self.response = Some(response),
             Err(error @ (RemoteError::Unauthorized(_) | RemoteError::Settings(_))) => {
                 let message = format!("the agent {} {error}", self.agent);
                 let told = self.turn.handle_failure(error.reason_code(), &message);
-                return flow(send_reports(reports, told).await);
+                return remote_run_flow(send_remote_run_reports(reports, told).await);
             }
             Err(error) => tracing::debug!(agent = self.agent, %error, "the stream is not there yet"),
         }
@@ -168,7 +170,7 @@ impl RemoteRun {
         match order {
             Some(Order::Cancel) => {
                 self.cancel().await;
-                send_reports(reports, vec![Report::Ended(Outcome::Cancelled)]).await;
+                send_remote_run_reports(reports, vec![Report::Ended(Outcome::Cancelled)]).await;
                 Flow::Ends
             }
             Some(Order::Answered { question, answer }) => self.handle_answer(question, &answer.reply, reports).await,
@@ -195,7 +197,7 @@ impl RemoteRun {
     /// Passes an answer on; the agent goes on with it.
     async fn handle_answer(&mut self, question: QuestionId, reply: &Reply, reports: &mpsc::Sender<Report>) -> Flow {
         let answer = self.turn.answer_question(question, reply);
-        if !send_reports(reports, answer.report.into_iter().collect()).await {
+        if !send_remote_run_reports(reports, answer.report.into_iter().collect()).await {
             return Flow::Ends;
         }
         let Some(request) = answer.request else { return Flow::GoesOn };
@@ -207,7 +209,7 @@ impl RemoteRun {
             Err(error) => {
                 let message = format!("the agent {} did not take the answer: it {error}", self.agent);
                 let told = self.turn.handle_failure(error.reason_code(), &message);
-                flow(send_reports(reports, told).await)
+                remote_run_flow(send_remote_run_reports(reports, told).await)
             }
         }
     }
@@ -228,17 +230,17 @@ impl RemoteRun {
             }
             self.saved_session = Some(theirs);
         }
-        flow(send_reports(reports, told).await)
+        remote_run_flow(send_remote_run_reports(reports, told).await)
     }
 }
 
-async fn pause_and_send(http: &RemoteHttp, request: &RemoteRequest) -> Result<RemoteResponse, RemoteError> {
+async fn pause_and_send_remote_run(http: &RemoteHttp, request: &RemoteRequest) -> Result<RemoteResponse, RemoteError> {
     tokio::time::sleep(RESUME_PAUSE).await;
     http.send(request).await
 }
 
 /// False if nobody hears any more.
-async fn send_reports(reports: &mpsc::Sender<Report>, told: Vec<Report>) -> bool {
+async fn send_remote_run_reports(reports: &mpsc::Sender<Report>, told: Vec<Report>) -> bool {
     for report in told {
         if reports.send(report).await.is_err() {
             return false;
@@ -247,6 +249,6 @@ async fn send_reports(reports: &mpsc::Sender<Report>, told: Vec<Report>) -> bool
     true
 }
 
-fn flow(goes_on: bool) -> Flow {
+fn remote_run_flow(goes_on: bool) -> Flow {
     if goes_on { Flow::GoesOn } else { Flow::Ends }
 }

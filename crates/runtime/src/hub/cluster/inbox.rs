@@ -12,7 +12,7 @@ use super::lease::{keep_lease, renew_lease, watch_lease};
 use super::remote::RemoteAnswer;
 use super::{ClusterMember, WaitingCommand, WaitingReply};
 use crate::hub::session_task::SessionRequest;
-use crate::hub::{Hub, HubError, Inner, lock_mutex};
+use crate::hub::{Hub, HubError, HubInner, lock_hub_mutex};
 
 /// Sessions claimed in one go, so that one node does not take all that another one left.
 const CLAIM_LIMIT: u32 = 50;
@@ -27,15 +27,15 @@ impl Hub {
         renew_lease(&self.inner, member).await?;
         tokio::spawn(keep_lease(Arc::clone(&self.inner)));
         tokio::spawn(watch_lease(Arc::clone(&self.inner)));
-        tokio::spawn(watch_hints(Arc::clone(&self.inner)));
-        tokio::spawn(refresh_tails(Arc::clone(&self.inner)));
-        tokio::spawn(reconcile_sessions(Arc::clone(&self.inner)));
+        tokio::spawn(watch_inbox_hints(Arc::clone(&self.inner)));
+        tokio::spawn(refresh_inbox_tails(Arc::clone(&self.inner)));
+        tokio::spawn(reconcile_inbox_sessions(Arc::clone(&self.inner)));
         Ok(())
     }
 }
 
 /// A hint or the next look, whichever is first. Losing every hint costs up to one look, nothing else.
-async fn watch_hints(inner: Arc<Inner>) {
+async fn watch_inbox_hints(inner: Arc<HubInner>) {
     let (Some(member), Some(cluster)) = (&inner.cluster, inner.store.cluster()) else { return };
     let mut next_look = Instant::now();
     loop {
@@ -59,7 +59,7 @@ async fn watch_hints(inner: Arc<Inner>) {
     }
 }
 
-async fn refresh_tails(inner: Arc<Inner>) {
+async fn refresh_inbox_tails(inner: Arc<HubInner>) {
     let (Some(member), Some(cluster)) = (&inner.cluster, inner.store.cluster()) else { return };
     loop {
         tokio::select! {
@@ -73,7 +73,7 @@ async fn refresh_tails(inner: Arc<Inner>) {
 }
 
 /// A claim that was stored and whose answer was lost leaves a session that everybody believes to be run here.
-async fn reconcile_sessions(inner: Arc<Inner>) {
+async fn reconcile_inbox_sessions(inner: Arc<HubInner>) {
     let (Some(member), Some(cluster)) = (&inner.cluster, inner.store.cluster()) else { return };
     loop {
         tokio::select! {
@@ -89,10 +89,10 @@ async fn reconcile_sessions(inner: Arc<Inner>) {
     }
 }
 
-impl Inner {
+impl HubInner {
     async fn claim_forgotten(self: &Arc<Self>, cluster: &dyn ClusterStore) -> Result<(), StoreError> {
         for session in cluster.owned_sessions().await? {
-            if lock_mutex(&self.tasks).contains_key(&session) {
+            if lock_hub_mutex(&self.tasks).contains_key(&session) {
                 continue;
             }
             let claim = self.store.claim(session).await?;
@@ -107,7 +107,7 @@ impl Inner {
         cluster: &dyn ClusterStore,
         hints: Hints,
     ) -> Result<(), StoreError> {
-        if hints.answers && !lock_mutex(&member.waiting).is_empty() {
+        if hints.answers && !lock_hub_mutex(&member.waiting).is_empty() {
             self.take_answers(member, cluster).await?;
         }
         if !member.lease.is_valid() {
@@ -134,7 +134,7 @@ impl Inner {
             claimed.into_iter().map(|(session, claim)| (session, (claim, vec![SessionRequest::Wake]))).collect();
         for command in commands {
             let (id, session) = (command.id, command.session);
-            if !lock_mutex(&member.handled).insert(id) {
+            if !lock_hub_mutex(&member.handled).insert(id) {
                 continue;
             }
             let request = SessionRequest::Remote(Box::new(command));
@@ -159,7 +159,7 @@ impl Inner {
 
     async fn take_answers(&self, member: &ClusterMember, cluster: &dyn ClusterStore) -> Result<(), StoreError> {
         for CommandAnswer { command, body } in cluster.take_answers().await? {
-            let waiting = lock_mutex(&member.waiting).remove(&command);
+            let waiting = lock_hub_mutex(&member.waiting).remove(&command);
             match waiting.map(|waiting| (waiting.session, waiting.reply)) {
                 Some((_, WaitingReply::Command(reply))) => drop(reply.send(RemoteAnswer::read(body))),
                 // An answer to this is a refusal.
@@ -175,7 +175,7 @@ impl Inner {
 
     /// A session that is gone answers whoever wanted that.
     async fn check_deleted(&self, member: &ClusterMember) {
-        let deletes: Vec<SessionId> = lock_mutex(&member.waiting)
+        let deletes: Vec<SessionId> = lock_hub_mutex(&member.waiting)
             .values()
             .filter(|waiting| matches!(waiting.reply, WaitingReply::Delete(_)))
             .map(|waiting| waiting.session)
@@ -184,7 +184,7 @@ impl Inner {
             if !matches!(self.store.head(session).await, Err(StoreError::Deleted(_))) {
                 continue;
             }
-            let gone: Vec<WaitingCommand> = lock_mutex(&member.waiting)
+            let gone: Vec<WaitingCommand> = lock_hub_mutex(&member.waiting)
                 .extract_if(|_, waiting| waiting.session == session)
                 .map(|(_, w)| w)
                 .collect();
@@ -200,14 +200,14 @@ impl Inner {
     /// Whoever waits is told that nobody took its command, once it is certain that nobody will.
     async fn withdraw_overdue(&self, member: &ClusterMember, cluster: &dyn ClusterStore) -> Result<(), StoreError> {
         let limit = member.options.times.command;
-        let overdue: Vec<_> = lock_mutex(&member.waiting)
+        let overdue: Vec<_> = lock_hub_mutex(&member.waiting)
             .iter()
             .filter(|(_, waiting)| waiting.since.elapsed() > limit)
             .map(|(id, _)| *id)
             .collect();
         for id in overdue {
             let withdrawn = cluster.withdraw_command(id).await?;
-            let mut all = lock_mutex(&member.waiting);
+            let mut all = lock_hub_mutex(&member.waiting);
             // Answered meanwhile: the next look takes it. If not even that does, it went with its deleted session.
             let waits_on = |waiting: &WaitingCommand| !withdrawn && waiting.since.elapsed() < limit * 2;
             if all.get(&id).is_none_or(waits_on) {

@@ -8,7 +8,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::ClusterMember;
-use crate::hub::{Inner, lock_mutex};
+use crate::hub::{HubInner, lock_hub_mutex};
+
+/// Draining does not wait longer for a store that is away.
+const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Until when this node may act for its sessions.
 pub(in crate::hub) struct Lease {
@@ -29,17 +32,17 @@ impl Lease {
 
     /// Cancelled when the lease that counts now is lost. Whoever acts for a session stops then.
     pub(in crate::hub) fn lost(&self) -> CancellationToken {
-        lock_mutex(&self.state).lost.clone()
+        lock_hub_mutex(&self.state).lost.clone()
     }
 
     pub(in crate::hub) fn is_valid(&self) -> bool {
-        let state = lock_mutex(&self.state);
+        let state = lock_hub_mutex(&self.state);
         state.renewed.is_some_and(|at| at.elapsed() < self.fence) && !state.lost.is_cancelled()
     }
 
     /// The store has it, asked for at this time.
     fn renew(&self, at: Instant) {
-        let mut state = lock_mutex(&self.state);
+        let mut state = lock_hub_mutex(&self.state);
         state.renewed = Some(at);
         if state.lost.is_cancelled() {
             state.lost = CancellationToken::new();
@@ -48,7 +51,7 @@ impl Lease {
 
     /// Gives up what was not renewed in time; says when to look again.
     fn fence_if_overdue(&self) -> Instant {
-        let mut state = lock_mutex(&self.state);
+        let mut state = lock_hub_mutex(&self.state);
         let now = Instant::now();
         match state.renewed.map(|at| at + self.fence) {
             Some(deadline) if deadline > now => deadline,
@@ -64,7 +67,7 @@ impl Lease {
 }
 
 /// Renews for as long as the hub lives.
-pub(super) async fn keep_lease(inner: Arc<Inner>) {
+pub(super) async fn keep_lease(inner: Arc<HubInner>) {
     let Some(member) = &inner.cluster else { return };
     loop {
         tokio::select! {
@@ -82,7 +85,7 @@ pub(super) async fn keep_lease(inner: Arc<Inner>) {
     }
 }
 
-pub(super) async fn renew_lease(inner: &Inner, member: &ClusterMember) -> Result<(), StoreError> {
+pub(super) async fn renew_lease(inner: &HubInner, member: &ClusterMember) -> Result<(), StoreError> {
     let Some(cluster) = inner.store.cluster() else { return Err(StoreError::Closed) };
     // From before the call: the store's clock starts the lease some time after this.
     let asked = Instant::now();
@@ -92,8 +95,18 @@ pub(super) async fn renew_lease(inner: &Inner, member: &ClusterMember) -> Result
     Ok(())
 }
 
+impl HubInner {
+    /// Tells the others at once that this node takes no new work. If that fails the next renewal tells them.
+    pub(in crate::hub) async fn announce_draining(&self) {
+        let Some(member) = &self.cluster else { return };
+        if let Ok(Err(error)) = tokio::time::timeout(ANNOUNCE_TIMEOUT, renew_lease(self, member)).await {
+            tracing::debug!(%error, "other nodes do not know yet that this one drains");
+        }
+    }
+}
+
 /// Stops everything once the lease was not renewed in time. Apart from the renewal, which may hang.
-pub(super) async fn watch_lease(inner: Arc<Inner>) {
+pub(super) async fn watch_lease(inner: Arc<HubInner>) {
     let Some(member) = &inner.cluster else { return };
     loop {
         let next = member.lease.fence_if_overdue();

@@ -8,22 +8,33 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gander_domain::{Accepted, IdGenerator as _, RunId, SessionId};
+use gander_domain::{Accepted, IdGenerator as _, RunId, SessionId, SessionView};
 use gander_store::clock::SystemIds;
-use gander_store::{CommandId, NodeInfo, NodeStatus, SessionCommand, StoreError};
+use gander_store::{ClusterStore, CommandId, NodeId, NodeInfo, NodeStatus, SessionCommand, StoreError};
 use tokio::time::Instant;
 
 pub(super) use lease::Lease;
-pub(super) use remote::{RemoteAnswer, RemoteRequest, lent_elsewhere_notice};
+pub(super) use remote::{RemoteAnswer, RemoteRequest, empty_folder_notice, remote_lent_notice};
 
 use super::session_task::{Reply, SessionRequest};
-use super::{Hub, HubError, Inner, lock_mutex};
+use super::{Hub, HubError, HubInner, lock_hub_mutex};
 
 /// Commands of other nodes that are remembered, so that one that is read twice is carried out once.
 const MAX_HANDLED: usize = 8_192;
 
-/// Whether a session that works in this folder can be run by nodes of one label alone: which.
-pub type PinnedTo = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+/// Whether a session can be run by nodes of one label alone, because of the folder it works in: which.
+pub type PinnedTo = Arc<dyn Fn(&SessionView) -> Option<String> + Send + Sync>;
+
+/// Where this node keeps the private folder that a session was given on another one; none if the folder is as it was.
+pub type FindPrivateFolder = Arc<dyn Fn(&SessionView) -> Option<PrivateFolder> + Send + Sync>;
+
+/// A session's private folder on this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrivateFolder {
+    pub path: String,
+    /// Nothing was there: what the session wrote before is on another node.
+    pub is_new: bool,
+}
 
 /// What a node is to the others, and how patient it is.
 #[derive(Clone)]
@@ -35,11 +46,14 @@ pub struct ClusterOptions {
     pub version: String,
     /// For new sessions, by the folder they work in.
     pub pinned_to: PinnedTo,
+    /// For runs of sessions that have a private folder.
+    pub private_folder: FindPrivateFolder,
     pub times: ClusterTimes,
 }
 
 /// What a node does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NodeRole {
     /// Everything.
     All,
@@ -134,8 +148,12 @@ impl ClusterMember {
         Self { options, lease, waiting: Mutex::default(), handled: Mutex::default() }
     }
 
-    pub(super) fn pinned_to(&self, workspace: &str) -> Option<String> {
-        (self.options.pinned_to)(workspace)
+    pub(super) fn pinned_to(&self, view: &SessionView) -> Option<String> {
+        (self.options.pinned_to)(view)
+    }
+
+    pub(super) fn private_folder(&self, view: &SessionView) -> Option<PrivateFolder> {
+        (self.options.private_folder)(view)
     }
 
     fn info(&self, draining: bool) -> NodeInfo {
@@ -149,7 +167,7 @@ impl ClusterMember {
 
     /// A command whose append was not stored is carried out again when it is read again.
     pub(super) fn forget_handled(&self, commands: impl IntoIterator<Item = CommandId>) {
-        let mut handled = lock_mutex(&self.handled);
+        let mut handled = lock_hub_mutex(&self.handled);
         commands.into_iter().for_each(|command| handled.remove(command));
     }
 }
@@ -203,13 +221,28 @@ impl Hub {
         }
     }
 
+    /// What this node does among others; none if it is the only one.
+    pub fn role(&self) -> Option<NodeRole> {
+        self.inner.cluster.as_ref().map(|member| member.options.role)
+    }
+
+    /// The name of this node, if it is one of several.
+    pub fn node(&self) -> Option<NodeId> {
+        self.inner.cluster.as_ref().and_then(|_| self.inner.store.cluster()).map(ClusterStore::node)
+    }
+
+    /// False for a node that runs sessions for others to show.
+    pub fn serves_clients(&self) -> bool {
+        self.role() != Some(NodeRole::Worker)
+    }
+
     /// False if this node lost its lease: it runs nothing until it has it again.
     pub fn has_lease(&self) -> bool {
         self.inner.cluster.as_ref().is_none_or(|member| member.lease.is_valid())
     }
 }
 
-impl Inner {
+impl HubInner {
     /// Whether this node may own sessions now.
     pub(super) fn takes_sessions(&self) -> bool {
         self.cluster.as_ref().is_none_or(|member| {
@@ -243,7 +276,7 @@ impl Inner {
 
     /// What the client lent to this run stays with this node: the other one is told that there was something.
     fn take_lent(&self, run: Option<RunId>) -> bool {
-        run.is_some_and(|run| lock_mutex(&self.client_resources).remove(&run).is_some())
+        run.is_some_and(|run| lock_hub_mutex(&self.client_resources).remove(&run).is_some())
     }
 
     async fn send_remote(&self, session: SessionId, request: &RemoteRequest, reply: WaitingReply, why: &ForwardReason) {
@@ -282,11 +315,11 @@ impl Inner {
         };
         let id = CommandId(SystemIds.next_id());
         // Before it is sent: its answer may be here before the call returns.
-        lock_mutex(&member.waiting).insert(id, WaitingCommand { session, since: Instant::now(), reply });
+        lock_hub_mutex(&member.waiting).insert(id, WaitingCommand { session, since: Instant::now(), reply });
         let command = SessionCommand { id, session, origin: cluster.node(), body };
         match cluster.send_command(command).await {
             Ok(()) => Ok(()),
-            Err(error) => Err((error, lock_mutex(&member.waiting).remove(&id).map(|waiting| waiting.reply))),
+            Err(error) => Err((error, lock_hub_mutex(&member.waiting).remove(&id).map(|waiting| waiting.reply))),
         }
     }
 }

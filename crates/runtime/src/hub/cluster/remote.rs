@@ -66,10 +66,19 @@ impl RemoteAnswer {
 }
 
 /// For a run whose client is connected to another node than the one that runs it.
-pub(in crate::hub) fn lent_elsewhere_notice() -> Notice {
+pub(in crate::hub) fn remote_lent_notice() -> Notice {
     Notice {
         severity: Severity::Warning,
         title: "This run uses the server's disk and keys: the client is connected to another node".to_owned(),
+        detail: None,
+    }
+}
+
+/// For a run that begins with an empty private folder: what the session wrote before is on another node's disk.
+pub(in crate::hub) fn empty_folder_notice() -> Notice {
+    Notice {
+        severity: Severity::Warning,
+        title: "This run begins with an empty private folder: the session's files are on another node".to_owned(),
         detail: None,
     }
 }

@@ -152,6 +152,7 @@ impl World {
             label: "here".to_owned(),
             version: "1".to_owned(),
             pinned_to: Arc::new(|_| None),
+            private_folder: Arc::new(|_| None),
             times,
         };
         let hub = Hub::new(Arc::new(store), Arc::new(agent), Recovery::default()).with_cluster(options);

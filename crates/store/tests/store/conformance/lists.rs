@@ -47,6 +47,12 @@ pub async fn cards_follow_the_log(harness: &impl Harness) {
     expected.state = SessionStatus::Running;
     check(&store, &mut story, &mut expected).await;
     assert!(store.run(queued).await.unwrap().is_some());
+    // A message that begins to grow is no news for a list.
+    story.opens().says("b").send(&store).await.unwrap();
+    assert_eq!(store.session_summary(story.session).await.unwrap(), expected);
+    story.closes();
+    expected.messages = 2;
+    check(&store, &mut story, &mut expected).await;
     story.ends().push(Event::ArchiveSet { archived: true });
     (expected.state, expected.archived) = (SessionStatus::Idle, true);
     check(&store, &mut story, &mut expected).await;

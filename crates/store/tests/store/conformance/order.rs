@@ -1,7 +1,9 @@
 //! Entries go in and come out: order, fences, places, forms.
 
 use gander_domain::{Event, Seq, SessionId};
-use gander_store::{Append, Cursor, DeltaForm, Durability, Epoch, Limit, Store, StoreError, join_deltas, read_all};
+use gander_store::{
+    Append, Cursor, DeltaForm, Durability, Epoch, Limit, Store, StoreError, join_decoded_deltas, read_all,
+};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -133,11 +135,11 @@ pub async fn joined_is_exact_after_joining(harness: &impl Harness) {
     for _ in 0..2 {
         for after in 0..story.entries.len() {
             let read = store.read(story.session, Seq(after as u64), Limit::default(), DeltaForm::Joined).await.unwrap();
-            assert_eq!(read, join_deltas(story.entries[after..].to_vec()), "after {after}");
+            assert_eq!(read, join_decoded_deltas(story.entries[after..].to_vec()), "after {after}");
         }
         upkeep(&store).await;
     }
-    let joined = join_deltas(story.entries.clone()).len();
+    let joined = join_decoded_deltas(story.entries.clone()).len();
     assert!(joined < story.entries.len() / 4, "many deltas are few joined entries: {joined}");
 }
 
@@ -187,8 +189,8 @@ pub async fn a_long_session_comes_back_whole(harness: &impl Harness) {
     story.send_in_pieces(&store, 997).await;
     assert_eq!(read_all(&store, story.session, DeltaForm::Exact).await.unwrap(), story.entries);
     assert_eq!(
-        read_all(&store, story.session, DeltaForm::Joined).await.map(join_deltas).unwrap(),
-        join_deltas(story.entries.clone())
+        read_all(&store, story.session, DeltaForm::Joined).await.map(join_decoded_deltas).unwrap(),
+        join_decoded_deltas(story.entries.clone())
     );
 }
 

@@ -1,22 +1,22 @@
 //! Programs with a language of their own, of which a small part only reads: `find`, `sed`, `awk` and `test`.
 
 use super::super::script::Word;
-use super::{ReadCheck, option_refused, reject_glob};
+use super::{ReadCheck, program_option_refused, reject_program_glob};
 
 impl ReadCheck<'_> {
     pub(super) fn check_find(&mut self, words: &[Word]) -> Result<(), String> {
         let is_test = |word: &Word| word.text.starts_with('-') || ["!", "(", ")"].contains(&word.text.as_str());
         let tests = words.iter().position(is_test).unwrap_or(words.len());
-        words[..tests].iter().try_for_each(|word| reject_glob(word).and_then(|()| self.check_path(word)))?;
+        words[..tests].iter().try_for_each(|word| reject_program_glob(word).and_then(|()| self.check_path(word)))?;
         let mut tests = words[tests..].iter();
         while let Some(test) = tests.next() {
-            reject_glob(test)?;
+            reject_program_glob(test)?;
             match test.text.as_str() {
                 flag if FIND_TESTS.contains(&flag) => {}
                 valued if FIND_TESTS_WITH_VALUE.contains(&valued) => {
-                    reject_glob(tests.next().ok_or("an option lacks its value")?)?
+                    reject_program_glob(tests.next().ok_or("an option lacks its value")?)?
                 }
-                other => return Err(option_refused("find", other)),
+                other => return Err(program_option_refused("find", other)),
             }
         }
         Ok(())
@@ -46,13 +46,13 @@ impl ReadCheck<'_> {
                 [option, _, rest @ ..] if option.text == "-F" || option.text == "-v" => rest,
                 [option, rest @ ..] if option.text.starts_with("-F") => rest,
                 [program, files @ ..] if !program.text.starts_with('-') => {
-                    words[..words.len() - files.len()].iter().try_for_each(reject_glob)?;
+                    words[..words.len() - files.len()].iter().try_for_each(reject_program_glob)?;
                     if !is_harmless_awk_program(&program.text) {
                         return Err("awk can write and run: this program is not known to only look".into());
                     }
                     return self.check_plain_files("awk", files);
                 }
-                [option, ..] => return Err(option_refused("awk", &option.text)),
+                [option, ..] => return Err(program_option_refused("awk", &option.text)),
                 [] => return Err("awk without a program".into()),
             };
         }
@@ -61,22 +61,22 @@ impl ReadCheck<'_> {
     /// bash takes what `-v` names for an element of an array, and carries out the commands in its index.
     pub(super) fn check_test(&mut self, words: &[Word]) -> Result<(), String> {
         if let Some(variable) = words.iter().find(|word| ["-v", "-R"].contains(&word.text.as_str())) {
-            return Err(option_refused("test", &variable.text));
+            return Err(program_option_refused("test", &variable.text));
         }
-        words.iter().try_for_each(|word| reject_glob(word).and_then(|()| self.check_path(word)))
+        words.iter().try_for_each(|word| reject_program_glob(word).and_then(|()| self.check_path(word)))
     }
 
     /// A format without `%n`, by which bash sets a variable: the path of programs, or what keeps git quiet.
     pub(super) fn check_printf(&mut self, format: &Word, words: &[Word]) -> Result<(), String> {
-        if format.text.starts_with('-') || !is_harmless_format(&format.text) {
-            return Err(option_refused("printf", &format.text));
+        if format.text.starts_with('-') || !is_harmless_printf_format(&format.text) {
+            return Err(program_option_refused("printf", &format.text));
         }
-        std::iter::once(format).chain(words).try_for_each(reject_glob)
+        std::iter::once(format).chain(words).try_for_each(reject_program_glob)
     }
 
     fn check_plain_files(&mut self, program: &str, files: &[Word]) -> Result<(), String> {
         files.iter().try_for_each(|file| match file.text.starts_with('-') && file.text != "-" {
-            true => Err(option_refused(program, &file.text)),
+            true => Err(program_option_refused(program, &file.text)),
             false => self.check_content(file),
         })
     }
@@ -109,7 +109,7 @@ fn skip_sed_address(script: &str) -> &str {
     if let Some(rest) = script.strip_prefix('$') {
         return rest;
     }
-    match script.strip_prefix('/').and_then(|pattern| after_delimiter(pattern, '/')) {
+    match script.strip_prefix('/').and_then(|pattern| after_sed_delimiter(pattern, '/')) {
         Some(rest) => rest,
         None => script,
     }
@@ -118,12 +118,12 @@ fn skip_sed_address(script: &str) -> &str {
 /// The rest of `s`: among its flags, `w` writes and `e` runs.
 fn is_harmless_sed_replacement(rest: &str) -> bool {
     let Some(delimiter) = rest.chars().next().filter(|c| "/|#,:@!".contains(*c)) else { return false };
-    let flags = after_delimiter(&rest[1..], delimiter).and_then(|rest| after_delimiter(rest, delimiter));
+    let flags = after_sed_delimiter(&rest[1..], delimiter).and_then(|rest| after_sed_delimiter(rest, delimiter));
     flags.is_some_and(|flags| flags.chars().all(|flag| "gpIi".contains(flag) || flag.is_ascii_digit()))
 }
 
 /// What follows the next delimiter that no backslash stands before.
-fn after_delimiter(text: &str, delimiter: char) -> Option<&str> {
+fn after_sed_delimiter(text: &str, delimiter: char) -> Option<&str> {
     let mut escaped = false;
     for (at, character) in text.char_indices() {
         match character {
@@ -137,7 +137,7 @@ fn after_delimiter(text: &str, delimiter: char) -> Option<&str> {
 }
 
 /// True if every conversion of a format of `printf` only prints.
-fn is_harmless_format(format: &str) -> bool {
+fn is_harmless_printf_format(format: &str) -> bool {
     let mut pieces = format.split('%').skip(1);
     while let Some(piece) = pieces.next() {
         match piece.trim_start_matches(|c: char| "-+ #'.*hlLjzt".contains(c) || c.is_ascii_digit()).chars().next() {

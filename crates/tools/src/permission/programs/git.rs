@@ -2,7 +2,7 @@
 
 use super::super::reads::{LineEdit, RepositoryUse};
 use super::super::script::{Word, shell_quoted};
-use super::super::sensitive_paths::secret_pathspecs;
+use super::super::secret_and_protected_paths::secret_path_pathspecs;
 use super::git_table::GIT_COMMANDS;
 use super::program_table::ReadOnlyProgram;
 use super::{ParsedWords, ReadCheck};
@@ -42,7 +42,7 @@ impl ReadCheck<'_> {
                 let program = program.ok_or_else(|| format!("not known to only look: git {}", name.text))?;
                 let parsed = self.check_program(program, rest)?;
                 self.check_objects(program, &parsed)?;
-                self.note_repository_use(&name.text, shows_content(&name.text, &parsed));
+                self.note_repository_use(&name.text, git_shows_content(&name.text, &parsed));
                 self.exclude_secrets(&name.text, &parsed, rest.last().unwrap_or(name))?;
                 let options = SAFE_OPTIONS.iter().find(|(command, _)| *command == name.text);
                 let at = name.span.end;
@@ -62,8 +62,8 @@ impl ReadCheck<'_> {
     /// What looks for a text in every file tells what secret files hold, word for word, even where it only counts or
     /// names them: they are left out. That cannot be done for a file that is followed through its names.
     fn exclude_secrets(&mut self, command: &str, parsed: &ParsedWords<'_>, last: &Word) -> Result<(), String> {
-        let searches = command == "grep" || (command == "log" && has_short_option(parsed, "SG"));
-        if command == "log" && has_short_option(parsed, "L") {
+        let searches = command == "grep" || (command == "log" && has_short_git_option(parsed, "SG"));
+        if command == "log" && has_short_git_option(parsed, "L") {
             return Err("it shows lines of a file under all its former names".into());
         }
         if !searches {
@@ -73,7 +73,7 @@ impl ReadCheck<'_> {
             return Err("it searches a file under all its former names".into());
         }
         let at = last.span.end;
-        let patterns: String = secret_pathspecs().map(|pattern| format!(" '{pattern}'")).collect();
+        let patterns: String = secret_path_pathspecs().map(|pattern| format!(" '{pattern}'")).collect();
         self.reads.edits.push(LineEdit { span: at..at, text: patterns });
         Ok(())
     }
@@ -88,7 +88,7 @@ impl ReadCheck<'_> {
             if text.contains("^{") {
                 return Err(format!("it names an object of any kind: {text}"));
             }
-            let number = text.split("..").any(|side| is_object_number(side.trim_matches(['.', '^'])));
+            let number = text.split("..").any(|side| is_git_object_number(side.trim_matches(['.', '^'])));
             let only_facts =
                 !parsed.options.is_empty() && parsed.options.iter().all(|option| CAT_FILE_FACTS.contains(option));
             match command {
@@ -100,7 +100,7 @@ impl ReadCheck<'_> {
                     return Err(format!("it may show the content of any file: {text}"));
                 }
                 "show" | "diff" | "grep" if number => {
-                    let text = shell_quoted(&as_commit_range(text));
+                    let text = shell_quoted(&git_commit_range(text));
                     self.reads.edits.push(LineEdit { span: word.span.clone(), text });
                 }
                 _ => {}
@@ -126,11 +126,11 @@ const NO_CONTENT_OPTIONS: [&str; 10] = [
 ];
 
 /// True if it shows content of files that it was not told by name.
-fn shows_content(command: &str, parsed: &ParsedWords<'_>) -> bool {
+fn git_shows_content(command: &str, parsed: &ParsedWords<'_>) -> bool {
     let name = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
     let has = |names: &[&str]| parsed.options.iter().any(|option| names.contains(&name(option).as_str()));
     let asked = has(&["--patch", "--unified", "--function-context", "--word-diff", "--check"])
-        || has_short_option(parsed, "puUW");
+        || has_short_git_option(parsed, "puUW");
     match command {
         "log" => asked,
         "diff" | "show" => asked || !has(&NO_CONTENT_OPTIONS),
@@ -142,7 +142,7 @@ fn shows_content(command: &str, parsed: &ParsedWords<'_>) -> bool {
 const VALUED_LETTERS: &str = "nUSGL";
 
 /// True if one of these letters is among the options of one letter.
-fn has_short_option(parsed: &ParsedWords<'_>, letters: &str) -> bool {
+fn has_short_git_option(parsed: &ParsedWords<'_>, letters: &str) -> bool {
     let short = parsed.options.iter().filter(|option| !option.starts_with("--"));
     short.into_iter().any(|option| {
         let end = option.find(|letter| VALUED_LETTERS.contains(letter)).map_or(option.len(), |at| at + 1);
@@ -151,15 +151,15 @@ fn has_short_option(parsed: &ParsedWords<'_>, letters: &str) -> bool {
 }
 
 /// `abc1234` and `abc1234..def5678`, each side as a commit.
-fn as_commit_range(text: &str) -> String {
+fn git_commit_range(text: &str) -> String {
     let separator = if text.contains("...") { "..." } else { ".." };
-    let side = |side: &str| match is_object_number(side.trim_start_matches('^')) {
+    let side = |side: &str| match is_git_object_number(side.trim_start_matches('^')) {
         true => format!("{side}^{{commit}}"),
         false => side.to_owned(),
     };
     text.split(separator).map(side).collect::<Vec<_>>().join(separator)
 }
 
-fn is_object_number(text: &str) -> bool {
+fn is_git_object_number(text: &str) -> bool {
     text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -12,7 +12,7 @@ use self::program_table::{
 };
 use super::reads::{LineReads, NamedPath};
 use super::script::{SimpleCommand, Word};
-use super::{WorkspaceFolders, is_secret, sensitive_paths};
+use super::{WorkspaceFolders, is_secret_path, secret_and_protected_paths};
 
 /// In a format they make git ask a program for a signature.
 const SIGNATURE_FORMATS: [&str; 2] = ["%G", "signature"];
@@ -32,7 +32,7 @@ pub(super) fn check_only_reads(
     match (program.text.as_str(), words) {
         ("cd", [target]) if !target.glob && !target.text.starts_with('-') => check.check_path(target),
         ("command", [flag, name]) if flag.text == "-v" && !name.glob && !name.text.starts_with('-') => Ok(()),
-        ("echo" | "true" | "false" | ":", words) => words.iter().try_for_each(reject_glob),
+        ("echo" | "true" | "false" | ":", words) => words.iter().try_for_each(reject_program_glob),
         ("printf", [format, words @ ..]) => check.check_printf(format, words),
         ("test", words) => check.check_test(words),
         ("find", words) => check.check_find(words),
@@ -86,14 +86,14 @@ impl ReadCheck<'_> {
                     parsed.operands.extend(words.by_ref());
                 }
                 text if text.starts_with('-') && text != "-" => {
-                    reject_glob(word)?;
+                    reject_program_glob(word)?;
                     parsed.options.push(text);
                     let value = match program.parse_option(text)? {
                         OptionValue::None => continue,
                         OptionValue::Here(value) => value,
                         OptionValue::Next => {
                             let value = words.next().ok_or("an option lacks its value")?;
-                            reject_glob(value)?;
+                            reject_program_glob(value)?;
                             value.text.as_str()
                         }
                     };
@@ -109,7 +109,7 @@ impl ReadCheck<'_> {
     /// Values are texts and figures; the few that name a file are looked at as such.
     fn check_option_value(&mut self, program: &ReadOnlyProgram, option: &str, value: &str) -> Result<(), String> {
         if SIGNATURE_FORMATS.iter().any(|signature| value.contains(signature)) {
-            return Err(option_refused(program.name, value));
+            return Err(program_option_refused(program.name, value));
         }
         match program.takes_file_value(option) {
             true => self.check_path(&Word { text: value.to_owned(), ..Word::default() }),
@@ -124,16 +124,16 @@ impl ReadCheck<'_> {
             Nothing if operands.is_empty() => Ok(()),
             Nothing => Err(format!("{} takes no words here", program.name)),
             Listed if operands.is_empty() || has(&["-l", "--list"]) => {
-                operands.iter().copied().try_for_each(reject_glob)
+                operands.iter().copied().try_for_each(reject_program_glob)
             }
             Listed => Err(format!("{} would make or change something", program.name)),
-            Text => operands.iter().copied().try_for_each(reject_glob),
+            Text => operands.iter().copied().try_for_each(reject_program_glob),
             Content => self.check_files(program, parsed, operands),
             Names => operands.iter().try_for_each(|word| self.check_path(word)),
             Pattern => {
                 let given = parsed.options.iter().any(|option| program.is_pattern_option(option));
                 let (pattern, files) = operands.split_at(usize::from(!given).min(operands.len()));
-                pattern.iter().copied().try_for_each(reject_glob)?;
+                pattern.iter().copied().try_for_each(reject_program_glob)?;
                 self.check_files(program, parsed, files)
             }
             One if operands.len() <= 1 => operands.iter().try_for_each(|word| self.check_content(word)),
@@ -162,7 +162,7 @@ impl ReadCheck<'_> {
             // Of a pattern, the folder in which it begins.
             let fixed = word.text.split('/').take_while(|name| !(word.glob && name.contains(['*', '?'])));
             let folder = fixed.collect::<Vec<_>>().join("/");
-            let folders = self.bases.iter().map(|base| sensitive_paths::normalize_path(&base.join(&folder)));
+            let folders = self.bases.iter().map(|base| secret_and_protected_paths::normalize_path(&base.join(&folder)));
             let folders: Vec<PathBuf> = folders.collect();
             if program.searches_hidden(&parsed.options) || folder.split('/').any(|name| name.starts_with('.')) {
                 self.reads.searched_hidden.extend(folders.iter().cloned());
@@ -179,7 +179,7 @@ impl ReadCheck<'_> {
     /// stands for in the folder as it is, is looked at besides.
     fn check_content(&mut self, word: &Word) -> Result<(), String> {
         let ending = word.text.rsplit(['*', '?']).next().unwrap_or_default();
-        let harmless = ending.starts_with('.') && ending.len() > 1 && !is_secret(Path::new(&format!("x{ending}")));
+        let harmless = ending.starts_with('.') && ending.len() > 1 && !is_secret_path(Path::new(&format!("x{ending}")));
         match word.glob && !harmless {
             true => Err(format!("a pattern could stand for anything: {}", word.text)),
             false => self.check_path(word),
@@ -195,14 +195,14 @@ impl ReadCheck<'_> {
             return Err(format!("it may look elsewhere: {text}"));
         }
         for base in self.bases {
-            let path = sensitive_paths::normalize_path(&base.join(text));
+            let path = secret_and_protected_paths::normalize_path(&base.join(text));
             if !self.folders.contains(&path) || ["/proc", "/sys", "/dev"].iter().any(|kernel| path.starts_with(kernel))
             {
                 return Err(format!("it looks outside the workspace: {text}"));
             }
             // `HEAD:.env` names a file too.
             let versioned = text.rsplit(':').next().unwrap_or_default();
-            if is_secret(self.folders.path_from_above(&path)) || is_secret(Path::new(versioned)) {
+            if is_secret_path(self.folders.path_from_above(&path)) || is_secret_path(Path::new(versioned)) {
                 return Err(format!("it looks at a file that may hold secrets: {text}"));
             }
             self.reads.paths.push(NamedPath { path, glob: word.glob });
@@ -212,7 +212,7 @@ impl ReadCheck<'_> {
 }
 
 /// No pattern: the shell puts nothing in its folders.
-fn reject_glob(word: &Word) -> Result<(), String> {
+fn reject_program_glob(word: &Word) -> Result<(), String> {
     match word.glob {
         true => Err(format!("a pattern stands where none is expected: {}", word.text)),
         false => Ok(()),
@@ -235,7 +235,7 @@ impl ReadOnlyProgram {
             Some(_) => self.parse_long_option(text),
             Option::None => self.parse_short_options(&text[1..]),
         };
-        known.ok_or_else(|| option_refused(self.name, text))
+        known.ok_or_else(|| program_option_refused(self.name, text))
     }
 
     /// Only whole names: what a shortened one stands for differs between versions.
@@ -339,6 +339,6 @@ const TEXT_OPTIONS: [&str; 13] = [
     "--match",
 ];
 
-fn option_refused(program: &str, option: &str) -> String {
+fn program_option_refused(program: &str, option: &str) -> String {
     format!("not known to only look: {program} {option}")
 }

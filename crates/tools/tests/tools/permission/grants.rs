@@ -2,7 +2,8 @@
 
 use gander_domain::{Answer, ChoiceKind, Policy, Principal, QuestionId, Reply, ToolCallId};
 use gander_tools::permission::{
-    CallContext, Grant, Verdict, answer_approves, call_fingerprint, decide_permission, permission_question,
+    CallContext, Grant, Verdict, decide_permission, permission_answer_approves, permission_call_fingerprint,
+    permission_question,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -134,11 +135,11 @@ fn an_approval_fits_one_question_one_call_and_its_arguments() {
     let mut other_tool = shown.clone();
     other_tool.name = "shell2".into();
     let yes = answer(ChoiceKind::AllowOnce);
-    assert!(answer_approves(&question, &yes, &shown));
-    assert!(!answer_approves(&question, &answer(ChoiceKind::RejectOnce), &shown));
-    assert!(!answer_approves(&question, &Answer { by: None, door: None, reply: Reply::Cancelled }, &shown));
+    assert!(permission_answer_approves(&question, &yes, &shown));
+    assert!(!permission_answer_approves(&question, &answer(ChoiceKind::RejectOnce), &shown));
+    assert!(!permission_answer_approves(&question, &Answer { by: None, door: None, reply: Reply::Cancelled }, &shown));
     for other in [other_id, other_tool, shell("cargo test ")] {
-        assert!(!answer_approves(&question, &yes, &other), "{other:?}");
+        assert!(!permission_answer_approves(&question, &yes, &other), "{other:?}");
     }
 }
 
@@ -146,7 +147,7 @@ fn an_approval_fits_one_question_one_call_and_its_arguments() {
 fn a_fingerprint_changes_with_every_byte_and_not_with_the_order_of_keys() {
     let base = call("write", json!({"path": "a", "content": "b", "deep": {"x": 1, "y": [1, 2]}}), &[]);
     let turned = call("write", json!({"deep": {"y": [1, 2], "x": 1}, "content": "b", "path": "a"}), &[]);
-    assert_eq!(call_fingerprint(&base), call_fingerprint(&turned));
+    assert_eq!(permission_call_fingerprint(&base), permission_call_fingerprint(&turned));
     let others = [
         call("edit", base.arguments.clone(), &[]),
         call("write", json!({"path": "b", "content": "b", "deep": {"x": 1, "y": [1, 2]}}), &[]),
@@ -156,11 +157,12 @@ fn a_fingerprint_changes_with_every_byte_and_not_with_the_order_of_keys() {
         call("write", json!({"path": "a", "content": "b"}), &[]),
         call("write", json!({"path": "a\",\"content\":\"b"}), &[]),
     ];
-    let mut prints: Vec<String> = others.iter().map(call_fingerprint).chain([call_fingerprint(&base)]).collect();
+    let mut prints: Vec<String> =
+        others.iter().map(permission_call_fingerprint).chain([permission_call_fingerprint(&base)]).collect();
     prints.sort();
     prints.dedup();
     assert_eq!(prints.len(), 8);
-    assert_eq!(call_fingerprint(&base).len(), 64);
+    assert_eq!(permission_call_fingerprint(&base).len(), 64);
 }
 
 #[test]

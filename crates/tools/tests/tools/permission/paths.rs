@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gander_domain::{Policy, ToolCall};
-use gander_tools::permission::{CallContext, WorkspaceFolders, decide_permission, is_protected, is_secret};
+use gander_tools::permission::{CallContext, WorkspaceFolders, decide_permission, is_protected_path, is_secret_path};
 
 use crate::permission::{context, read, verdict, word, write};
 
@@ -137,7 +137,7 @@ const SECRET: [&str; 34] = [
 #[test]
 fn protected_files_ask_even_in_auto_edit() {
     for path in PROTECTED {
-        assert!(is_protected(Path::new(path)), "{path}");
+        assert!(is_protected_path(Path::new(path)), "{path}");
         let words = [Policy::AutoEdit, Policy::Ask, Policy::Auto]
             .map(|policy| word(&verdict(policy, &write(&format!("/ws/{path}")))));
         assert_eq!(words, ["ask", "ask", "allow"], "{path}");
@@ -147,7 +147,7 @@ fn protected_files_ask_even_in_auto_edit() {
 #[test]
 fn other_files_are_edited_freely_in_auto_edit() {
     for path in OPEN {
-        assert!(!is_protected(Path::new(path)), "{path}");
+        assert!(!is_protected_path(Path::new(path)), "{path}");
         let words = [Policy::AutoEdit, Policy::Ask, Policy::ReadOnly]
             .map(|policy| word(&verdict(policy, &write(&format!("/ws/{path}")))));
         assert_eq!(words, ["allow", "ask", "deny"], "{path}");
@@ -157,7 +157,7 @@ fn other_files_are_edited_freely_in_auto_edit() {
 #[test]
 fn secrets_are_not_read_unasked() {
     for path in SECRET {
-        assert!(is_secret(Path::new(path)), "{path}");
+        assert!(is_secret_path(Path::new(path)), "{path}");
         let words = [Policy::ReadOnly, Policy::Ask, Policy::AutoEdit, Policy::Auto]
             .map(|policy| word(&verdict(policy, &read(&format!("/ws/{path}")))));
         assert_eq!(words, ["deny", "ask", "ask", "allow"], "{path}");

@@ -122,6 +122,6 @@ proptest! {
 
     #[test]
     fn what_is_shown_has_no_hidden_character(text in ".{0,200}") {
-        prop_assert!(!sanitize::visible_line(&text).chars().any(|c| sanitize::is_deceptive_char(c) || c.is_control()));
+        prop_assert!(!sanitize::sanitized_line(&text).chars().any(|c| sanitize::is_deceptive_char(c) || c.is_control()));
     }
 }

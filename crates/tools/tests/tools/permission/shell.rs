@@ -1,7 +1,7 @@
 //! Shell lines: none of the dangerous ones runs unasked, all of the plain ones do.
 
 use gander_domain::Policy;
-use gander_tools::permission::plain_words;
+use gander_tools::permission::plain_script_words;
 use serde_json::json;
 
 use crate::permission::{asked, call, shell, verdict, word};
@@ -114,7 +114,7 @@ fn what_people_see_hides_nothing() {
 fn bash_reads_plain_lines_as_we_do() {
     // What is redirected is not seen by this test.
     for line in PLAIN.lines().filter(|line| !line.contains('>')) {
-        let commands = plain_words(line).unwrap();
+        let commands = plain_script_words(line).unwrap();
         if let [words] = commands.as_slice() {
             let ours: String = words.iter().map(|word| format!("[{word}]")).collect();
             assert_eq!(bash(line), ours, "{line}");
@@ -128,7 +128,7 @@ proptest::proptest! {
     #[test]
     fn bash_reads_random_plain_words_as_we_do(line in r#"[ab'" ./:=,@%+^~$\\(){}\[\]<>#!&|;-]{1,24}"#) {
         let line = format!("x {line}");
-        if let Some(commands) = plain_words(&line) && let [words] = commands.as_slice() {
+        if let Some(commands) = plain_script_words(&line) && let [words] = commands.as_slice() {
             let ours: String = words.iter().map(|word| format!("[{word}]")).collect();
             proptest::prop_assert_eq!(bash(&line), ours);
         }

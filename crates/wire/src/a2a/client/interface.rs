@@ -49,7 +49,9 @@ impl A2aInterface {
         if let Some(url) = find("HTTP+JSON", "1.").filter(|_| takes(A2aDialect::V1)) {
             return Ok(new(&url, A2aDialect::V1, A2aBinding::Rest));
         }
-        if let Some(url) = find("JSONRPC", "0.3").or_else(|| v03_url(card)).filter(|_| takes(A2aDialect::V03)) {
+        if let Some(url) =
+            find("JSONRPC", "0.3").or_else(|| a2a_client_interface_v03_url(card)).filter(|_| takes(A2aDialect::V03))
+        {
             return Ok(new(&url, A2aDialect::V03, A2aBinding::JsonRpc));
         }
         Err(NoInterface(card["name"].as_str().unwrap_or("without a name").to_owned()))
@@ -94,7 +96,7 @@ impl A2aInterface {
         match self.binding {
             A2aBinding::Rest => RemoteRequest::post(path, params, answer),
             A2aBinding::JsonRpc => {
-                let method = method_name(self.dialect, what);
+                let method = a2a_client_interface_method(self.dialect, what);
                 let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
                 RemoteRequest::post("", body, answer)
             }
@@ -102,7 +104,7 @@ impl A2aInterface {
     }
 }
 
-fn method_name(dialect: A2aDialect, what: &str) -> &'static str {
+fn a2a_client_interface_method(dialect: A2aDialect, what: &str) -> &'static str {
     match (dialect, what) {
         (A2aDialect::V1, "stream") => "SendStreamingMessage",
         (A2aDialect::V1, "send") => "SendMessage",
@@ -118,7 +120,7 @@ fn method_name(dialect: A2aDialect, what: &str) -> &'static str {
 }
 
 /// The card of 0.3: one address, and further ones by transport.
-fn v03_url(card: &Value) -> Option<String> {
+fn a2a_client_interface_v03_url(card: &Value) -> Option<String> {
     let is_rpc = |transport: &Value| transport.as_str().is_none_or(|name| name == "JSONRPC");
     let main = card["url"].as_str().filter(|_| is_rpc(&card["preferredTransport"]));
     let mut more = card["additionalInterfaces"].as_array().into_iter().flatten();

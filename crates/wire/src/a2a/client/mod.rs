@@ -11,16 +11,19 @@ use gander_domain::{
 use serde_json::{Map, Value, json};
 
 pub use self::interface::{A2aBinding, A2aInterface, NoInterface};
-use self::parts::{ReadPart, adk_tool_result, answer_parts, parts_text, prompt_message, read_part};
+use self::parts::{
+    ReadPart, a2a_client_answer_parts, a2a_client_function_result_part, a2a_client_parts_text, a2a_client_prompt_parts,
+    read_a2a_client_part,
+};
 use super::{A2aMessage, EXTENSION, TaskState};
 use crate::remote::{
-    AnswerForm, CalledTool, RemoteAnswer, RemoteRequest, RemoteTurn, TurnReports, TurnStage, described_question,
-    text_form,
+    AnswerForm, CalledTool, RemoteAnswer, RemoteRequest, RemoteTurn, TurnReports, TurnStage,
+    turn_report_described_question, turn_report_text_form,
 };
 
 /// One task of an agent behind a server that speaks A2A.
 #[derive(Debug)]
-pub struct A2aTurn {
+pub struct A2aClientTurn {
     interface: A2aInterface,
     first: A2aMessage,
     context: Option<String>,
@@ -55,10 +58,10 @@ pub(super) struct AskedRemotely {
     pub(super) is_choice: bool,
 }
 
-impl A2aTurn {
+impl A2aClientTurn {
     /// A task in a context that the server knows or in a new one. The message's id makes it one task, however often it is sent.
     pub fn new(interface: A2aInterface, context: Option<String>, message_id: &str, prompt: &[Part]) -> Self {
-        let first = prompt_message(message_id, context.clone(), prompt);
+        let first = a2a_client_prompt_parts(message_id, context.clone(), prompt);
         Self {
             interface,
             first,
@@ -123,7 +126,7 @@ impl A2aTurn {
     /// An answer without a task.
     fn handle_reply(&mut self, message: &Value, ids: &mut dyn IdGenerator) {
         self.note_ids(&Value::Null, &message["contextId"]);
-        for part in message_parts(message) {
+        for part in a2a_client_message_parts(message) {
             self.say_part(&part, ids);
         }
         self.end(Outcome::Completed { stop: StopReason::EndTurn });
@@ -150,8 +153,8 @@ impl A2aTurn {
         if !append {
             known = KnownArtifact::default();
         }
-        for part in message_parts(artifact) {
-            match read_part(&part) {
+        for part in a2a_client_message_parts(artifact) {
+            match read_a2a_client_part(&part) {
                 ReadPart::Text { text, .. } => {
                     known.text += text.len();
                     let skipped = repeated.text.min(text.len());
@@ -174,7 +177,7 @@ impl A2aTurn {
 
     /// Something that the agent says or does.
     fn say_part(&mut self, part: &Value, ids: &mut dyn IdGenerator) {
-        match read_part(part) {
+        match read_a2a_client_part(part) {
             ReadPart::Text { text, is_thought } => {
                 let growth = if is_thought { DeltaKind::Thought } else { DeltaKind::Text };
                 self.has_spoken |= !is_thought;
@@ -211,15 +214,15 @@ impl A2aTurn {
             TaskState::InputRequired | TaskState::AuthRequired => {}
             TaskState::Completed => {
                 if !self.has_spoken {
-                    message_parts(message).iter().for_each(|part| self.say_part(part, ids));
+                    a2a_client_message_parts(message).iter().for_each(|part| self.say_part(part, ids));
                 }
-                self.end(Outcome::Completed { stop: stop_reason(metadata) });
+                self.end(Outcome::Completed { stop: a2a_client_stop_reason(metadata) });
             }
             TaskState::Rejected => self.end(Outcome::Completed { stop: StopReason::Refusal }),
             TaskState::Canceled => self.end(Outcome::Cancelled),
             TaskState::Failed => {
                 let reason = metadata[EXTENSION]["reason"].as_str().unwrap_or("agent_failed");
-                let text = parts_text(message);
+                let text = a2a_client_parts_text(message);
                 let text = if text.is_empty() { "the agent gave no reason".to_owned() } else { text };
                 self.end(Outcome::failed(reason, text));
             }
@@ -228,10 +231,10 @@ impl A2aTurn {
 
     /// What an agent says of its work while it works is no answer yet: it is shown as a thought.
     fn handle_progress(&mut self, message: &Value, ids: &mut dyn IdGenerator) {
-        let parts = message_parts(message);
+        let parts = a2a_client_message_parts(message);
         let is_described = parts.iter().any(|part| part["data"]["kind"] == "tool_called");
         for part in &parts {
-            match read_part(part) {
+            match read_a2a_client_part(part) {
                 ReadPart::Text { text, .. } if !is_described => {
                     self.reports.append_text(DeltaKind::Thought, text, ids);
                 }
@@ -269,7 +272,7 @@ impl A2aTurn {
             }
             (_, Some("function_response")) => {
                 let theirs = data["id"].as_str().unwrap_or_default();
-                self.reports.tool_done(theirs, adk_tool_result(&data["response"]));
+                self.reports.tool_done(theirs, a2a_client_function_result_part(&data["response"]));
             }
             (Some(_) | None, _) => return false,
         }
@@ -284,11 +287,11 @@ impl A2aTurn {
     }
 
     fn task_asks(&mut self, message: &Value, ids: &mut dyn IdGenerator) {
-        let parts = message_parts(message);
+        let parts = a2a_client_message_parts(message);
         let detail = parts.iter().map(|part| &part["data"]).find(|data| data["kind"] == "question");
         let detail = detail.cloned().unwrap_or_default();
-        let ask = described_question(&detail).unwrap_or_else(text_form);
-        let said = parts_text(message);
+        let ask = turn_report_described_question(&detail).unwrap_or_else(turn_report_text_form);
+        let said = a2a_client_parts_text(message);
         let title = detail["title"].as_str().unwrap_or(&said);
         let title = if title.is_empty() { "The agent waits for an answer" } else { title };
         let is_choice = matches!(ask, QuestionKind::Choose { .. });
@@ -306,7 +309,7 @@ impl A2aTurn {
     }
 }
 
-impl RemoteTurn for A2aTurn {
+impl RemoteTurn for A2aClientTurn {
     fn first_request(&self) -> RemoteRequest {
         self.interface.send_request(&self.first)
     }
@@ -328,9 +331,9 @@ impl RemoteTurn for A2aTurn {
 
     fn answer_question(&mut self, question: QuestionId, reply: &Reply) -> RemoteAnswer {
         let Some(asked) = self.asked.take_if(|asked| asked.id == question) else { return RemoteAnswer::default() };
-        let mut message = prompt_message(&format!("{question}-answer"), self.context.clone(), &[]);
+        let mut message = a2a_client_prompt_parts(&format!("{question}-answer"), self.context.clone(), &[]);
         message.task_id.clone_from(&self.task);
-        message.parts = answer_parts(&asked, reply);
+        message.parts = a2a_client_answer_parts(&asked, reply);
         message.metadata =
             asked.theirs.map(|theirs| Map::from_iter([(EXTENSION.to_owned(), json!({ "question": theirs }))]));
         self.stage = TurnStage::Running;
@@ -366,10 +369,10 @@ impl RemoteTurn for A2aTurn {
     }
 }
 
-fn message_parts(message: &Value) -> Vec<Value> {
+fn a2a_client_message_parts(message: &Value) -> Vec<Value> {
     message["parts"].as_array().cloned().unwrap_or_default()
 }
 
-fn stop_reason(metadata: &Value) -> StopReason {
+fn a2a_client_stop_reason(metadata: &Value) -> StopReason {
     serde_json::from_value(metadata[EXTENSION]["stopReason"].clone()).unwrap_or(StopReason::EndTurn)
 }

@@ -14,7 +14,7 @@ pub(super) enum ReadPart<'a> {
     File(Box<Part>),
 }
 
-pub(super) fn read_part(part: &Value) -> ReadPart<'_> {
+pub(super) fn read_a2a_client_part(part: &Value) -> ReadPart<'_> {
     if let Some(text) = part["text"].as_str() {
         let metadata = &part["metadata"];
         let is_thought = metadata[EXTENSION]["kind"] == "thought" || metadata["adk_thought"] == true;
@@ -33,13 +33,13 @@ pub(super) fn read_part(part: &Value) -> ReadPart<'_> {
 }
 
 /// The words of a message.
-pub(super) fn parts_text(message: &Value) -> String {
+pub(super) fn a2a_client_parts_text(message: &Value) -> String {
     let parts = message["parts"].as_array().into_iter().flatten();
     parts.filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n")
 }
 
 /// A message of the user's.
-pub(super) fn prompt_message(id: &str, context: Option<String>, parts: &[Part]) -> A2aMessage {
+pub(super) fn a2a_client_prompt_parts(id: &str, context: Option<String>, parts: &[Part]) -> A2aMessage {
     A2aMessage {
         message_id: id.to_owned(),
         context_id: context,
@@ -53,7 +53,7 @@ pub(super) fn prompt_message(id: &str, context: Option<String>, parts: &[Part]) 
 }
 
 /// The choice in words, the content as data; a form of one text as that text.
-pub(super) fn answer_parts(asked: &AskedRemotely, reply: &Reply) -> Vec<A2aPart> {
+pub(super) fn a2a_client_answer_parts(asked: &AskedRemotely, reply: &Reply) -> Vec<A2aPart> {
     match reply {
         Reply::Chosen { choice, .. } => vec![A2aPart::text(choice.clone())],
         Reply::Filled { content } => match content["text"].as_str().filter(|_| asked.theirs.is_none()) {
@@ -67,7 +67,7 @@ pub(super) fn answer_parts(asked: &AskedRemotely, reply: &Reply) -> Vec<A2aPart>
 }
 
 /// What a function gave, as Google's ADK tells it over A2A.
-pub(super) fn adk_tool_result(response: &Value) -> ToolResult {
+pub(super) fn a2a_client_function_result_part(response: &Value) -> ToolResult {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match response.get("error").filter(|error| !error.is_null()) {
         Some(error) => ToolResult::text(ToolEnd::Failed, text(error)),

@@ -62,7 +62,7 @@ impl AgentTurn {
             SessionUpdate::AgentThoughtChunk(chunk) => self.append_chunk(DeltaKind::Thought, chunk, ids, &mut reports),
             SessionUpdate::ToolCall(call) => self.handle_tool_call(call, ids, &mut reports),
             SessionUpdate::ToolCallUpdate(update) => self.handle_tool_update(update, ids, &mut reports),
-            SessionUpdate::Plan(plan) => reports.push(Report::PlanSet(self::read_agent_plan(&plan))),
+            SessionUpdate::Plan(plan) => reports.push(Report::PlanSet(self::read_agent_turn_plan(&plan))),
             SessionUpdate::SessionInfoUpdate(info) => {
                 let title = json!(info)["title"].as_str().map(|title| Report::Titled(title.to_owned()));
                 reports.extend(title);
@@ -87,18 +87,18 @@ impl AgentTurn {
     ) -> (QuestionId, Vec<Report>) {
         let (mut reports, theirs) = (Vec::new(), request.tool_call.tool_call_id.to_string());
         if !self.calls.contains_key(&theirs) {
-            self.handle_tool_call(unannounced_tool_call(&request.tool_call), ids, &mut reports);
+            self.handle_tool_call(unannounced_turn_tool_call(&request.tool_call), ids, &mut reports);
         }
         let id = QuestionId::make(ids);
         let Some(known) = self.calls.get_mut(&theirs) else { return (id, reports) };
         let choices = request.options.iter().map(|option| Choice {
             id: option.option_id.to_string(),
             name: option.name.clone(),
-            kind: convert_by_name(&option.kind).unwrap_or(ChoiceKind::RejectOnce),
+            kind: convert_turn_word_by_name(&option.kind).unwrap_or(ChoiceKind::RejectOnce),
         });
         let ask = QuestionKind::Choose { choices: choices.collect() };
         let call = Some(known.call.id);
-        let title = sanitize::describe_call(&known.call.name, &known.call.arguments, &known.call.title);
+        let title = sanitize::sanitized_call_text(&known.call.name, &known.call.arguments, &known.call.title);
         let question = Question {
             id,
             call,
@@ -121,7 +121,7 @@ impl AgentTurn {
 
     /// The agent wants a form filled in.
     pub fn handle_form(&mut self, message: &str, schema: Value, ids: &mut dyn IdGenerator) -> (QuestionId, Report) {
-        let (id, title, origin) = (QuestionId::make(ids), sanitize::visible_line(message), QuestionOrigin::Held);
+        let (id, title, origin) = (QuestionId::make(ids), sanitize::sanitized_line(message), QuestionOrigin::Held);
         (
             id,
             Report::Asked(Question {
@@ -228,7 +228,7 @@ impl AgentTurn {
             other => {
                 self.open = None;
                 reports.push(Report::MessageDone {
-                    tail: vec![agent_block_part(other)],
+                    tail: vec![agent_turn_block_part(other)],
                     native: None,
                     interrupted: false,
                 });
@@ -255,9 +255,9 @@ impl AgentTurn {
             // goose gives no name: its titles begin with one, as in `shell · ls`
             name: told.name.clone().unwrap_or_else(|| told.title.split(" · ").next().unwrap_or_default().to_owned()),
             title: told.title,
-            kind: convert_by_name(&told.kind).unwrap_or(ToolKind::Other),
+            kind: convert_turn_word_by_name(&told.kind).unwrap_or(ToolKind::Other),
             arguments: told.raw_input.filter(Value::is_object).unwrap_or_else(|| json!({})),
-            locations: told.locations.iter().map(agent_tool_location).collect(),
+            locations: told.locations.iter().map(agent_turn_tool_location).collect(),
             idempotent: false,
         };
         if self.open.take().is_none() {
@@ -265,7 +265,7 @@ impl AgentTurn {
         }
         let tail = vec![Part::ToolUse { call: id, name: call.name.clone(), arguments: call.arguments.clone() }];
         reports.push(Report::MessageDone { tail, native: None, interrupted: false });
-        let content = told.content.into_iter().map(agent_tool_content).collect();
+        let content = told.content.into_iter().map(agent_turn_tool_content).collect();
         self.calls.insert(theirs.clone(), RemoteCall { call, stage: CallStage::Fresh, content });
         if told.status != ToolCallStatus::Pending {
             self.finish_tool_call(&theirs, told.status, told.raw_output, reports);
@@ -275,11 +275,11 @@ impl AgentTurn {
     fn handle_tool_update(&mut self, update: ToolCallUpdate, ids: &mut dyn IdGenerator, reports: &mut Vec<Report>) {
         let theirs = update.tool_call_id.to_string();
         if !self.calls.contains_key(&theirs) {
-            self.handle_tool_call(unannounced_tool_call(&update), ids, reports);
+            self.handle_tool_call(unannounced_turn_tool_call(&update), ids, reports);
         }
         let fields = update.fields;
         if let (Some(call), Some(content)) = (self.calls.get_mut(&theirs), fields.content) {
-            call.content = content.into_iter().map(agent_tool_content).collect();
+            call.content = content.into_iter().map(agent_turn_tool_content).collect();
             if call.stage == CallStage::Started && fields.status.is_none() {
                 reports.push(Report::ToolUpdated { call: call.call.id, content: call.content.clone() });
             }
@@ -319,7 +319,7 @@ impl AgentTurn {
 }
 
 /// A call that is first heard of by an update or a question about it.
-fn unannounced_tool_call(update: &ToolCallUpdate) -> schema::ToolCall {
+fn unannounced_turn_tool_call(update: &ToolCallUpdate) -> schema::ToolCall {
     let fields = &update.fields;
     let title = fields.title.clone().unwrap_or_else(|| "tool".to_owned());
     schema::ToolCall::new(update.tool_call_id.clone(), title)
@@ -330,7 +330,7 @@ fn unannounced_tool_call(update: &ToolCallUpdate) -> schema::ToolCall {
 }
 
 /// A block as a part; what cannot be checked is kept as it came.
-fn agent_block_part(block: ContentBlock) -> Part {
+fn agent_turn_block_part(block: ContentBlock) -> Part {
     let raw = json!(block);
     let profile = AgentProfile { image: true, audio: true, ..AgentProfile::default() };
     let read = content::acp_prompt_parts(vec![block], &profile).ok().and_then(|mut parts| parts.pop());
@@ -338,9 +338,9 @@ fn agent_block_part(block: ContentBlock) -> Part {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-fn agent_tool_content(content: ToolCallContent) -> ToolContent {
+fn agent_turn_tool_content(content: ToolCallContent) -> ToolContent {
     match content {
-        ToolCallContent::Content(content) => ToolContent::Part { part: agent_block_part(content.content) },
+        ToolCallContent::Content(content) => ToolContent::Part { part: agent_turn_block_part(content.content) },
         ToolCallContent::Diff(diff) => {
             let path = diff.path.to_string_lossy().into_owned();
             ToolContent::Diff { path, old: diff.old_text, new: diff.new_text }
@@ -349,20 +349,20 @@ fn agent_tool_content(content: ToolCallContent) -> ToolContent {
     }
 }
 
-fn agent_tool_location(location: &schema::ToolCallLocation) -> Location {
+fn agent_turn_tool_location(location: &schema::ToolCallLocation) -> Location {
     Location { line: location.line, ..Location::file(location.path.to_string_lossy()) }
 }
 
-fn read_agent_plan(told: &schema::Plan) -> Plan {
+fn read_agent_turn_plan(told: &schema::Plan) -> Plan {
     let item = |entry: &schema::PlanEntry| PlanItem {
         text: entry.content.clone(),
-        priority: convert_by_name(&entry.priority).unwrap_or_default(),
-        status: convert_by_name(&entry.status).unwrap_or_default(),
+        priority: convert_turn_word_by_name(&entry.priority).unwrap_or_default(),
+        status: convert_turn_word_by_name(&entry.status).unwrap_or_default(),
     };
     Plan { items: told.entries.iter().map(item).collect() }
 }
 
 /// The protocol's word for something that we call the same.
-fn convert_by_name<T: DeserializeOwned>(word: &impl Serialize) -> Option<T> {
+fn convert_turn_word_by_name<T: DeserializeOwned>(word: &impl Serialize) -> Option<T> {
     serde_json::from_value(json!(word)).ok()
 }

@@ -9,12 +9,12 @@ use gander_domain::{
     Seq, SessionCatalog, SessionId, SessionView, Settings, SettingsPatch,
 };
 
-use super::log_meta::{own_prompt_in, session_log_meta};
+use super::log_meta::{own_prompt_in_log_meta, session_log_meta};
 use super::{ActivePrompt, ClientQuestion, session_message_origin};
 use crate::acp::abilities::ClientAbilities;
-use crate::acp::config_options::{config_options, current_mode, mode_state};
-use crate::acp::error::{prompt_outcome_or_error, stop_reason_meta};
-use crate::acp::output::{SessionUpdateOut, join_session_updates, project_acp_entry, title_update};
+use crate::acp::config_options::{config_options, current_mode_option, mode_option_state};
+use crate::acp::error::{acp_prompt_outcome_or_error, acp_stop_reason_meta};
+use crate::acp::projection::{SessionUpdateOut, join_session_updates, project_acp_entry, title_update};
 use crate::acp::schema::{CompleteElicitationNotification, LoadSessionResponse, Meta, PromptResponse, Usage};
 use crate::acp::write_update::{UpdatePrefix, write_session_update};
 use crate::acp::{question, slash_commands};
@@ -126,7 +126,7 @@ impl Attachment {
     }
 
     /// Takes the responder of this load, so that the replay goes on in silence.
-    pub(super) fn stop_replaying(&mut self, id: &RequestId) -> Option<Responder> {
+    pub(super) fn take_load_responder(&mut self, id: &RequestId) -> Option<Responder> {
         let responder = &mut self.replay.as_mut()?.responder;
         responder.as_ref().is_some_and(|responder| responder.id() == id).then(|| responder.take())?
     }
@@ -162,7 +162,7 @@ impl Attachment {
         if let (Some(view), None) = (&self.view, &self.replay) {
             out.set_origin(session_message_origin(view.session));
             let settings = Box::new(view.settings.clone());
-            let mode_changed = current_mode(&before, &settings) != current_mode(&self.catalog, &settings);
+            let mode_changed = current_mode_option(&before, &settings) != current_mode_option(&self.catalog, &settings);
             self.send_update(out, &SessionUpdateOut::Settings { settings, mode_changed });
         }
     }
@@ -173,7 +173,7 @@ impl Attachment {
     }
 
     pub(super) fn send_commands(&self, out: &mut Outbox) {
-        self.send_update(out, &SessionUpdateOut::Other(Box::new(slash_commands::available_commands())));
+        self.send_update(out, &SessionUpdateOut::Other(Box::new(slash_commands::available_slash_commands())));
     }
 
     /// The client is about to say this into the running turn, and shows it by itself.
@@ -187,7 +187,7 @@ impl Attachment {
     pub(super) fn ask_open_questions(&mut self, peer: &mut Peer<ClientQuestion>, abilities: ClientAbilities) {
         let Some(view) = &self.view else { return };
         for question in view.run.iter().flat_map(|run| &run.questions) {
-            ask_client(peer, abilities, view, question);
+            ask_attached(peer, abilities, view, question);
             self.asked.push_back(question.id);
         }
     }
@@ -199,7 +199,7 @@ impl Attachment {
 }
 
 /// One batch of entries on its way to a client: adjacent pieces of text leave as one update.
-pub(super) struct EntryFeed<'c, 'e> {
+pub(super) struct AttachmentFeed<'c, 'e> {
     pub(super) attachment: &'c mut Attachment,
     pub(super) peer: &'c mut Peer<ClientQuestion>,
     pub(super) prompts: &'c mut HashMap<RunId, ActivePrompt>,
@@ -211,7 +211,7 @@ pub(super) struct EntryFeed<'c, 'e> {
     last: Option<(SessionUpdateOut<'e>, MessageOrigin)>,
 }
 
-impl<'c, 'e> EntryFeed<'c, 'e> {
+impl<'c, 'e> AttachmentFeed<'c, 'e> {
     pub(super) fn new(
         attachment: &'c mut Attachment,
         peer: &'c mut Peer<ClientQuestion>,
@@ -239,7 +239,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
             return;
         }
         let origin = MessageOrigin { session: Some(view.session), seq: entry.seq, index: 0 };
-        let visit = answered_visit_question(view, entry);
+        let visit = answered_attachment_visit(view, entry);
         self.handle_before(entry);
         if !self.is_own_message(entry, origin) {
             self.send_entry(entry, origin);
@@ -359,7 +359,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
             Event::QuestionAnswered { question, .. } => {
                 self.flush_update();
                 self.peer.out.set_origin(origin);
-                self.peer.cancel_request(&question::question_request_id(*question));
+                self.peer.cancel_request(&question::acp_question_request_id(*question));
             }
             Event::RunEnded { outcome } => self.handle_run_ended(entry.run, outcome, origin),
             Event::RunStarted { .. } => self.handle_run_started(entry),
@@ -397,7 +397,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         if let Some(prompt) = entry.run.and_then(|run| self.prompts.get_mut(&run)) {
             prompt.echoed = false;
         } else if let Some(view) = self.attachment.view.as_ref().filter(|_| self.attachment.replay.is_none()) {
-            self.prompts.extend(own_prompt_in(self.name, view.session, entry));
+            self.prompts.extend(own_prompt_in_log_meta(self.name, view.session, entry));
         }
     }
 
@@ -405,7 +405,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         self.flush_update();
         self.peer.out.set_origin(origin);
         if let Some(view) = &self.attachment.view {
-            ask_client(self.peer, self.abilities, view, question);
+            ask_attached(self.peer, self.abilities, view, question);
             self.attachment.asked.push_back(question.id);
         }
     }
@@ -416,9 +416,9 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         self.peer.out.set_origin(origin);
         let usage = self.attachment.turn_usage();
         for responder in prompt.into_responders() {
-            match prompt_outcome_or_error(outcome) {
+            match acp_prompt_outcome_or_error(outcome) {
                 Ok(stop) => {
-                    let response = PromptResponse::new(stop).usage(usage.clone()).meta(stop_reason_meta(outcome));
+                    let response = PromptResponse::new(stop).usage(usage.clone()).meta(acp_stop_reason_meta(outcome));
                     self.peer.respond_result(responder, &response);
                 }
                 Err(error) => self.peer.respond_error(responder, &error),
@@ -453,14 +453,14 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         self.peer.out.set_origin(session_message_origin(view.session));
         if let Some(responder) = replay.responder {
             let response = LoadSessionResponse::new()
-                .modes(mode_state(&attachment.catalog, &view.settings))
+                .modes(mode_option_state(&attachment.catalog, &view.settings))
                 .config_options(config_options(&attachment.catalog, &view.settings))
                 .meta(attachment.meta.clone());
             self.peer.respond_result(responder, &response);
             attachment.send_commands(&mut self.peer.out);
         }
         if self.abilities.v2 {
-            attachment.send_present_state(&mut self.peer.out);
+            attachment.send_present_v2_state(&mut self.peer.out);
         }
         attachment.ask_open_questions(self.peer, self.abilities);
     }
@@ -485,7 +485,7 @@ impl Attachment {
 }
 
 /// The question of an address that was visited, if this entry says so.
-fn answered_visit_question(view: &SessionView, entry: &Entry) -> Option<QuestionId> {
+fn answered_attachment_visit(view: &SessionView, entry: &Entry) -> Option<QuestionId> {
     let Event::QuestionAnswered { question, answer: Answer { reply: Reply::Filled { .. }, .. } } = &entry.event else {
         return None;
     };
@@ -493,7 +493,7 @@ fn answered_visit_question(view: &SessionView, entry: &Entry) -> Option<Question
     matches!(asked.ask, QuestionKind::Visit { .. }).then_some(*question)
 }
 
-fn ask_client(peer: &mut Peer<ClientQuestion>, abilities: ClientAbilities, view: &SessionView, question: &Question) {
+fn ask_attached(peer: &mut Peer<ClientQuestion>, abilities: ClientAbilities, view: &SessionView, question: &Question) {
     let context = ClientQuestion::Question { session: view.session, question: question.id };
-    question::send_question(peer, abilities, view, question, context);
+    question::send_acp_question(peer, abilities, view, question, context);
 }

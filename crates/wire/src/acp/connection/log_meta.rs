@@ -13,7 +13,11 @@ pub(super) fn session_log_meta(kept: Option<&Value>) -> Option<Meta> {
 }
 
 /// The prompt of this connection that began the run, as its first entry says.
-pub(super) fn own_prompt_in(name: Option<&str>, session: SessionId, entry: &Entry) -> Option<(RunId, ActivePrompt)> {
+pub(super) fn own_prompt_in_log_meta(
+    name: Option<&str>,
+    session: SessionId,
+    entry: &Entry,
+) -> Option<(RunId, ActivePrompt)> {
     let acp = entry.meta.as_deref()?.get("acp")?;
     (acp.get("connection")?.as_str() == Some(name?)).then_some(())?;
     let request = serde_json::from_value(acp.get("request")?.clone()).ok()?;

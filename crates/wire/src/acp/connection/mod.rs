@@ -1,10 +1,10 @@
 //! The agent's side of one client's connection: messages in, intents and bytes out.
 
 mod attachment;
+mod intent_results;
 mod log_meta;
 mod reminder;
 mod requests;
-mod results;
 mod resume;
 mod v2_updates;
 mod whole_messages;
@@ -16,14 +16,14 @@ use gander_domain::{
 };
 use serde_json::value::RawValue;
 
-use self::attachment::{Attachment, EntryFeed};
+use self::attachment::{Attachment, AttachmentFeed};
+use self::intent_results::PendingRequest;
 pub use self::reminder::ReminderForm;
-use self::results::PendingRequest;
 use super::abilities::ClientAbilities;
 use super::dialect::{Dialect, DialectState};
 use super::host_calls::{self, AnswerShape, HostCall, HostCallError, HostCallId};
-use super::input::SessionRequest;
 use super::question::{self, NoReply};
+use super::requests::SessionRequest;
 use super::types::{AgentProfile, Intent, IntentTicket, Withdrawal};
 use crate::jsonrpc::{Counters, Error, Incoming, Malformed, MessageOrigin, Outbox, Peer, RequestId, Responder};
 
@@ -211,7 +211,7 @@ impl Connection {
             }
         }
         let abilities = self.abilities.unwrap_or_default();
-        let mut feed = EntryFeed::new(attachment, &mut self.peer, &mut self.prompts, abilities)
+        let mut feed = AttachmentFeed::new(attachment, &mut self.peer, &mut self.prompts, abilities)
             .for_connection(self.name.as_deref())
             .with_whole_messages(self.speech.sends_whole_messages(session));
         entries.iter().for_each(|entry| feed.handle_entry(entry));
@@ -313,11 +313,11 @@ impl Connection {
                 let unfit = self.unfit.entry(id).or_default();
                 *unfit += 1;
                 if *unfit > MAX_REASKED {
-                    self.peer.restore_pending(question::question_request_id(id), context);
+                    self.peer.restore_pending(question::acp_question_request_id(id), context);
                     return;
                 }
                 self.peer.out.set_origin(session_message_origin(session));
-                question::resend_question(
+                question::resend_acp_question(
                     &mut self.peer,
                     self.abilities.unwrap_or_default(),
                     view,

@@ -7,7 +7,7 @@ use gander_domain::{Question, QuestionId, QuestionKind, SessionId};
 use serde_json::json;
 
 use super::{Connection, session_message_origin};
-use crate::acp::output::SessionUpdateOut;
+use crate::acp::projection::SessionUpdateOut;
 use crate::acp::question;
 use crate::acp::schema::{ContentBlock, ContentChunk, Notice, NoticeSeverity, SessionUpdate};
 
@@ -36,7 +36,7 @@ impl Connection {
         let Some((run, open)) = view.run.as_ref().and_then(|run| Some((run.id, run.find_question(question)?))) else {
             return;
         };
-        let can_be_asked = question::question_request(abilities, view, open).is_some();
+        let can_be_asked = question::acp_question_request(abilities, view, open).is_some();
         if can_be_asked && (self.answers || abilities.shows_questions()) {
             return;
         }

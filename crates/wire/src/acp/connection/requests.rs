@@ -4,12 +4,12 @@ use gander_domain::roster::is_same_roster_name;
 use gander_domain::{Command, IdGenerator, IfBusy, LoadSession, Part, RunId, SessionId, SettingsPatch};
 use serde_json::{Value, json};
 
-use super::results::{ConfigureReply, OpenedSession, PendingRequest};
+use super::intent_results::{ConfigureReply, OpenedSession, PendingRequest};
 use super::{ActivePrompt, Connection, QueuedRequest};
 use crate::acp::abilities::ClientAbilities;
 use crate::acp::dialect::{Dialect, aptove};
-use crate::acp::error::{cancelled_error, login_needed_error, not_initialized_error};
-use crate::acp::input::{self, ClientRequest, InitializeParams, SessionRequest, WhenIdle};
+use crate::acp::error::{acp_cancelled_error, acp_login_needed_error, acp_not_initialized_error};
+use crate::acp::requests::{self, ClientRequest, InitializeParams, SessionRequest, WhenIdle};
 use crate::acp::types::{Intent, IntentTicket, SessionParams};
 use crate::acp::{config_options, initialize, v2};
 use crate::jsonrpc::{Code, Error, Params, RequestId, Responder};
@@ -29,7 +29,8 @@ impl Connection {
             Some(error) => Err(error),
             None => Ok(self.speech.normalize_request(method, params)),
         });
-        let request = heard.and_then(|(method, params)| input::read_client_request(method, params, &self.profile));
+        let request =
+            heard.and_then(|(method, params)| requests::read_acp_client_request(method, params, &self.profile));
         match self.check_stage(method, request) {
             Ok(request) => self.dispatch_request(request, responder, ids),
             Err(error) => self.peer.respond_error(responder, &error),
@@ -39,7 +40,7 @@ impl Connection {
     pub(super) fn handle_notification(&mut self, method: &str, params: Params<'_>) {
         let heard = params.value().map(|params| self.speech.normalize_request(method, params)).ok();
         let cancelled = heard.filter(|(method, _)| *method == "session/cancel");
-        let session = cancelled.and_then(|(_, params)| input::read_cancelled_session(params).ok());
+        let session = cancelled.and_then(|(_, params)| requests::read_acp_cancelled_session(params).ok());
         match session.filter(|_| self.abilities.is_some() && self.logged_in) {
             Some(session) => self.cancel_run(session),
             None => self.peer.counters.ignored_notifications += 1,
@@ -61,9 +62,9 @@ impl Connection {
         let loading = held.or_else(|| self.waiting.values_mut().find_map(|waiting| waiting.stop_loading(id)));
         let looking = loading.or_else(|| self.drop_pending_read(id));
         let replaying =
-            looking.or_else(|| self.sessions.values_mut().find_map(|attachment| attachment.stop_replaying(id)));
+            looking.or_else(|| self.sessions.values_mut().find_map(|attachment| attachment.take_load_responder(id)));
         if let Some(responder) = replaying {
-            self.peer.respond_error(responder, &cancelled_error());
+            self.peer.respond_error(responder, &acp_cancelled_error());
         }
     }
 
@@ -83,15 +84,15 @@ impl Connection {
                 Err(Error::new(Code::InvalidRequest, "already initialized"))
             }
             Ok(request) if introduced && !self.is_offered(&request) => Err(Error::method_not_found(method)),
-            Err(_) if !introduced && method != "initialize" => Err(not_initialized_error()),
+            Err(_) if !introduced && method != "initialize" => Err(acp_not_initialized_error()),
             Ok(request) if !introduced && !matches!(request, ClientRequest::Initialize(_)) => {
-                Err(not_initialized_error())
+                Err(acp_not_initialized_error())
             }
             Ok(request)
                 if !self.logged_in
                     && !matches!(request, ClientRequest::Authenticate { .. } | ClientRequest::Logout) =>
             {
-                Err(login_needed_error())
+                Err(acp_login_needed_error())
             }
             request => request,
         }
@@ -219,7 +220,7 @@ impl Connection {
         self.logged_in = false;
         let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
         for session in sessions {
-            self.detach_session(session, &Err(login_needed_error()));
+            self.detach_session(session, &Err(acp_login_needed_error()));
             self.intents.push_back(Intent::Detach { session });
         }
         self.peer.out.set_origin(crate::jsonrpc::MessageOrigin::default());
@@ -306,10 +307,10 @@ impl Connection {
             let known = catalog.roster.available_modes(settings).any(|way| is_same_roster_name(&way.name, value));
             match aptove::aptove_mode_alias(value).filter(|_| is_aptove && !known) {
                 Some((mode, policy)) => {
-                    let patch = config_options::option_patch(catalog, settings, option, mode)?;
+                    let patch = config_options::config_option_patch(catalog, settings, option, mode)?;
                     Ok(SettingsPatch { policy, ..patch })
                 }
-                None => config_options::option_patch(catalog, settings, option, value),
+                None => config_options::config_option_patch(catalog, settings, option, value),
             }
         })
     }
@@ -373,7 +374,7 @@ impl Connection {
         let attachment = self.sessions.get(&session);
         let known = attachment.and_then(|attachment| Some((attachment.catalog(), attachment.accepted_settings()?)));
         let Some((catalog, mut settings)) = known else {
-            return Err(crate::acp::error::unknown_session_error(&session.to_string()));
+            return Err(crate::acp::error::acp_unknown_session_error(&session.to_string()));
         };
         let mut named = read(catalog, &settings);
         for pending in self.pending_changes(session) {

@@ -3,12 +3,12 @@
 use gander_domain::{Entry, Event, Message, RunId};
 use serde_json::{Value, json};
 
-use super::attachment::{Attachment, EntryFeed};
-use crate::acp::output::SessionUpdateOut;
+use super::attachment::{Attachment, AttachmentFeed};
+use crate::acp::projection::SessionUpdateOut;
 use crate::acp::v2;
 use crate::jsonrpc::{MessageOrigin, Outbox};
 
-impl<'e> EntryFeed<'_, 'e> {
+impl<'e> AttachmentFeed<'_, 'e> {
     /// The updates of an entry that version 2 tells in its own way; `None` if it does not.
     ///
     /// A history is told in whole messages: pieces of text are for those who are there.
@@ -46,7 +46,7 @@ impl<'e> EntryFeed<'_, 'e> {
 
 impl Attachment {
     /// What a client that joins must know of the present: the message that is still growing, and the state.
-    pub(super) fn send_present_state(&self, out: &mut Outbox) {
+    pub(super) fn send_present_v2_state(&self, out: &mut Outbox) {
         let Some(view) = self.view() else { return };
         let open =
             view.run.as_ref().and_then(|run| run.open.as_ref()).map(v2_whole_message_updates).unwrap_or_default();

@@ -2,10 +2,10 @@
 
 use gander_domain::{Entry, Event, Message, Role};
 
-use super::attachment::EntryFeed;
-use crate::acp::output::{SessionUpdateOut, whole_message_output};
+use super::attachment::AttachmentFeed;
+use crate::acp::projection::{SessionUpdateOut, whole_message_output};
 
-impl<'e> EntryFeed<'_, 'e> {
+impl<'e> AttachmentFeed<'_, 'e> {
     /// Tells each message of the agent whole, or as it is written.
     pub(super) fn with_whole_messages(mut self, whole: bool) -> Self {
         self.whole = whole;

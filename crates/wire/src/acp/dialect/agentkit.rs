@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::{
-    dialect_block_text, dialect_result_object, dialect_session_update, failed_run_as_stop, unknown_command_as_stop,
+    dialect_block_text, dialect_result_object, dialect_session_update, dialect_stop_of_failed_run,
+    dialect_stop_of_unknown_command,
 };
 use crate::key_case::camel_case;
 
@@ -21,8 +22,8 @@ pub(super) fn translate_to_agentkit(
     metadata: Option<&Value>,
     tools: &mut OpenToolCalls,
 ) -> Option<()> {
-    failed_run_as_stop(message);
-    unknown_command_as_stop(message);
+    dialect_stop_of_failed_run(message);
+    dialect_stop_of_unknown_command(message);
     if let Some(update) = dialect_session_update(message) {
         *update = agentkit_update(std::mem::take(update), tools)?;
     } else if let Some(result) = dialect_result_object(message) {

@@ -3,7 +3,7 @@
 use gander_domain::Policy;
 use serde_json::{Map, Value, json};
 
-use super::{dialect_result_object, dialect_session_update, failed_run_as_stop};
+use super::{dialect_result_object, dialect_session_update, dialect_stop_of_failed_run};
 use crate::acp::error::STOP_REASON_META;
 use crate::key_case::camel_case;
 
@@ -22,7 +22,7 @@ pub(in crate::acp) fn aptove_mode_alias(mode: &str) -> Option<(&'static str, Opt
 
 /// One message.
 pub(super) fn translate_to_aptove(message: &mut Value, streams: bool) -> Option<()> {
-    failed_run_as_stop(message);
+    dialect_stop_of_failed_run(message);
     if let Some(update) = dialect_session_update(message) {
         *update = aptove_update(std::mem::take(update));
         if let Some(Value::Array(options)) = update.get_mut("configOptions") {

@@ -4,7 +4,7 @@ use gander_domain::{AgentMode, Mode, SessionCatalog, SessionId, SessionView};
 use serde_json::{Map, Value, json};
 
 use super::{dialect_block_text, dialect_session_update, key_case};
-use crate::acp::config_options::{config_options, current_mode};
+use crate::acp::config_options::{config_options, current_mode_option};
 use crate::acp::initialize;
 use crate::acp::types::AgentProfile;
 use crate::key_case::snake_case;
@@ -29,7 +29,7 @@ pub(in crate::acp) fn goosed_initialize_result(
     hello["_session_id"] = json!(view.session);
     hello["agent_capabilities"] = capabilities;
     hello["agent_info"] = hello["agentInfo"].clone();
-    hello["modes"] = json!({ "available": modes, "default": current_mode(catalog, &view.settings) });
+    hello["modes"] = json!({ "available": modes, "default": current_mode_option(catalog, &view.settings) });
     hello["config_options"] = config_options(catalog, &view.settings)
         .into_iter()
         .filter_map(|option| serde_json::to_value(option).ok())

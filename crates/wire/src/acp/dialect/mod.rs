@@ -120,10 +120,11 @@ impl DialectState {
     pub(super) fn normalize_request<'m>(&mut self, method: &'m str, params: Value) -> (&'m str, Value) {
         self.detect(method, &params);
         if self.dialect == Dialect::V2 {
-            return v2::v1_request(method, params);
+            return v2::v1_request_from_v2(method, params);
         }
         let (method, mut params) = inbound::normalize_inbound_request(method, params);
-        if self.dialect == Dialect::Goosed && inbound::names_session_in_params(method) && lacks_session(&params) {
+        if self.dialect == Dialect::Goosed && inbound::names_session_in_params(method) && dialect_lacks_session(&params)
+        {
             params["sessionId"] = self.current.map_or(Value::Null, |session| Value::String(session.to_string()));
         }
         (method, params)
@@ -222,20 +223,20 @@ fn dialect_result_object(message: &mut Value) -> Option<&mut Map<String, Value>>
 }
 
 /// Where a run that failed has a stop reason of its own, that is the answer to its prompt, and no error.
-fn failed_run_as_stop(message: &mut Value) {
+fn dialect_stop_of_failed_run(message: &mut Value) {
     if message["error"]["data"]["outcome"] == "failed" {
-        error_as_stop(message);
+        dialect_stop_of_error(message);
     }
 }
 
 /// The same for a command that nobody knows.
-fn unknown_command_as_stop(message: &mut Value) {
+fn dialect_stop_of_unknown_command(message: &mut Value) {
     if message["error"]["data"]["reason"] == UNKNOWN_COMMAND {
-        error_as_stop(message);
+        dialect_stop_of_error(message);
     }
 }
 
-fn error_as_stop(message: &mut Value) {
+fn dialect_stop_of_error(message: &mut Value) {
     if let Some(envelope) = message.as_object_mut() {
         let error = envelope.remove("error").unwrap_or_default();
         envelope.insert("result".to_owned(), serde_json::json!({ "stopReason": "error", "_meta": { "error": error } }));
@@ -248,6 +249,6 @@ fn dialect_block_text(block: &Value) -> Option<&str> {
 }
 
 /// True if a session can be added to these parameters: what is no object is refused later, in words.
-fn lacks_session(params: &Value) -> bool {
+fn dialect_lacks_session(params: &Value) -> bool {
     (params.is_object() || params.is_null()) && params.get("sessionId").is_none()
 }

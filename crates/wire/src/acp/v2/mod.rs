@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::jsonrpc::{Code, Error};
 
 /// A request in the words of version 1.
-pub(super) fn v1_request(method: &str, mut params: Value) -> (&str, Value) {
+pub(super) fn v1_request_from_v2(method: &str, mut params: Value) -> (&str, Value) {
     let method = match method {
         "auth/login" => "authenticate",
         "auth/logout" => "logout",

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::updates::v2_thought_id;
 use crate::acp::slash_commands;
-use crate::git_patch::git_patch;
+use gander_domain::git_patch::git_patch;
 
 /// The one plan that a session has.
 const PLAN_ID: &str = "plan";
@@ -55,7 +55,7 @@ fn translate_result_to_v2(message: &mut Value) {
     let opened = result.remove("modes").is_some() || result.contains_key("sessionId");
     translate_config_options_to_v2(result);
     if opened {
-        let commands = serde_json::to_value(slash_commands::available_commands()).unwrap_or_default();
+        let commands = serde_json::to_value(slash_commands::available_slash_commands()).unwrap_or_default();
         result.insert("availableCommands".to_owned(), commands["availableCommands"].clone());
         translate_tool_inputs_to_v2(result);
     }

@@ -4,7 +4,7 @@ use gander_domain::{Activity, Message, Outcome, Part, Role, SessionView};
 use serde_json::{Value, json};
 
 use crate::acp::content::acp_content_block;
-use crate::acp::error::prompt_outcome_or_error;
+use crate::acp::error::acp_prompt_outcome_or_error;
 use crate::acp::schema::Usage;
 
 /// The state that a session is in.
@@ -20,7 +20,7 @@ pub(in crate::acp) fn v2_state_update(view: &SessionView) -> Value {
 
 /// The end of a run, and why: a failed one has a stop reason too.
 pub(in crate::acp) fn v2_run_end_update(outcome: &Outcome, usage: Option<Usage>) -> Value {
-    let mut ended = match prompt_outcome_or_error(outcome) {
+    let mut ended = match acp_prompt_outcome_or_error(outcome) {
         Ok(stop) => json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": stop }),
         Err(error) => {
             json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": "error", "error": error })

@@ -4,7 +4,7 @@ pub mod request;
 mod status;
 mod turn;
 
-pub use status::{GoosedError, goosed_retry_pause};
+pub use status::{GoosedError, goosed_status_retry_pause};
 pub use turn::{GoosedRequest, GoosedTurn};
 
 /// Under this name a message keeps the ids that a goosed gave to its tool calls.

@@ -78,8 +78,8 @@ pub fn goosed_reply_body(session: &str, message: Value) -> Value {
 /// A prompt. Results of tools go under the ids by which goose knows their calls.
 pub fn goosed_prompt_message(parts: &[Part], history: &[impl AsRef<Message>], at: Timestamp) -> Value {
     let pieces = parts.iter().map(|part| match part {
-        Part::ToolResult { call, result } => goose_tool_response_content(&remote_call_id(history, *call), result),
-        Part::Unknown(value) => function_response_content(value, history).unwrap_or_else(|| value.clone()),
+        Part::ToolResult { call, result } => goose_tool_response_content(&goosed_call_id(history, *call), result),
+        Part::Unknown(value) => goosed_function_response(value, history).unwrap_or_else(|| value.clone()),
         Part::Text { .. }
         | Part::Thought { .. }
         | Part::Image { .. }
@@ -119,10 +119,10 @@ fn goosed_user_message(content: Vec<Value>, at: Timestamp) -> Value {
 }
 
 /// What a client says a function gave, as the message of a tool that has run.
-fn function_response_content(value: &Value, history: &[impl AsRef<Message>]) -> Option<Value> {
+fn goosed_function_response(value: &Value, history: &[impl AsRef<Message>]) -> Option<Value> {
     let given = value.get("functionResponse").or_else(|| value.get("function_response"))?;
     let id = given["id"].as_str()?;
-    let id = id.parse().map_or_else(|_| id.to_owned(), |call| remote_call_id(history, call));
+    let id = id.parse().map_or_else(|_| id.to_owned(), |call| goosed_call_id(history, call));
     let response = given.get("response").cloned().unwrap_or(Value::Null);
     let failed = response.get("error").is_some_and(|error| !error.is_null());
     let text = response.as_str().map_or_else(|| response.to_string(), str::to_owned);
@@ -134,7 +134,7 @@ fn function_response_content(value: &Value, history: &[impl AsRef<Message>]) -> 
 }
 
 /// The id by which goose knows a call.
-fn remote_call_id(history: &[impl AsRef<Message>], wanted: ToolCallId) -> String {
+fn goosed_call_id(history: &[impl AsRef<Message>], wanted: ToolCallId) -> String {
     let found = history.iter().rev().find_map(|message| {
         let message = message.as_ref();
         let ids = message.native.as_ref().filter(|native| native.wire == PAYLOAD_NAME)?.items["calls"].as_array()?;

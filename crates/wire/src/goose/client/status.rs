@@ -45,7 +45,7 @@ pub enum GoosedError {
 impl GoosedError {
     /// What a status and the body that came with it mean.
     pub fn from_status(status: u16, body: &str) -> Self {
-        let text = status_body_sentence(body);
+        let text = goosed_status_body_sentence(body);
         match status {
             401 | 403 => Self::Unauthorized,
             404 => Self::NotFound,
@@ -77,7 +77,7 @@ impl GoosedError {
 /// How long to wait before a request that got this status is sent again; none if it is not.
 ///
 /// An agent that is not ready gets one more chance, a busy one three, each after twice the time.
-pub fn goosed_retry_pause(status: u16, tried: u32) -> Option<Duration> {
+pub fn goosed_status_retry_pause(status: u16, tried: u32) -> Option<Duration> {
     match (status, tried) {
         (412 | 424, 0) => Some(Duration::from_secs(1)),
         (429, 0..=2) => Some(Duration::from_secs(1 << tried)),
@@ -86,7 +86,7 @@ pub fn goosed_retry_pause(status: u16, tried: u32) -> Option<Duration> {
 }
 
 /// The sentence in a body: goose has three forms of them.
-fn status_body_sentence(body: &str) -> String {
+fn goosed_status_body_sentence(body: &str) -> String {
     let value: Value = serde_json::from_str(body).unwrap_or_default();
     let said = ["message", "error", "detail"].iter().find_map(|key| value[*key].as_str());
     let text = said.unwrap_or(body).trim();
@@ -100,8 +100,9 @@ mod tests {
 
     #[test]
     fn pauses_double_and_end() {
-        let waits =
-            |status| (0..9).map_while(|tried| goosed_retry_pause(status, tried)).map(|wait| wait.as_secs()).collect();
+        let waits = |status| {
+            (0..9).map_while(|tried| goosed_status_retry_pause(status, tried)).map(|wait| wait.as_secs()).collect()
+        };
         let expected: [(u16, Vec<u64>); 5] =
             [(429, vec![1, 2, 4]), (412, vec![1]), (424, vec![1]), (500, vec![]), (401, vec![])];
         for (status, seconds) in expected {

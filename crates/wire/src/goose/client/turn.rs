@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::status::GoosedError;
 use super::{PAYLOAD_NAME, request};
-use crate::goose::input::{read_plain_content, read_tool_result_content, unwrap_content_outcome};
+use crate::goose::content::{read_goose_plain_content, read_goose_tool_result, unwrap_goose_content_outcome};
 
 /// One turn of a goosed.
 ///
@@ -92,14 +92,18 @@ impl GoosedTurn {
             return Vec::new();
         }
         let mut reports = Vec::new();
-        if !concerns_tool_calls(event) {
+        if !goosed_turn_concerns_tool_calls(event) {
             self.start_called_tools(&mut reports);
         }
         match event["type"].as_str().unwrap_or_default() {
             "Message" => self.handle_message(&event["message"], ids, &mut reports),
             "Notification" => reports.extend(self.handle_notification(event)),
-            "UpdateConversation" => reports.push(turn_notice_report(Severity::Info, "Goose began its history anew")),
-            "ModelChange" => reports.push(turn_notice_report(Severity::Info, &model_change_text(event))),
+            "UpdateConversation" => {
+                reports.push(goosed_turn_notice_report(Severity::Info, "Goose began its history anew"))
+            }
+            "ModelChange" => {
+                reports.push(goosed_turn_notice_report(Severity::Info, &goosed_turn_model_change_text(event)))
+            }
             "Error" => self.handle_error(event),
             "Finish" => self.handle_finish(event, &mut reports),
             // signs of life, and what newer versions may tell
@@ -121,7 +125,7 @@ impl GoosedTurn {
         let mut reports = Vec::new();
         self.start_called_tools(&mut reports);
         if self.open.take().is_some() {
-            reports.push(turn_message_done(Vec::new(), None, true));
+            reports.push(goosed_turn_message_done(Vec::new(), None, true));
         }
         self.failure.get_or_insert_with(|| GoosedError::Cut(why.to_owned()));
         reports.push(Report::Ended(self.run_outcome()));
@@ -170,7 +174,7 @@ impl GoosedTurn {
     fn handle_finish(&mut self, event: &Value, reports: &mut Vec<Report>) {
         self.over = true;
         if self.open.take().is_some() {
-            reports.push(turn_message_done(Vec::new(), None, false));
+            reports.push(goosed_turn_message_done(Vec::new(), None, false));
         }
         if self.before.is_none() {
             // Never told before: what the last call used is all there is.
@@ -210,9 +214,9 @@ impl GoosedTurn {
                 "toolResponse" => self.handle_tool_response(piece, reports),
                 "actionRequired" => self.ask_question(&piece["data"], ids, reports),
                 "toolConfirmationRequest" => self.ask_question(piece, ids, reports),
-                "systemNotification" => reports.extend(system_notification(piece)),
+                "systemNotification" => reports.extend(goosed_turn_system_notification(piece)),
                 "text" | "redactedThinking" => {}
-                _ => tail.push(read_plain_content(piece)),
+                _ => tail.push(read_goose_plain_content(piece)),
             }
         }
         if tail.is_empty() && wanted.is_empty() {
@@ -228,7 +232,7 @@ impl GoosedTurn {
         }));
         let theirs: Vec<&str> = wanted.iter().map(|(id, _)| id.as_str()).collect();
         let native = ProviderPayload { wire: PAYLOAD_NAME.to_owned(), items: json!({ "calls": theirs }) };
-        reports.push(turn_message_done(tail, (!theirs.is_empty()).then_some(native), false));
+        reports.push(goosed_turn_message_done(tail, (!theirs.is_empty()).then_some(native), false));
         self.fresh.append(&mut wanted);
     }
 
@@ -242,7 +246,7 @@ impl GoosedTurn {
     ) {
         let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return };
         if self.open.as_deref().is_some_and(|open| open != id) {
-            reports.push(turn_message_done(Vec::new(), None, false));
+            reports.push(goosed_turn_message_done(Vec::new(), None, false));
             self.open = None;
         }
         if self.open.is_none() {
@@ -254,7 +258,7 @@ impl GoosedTurn {
 
     fn tool_request(&mut self, piece: &Value, ids: &mut dyn IdGenerator) -> (String, ToolCall) {
         let theirs = piece["id"].as_str().unwrap_or_default().to_owned();
-        let call = unwrap_content_outcome(&piece["toolCall"]);
+        let call = unwrap_goose_content_outcome(&piece["toolCall"]);
         let name = call["name"].as_str().unwrap_or("unknown").to_owned();
         let arguments = call.get("arguments").filter(|arguments| arguments.is_object()).cloned();
         // Another server of our own kind has ids like ours: they stay the same at every door.
@@ -263,7 +267,7 @@ impl GoosedTurn {
         let call = ToolCall {
             id,
             title: name.clone(),
-            kind: turn_tool_kind(&name),
+            kind: goosed_turn_tool_kind(&name),
             name,
             arguments: arguments.unwrap_or_else(|| json!({})),
             locations: Vec::new(),
@@ -282,7 +286,7 @@ impl GoosedTurn {
         let theirs = piece["id"].as_str().unwrap_or_default();
         if let Some(call) = self.calls.get(theirs) {
             self.asked.retain(|_, waiting| waiting.call != Some(*call));
-            reports.push(Report::ToolDone { call: *call, result: read_tool_result_content(&piece["toolResult"]) });
+            reports.push(Report::ToolDone { call: *call, result: read_goose_tool_result(&piece["toolResult"]) });
         }
     }
 
@@ -298,14 +302,14 @@ impl GoosedTurn {
             true => {
                 let schema = data.get("requested_schema").or_else(|| data.get("requestedSchema")).cloned();
                 let ask = QuestionKind::Form { schema: schema.unwrap_or_else(|| json!({ "type": "object" })) };
-                (sanitize::visible_line(&text("message").unwrap_or_else(|| "Goose asks".to_owned())), ask)
+                (sanitize::sanitized_line(&text("message").unwrap_or_else(|| "Goose asks".to_owned())), ask)
             }
             false => {
                 let tool = text("toolName").unwrap_or_else(|| "a tool".to_owned());
                 let prompt = text("prompt").unwrap_or_else(|| format!("Run {tool}?"));
                 (
-                    sanitize::describe_call(&tool, &data["arguments"], &prompt),
-                    QuestionKind::Choose { choices: turn_confirmation_choices() },
+                    sanitize::sanitized_call_text(&tool, &data["arguments"], &prompt),
+                    QuestionKind::Choose { choices: goosed_turn_confirmation_choices() },
                 )
             }
         };
@@ -344,14 +348,14 @@ impl GoosedTurn {
 }
 
 /// Whether a call asks first is known once something else is told.
-fn concerns_tool_calls(event: &Value) -> bool {
+fn goosed_turn_concerns_tool_calls(event: &Value) -> bool {
     const KINDS: [&str; 4] = ["toolRequest", "frontendToolRequest", "actionRequired", "toolConfirmationRequest"];
     let pieces = event["message"]["content"].as_array();
     pieces.is_some_and(|pieces| pieces.iter().any(|piece| KINDS.iter().any(|kind| piece["type"] == *kind)))
 }
 
 /// goose does not say what sort of thing a tool does: the names of its own ones do.
-fn turn_tool_kind(name: &str) -> ToolKind {
+fn goosed_turn_tool_kind(name: &str) -> ToolKind {
     match name.rsplit("__").next().unwrap_or(name) {
         "shell" | "bash" | "execute_command" => ToolKind::Execute,
         "write" | "edit" | "text_editor" | "str_replace" => ToolKind::Edit,
@@ -362,7 +366,7 @@ fn turn_tool_kind(name: &str) -> ToolKind {
     }
 }
 
-fn turn_confirmation_choices() -> Vec<Choice> {
+fn goosed_turn_confirmation_choices() -> Vec<Choice> {
     let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
     vec![
         choice("allow_once", "Allow once", ChoiceKind::AllowOnce),
@@ -372,27 +376,27 @@ fn turn_confirmation_choices() -> Vec<Choice> {
     ]
 }
 
-fn turn_message_done(tail: Vec<Part>, native: Option<ProviderPayload>, interrupted: bool) -> Report {
+fn goosed_turn_message_done(tail: Vec<Part>, native: Option<ProviderPayload>, interrupted: bool) -> Report {
     Report::MessageDone { tail, native, interrupted }
 }
 
-fn turn_notice_report(severity: Severity, title: &str) -> Report {
+fn goosed_turn_notice_report(severity: Severity, title: &str) -> Report {
     Report::Noticed(Notice { severity, title: title.to_owned(), detail: None })
 }
 
-fn model_change_text(event: &Value) -> String {
+fn goosed_turn_model_change_text(event: &Value) -> String {
     let text = |key: &str| event[key].as_str().unwrap_or_default();
     format!("Goose now uses {} ({})", text("model"), text("mode"))
 }
 
 /// What goose thinks aloud about itself is not worth telling.
-fn system_notification(piece: &Value) -> Option<Report> {
+fn goosed_turn_system_notification(piece: &Value) -> Option<Report> {
     let severity = match piece["notificationType"].as_str()? {
         "thinkingMessage" => return None,
         "creditsExhausted" => Severity::Warning,
         _ => Severity::Info,
     };
-    Some(turn_notice_report(severity, piece["msg"].as_str()?))
+    Some(goosed_turn_notice_report(severity, piece["msg"].as_str()?))
 }
 
 /// Two counters, each under one of two names.

@@ -50,6 +50,7 @@ pub fn catalog() -> Arc<SessionCatalog> {
         default_model: Some("demo/scripted".to_owned()),
         efforts: vec![Effort::Low, Effort::High],
         agent_models: Default::default(),
+        agent_options: Default::default(),
         policy: None,
     })
 }

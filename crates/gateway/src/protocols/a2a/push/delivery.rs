@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gander_domain::Seq;
-use gander_runtime::hub::Batch;
+use gander_runtime::hub::FollowedBatch;
 use gander_store::{DeltaForm, Durability};
 use gander_wire::a2a::{A2aDialect, A2aProjection, A2aTask, DetailLevel, TaskOpening, TaskSubject, TaskUpdate, json};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::http_post::{PostOutcome, post_notification};
-use super::{Inner, PushFact, Receiver};
+use super::{PushFact, PushInner, Receiver};
 
 /// The first pause after a failure; each further one is twice as long.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ const MAX_RETRY_PAUSE: Duration = Duration::from_secs(300);
 const MAX_TRIES: u32 = 60;
 
 /// Delivers until the task is over, nobody wants it any more, or the server stops.
-pub(super) async fn deliver_push_updates(inner: Arc<Inner>, receiver: Receiver, stop: CancellationToken) {
+pub(super) async fn deliver_push_updates(inner: Arc<PushInner>, receiver: Receiver, stop: CancellationToken) {
     let mut follower = inner.hub.follow_session(receiver.session, receiver.first, DeltaForm::Joined);
     let subject = TaskSubject {
         task: receiver.run,
@@ -81,7 +81,7 @@ struct NotificationWriter {
 
 impl NotificationWriter {
     /// What the receiver has not heard yet. Text that waits together goes together.
-    fn notifications(&mut self, receiver: &Receiver, batch: &Batch) -> Vec<Notification> {
+    fn notifications(&mut self, receiver: &Receiver, batch: &FollowedBatch) -> Vec<Notification> {
         let mut updates: Vec<(Seq, usize, TaskUpdate<'static>)> = Vec::new();
         for entry in batch.iter() {
             for (index, update) in self.watch.project_entry(entry).into_iter().enumerate() {
@@ -132,7 +132,7 @@ impl NotificationWriter {
 
 /// Tries until it is there. The receiver tells two copies of one notice apart by its id.
 async fn deliver_until_taken(
-    inner: &Inner,
+    inner: &PushInner,
     receiver: &Receiver,
     notice: &Notification,
     stop: &CancellationToken,
@@ -165,7 +165,7 @@ async fn deliver_until_taken(
     DeliveryOutcome::GivenUp
 }
 
-async fn record_delivered(inner: &Inner, receiver: &Receiver, notice: &Notification) {
+async fn record_delivered(inner: &PushInner, receiver: &Receiver, notice: &Notification) {
     let (run, id) = (receiver.run, receiver.config.id.clone());
     append_delivery_fact(inner, &PushFact::Delivered { run, id: id.clone(), seq: notice.seq }).await;
     if notice.last {
@@ -174,7 +174,7 @@ async fn record_delivered(inner: &Inner, receiver: &Receiver, notice: &Notificat
 }
 
 /// What is not noted is sent again after a restart: that is what the id is for.
-async fn append_delivery_fact(inner: &Inner, fact: &PushFact) {
+async fn append_delivery_fact(inner: &PushInner, fact: &PushFact) {
     if let Err(error) = inner.append_fact(fact, Durability::Relaxed).await {
         tracing::warn!(%error, "the delivery of a notification was not noted");
     }

@@ -108,9 +108,19 @@ impl PushJournal {
         }
         let journal = Self { log: FactLog::new(store, scope), vault };
         journal.move_secrets_to_vault().await?;
-        let Receivers { known, .. } = journal.log.fold_all().await?;
-        let receivers = known.into_values().map(|(receiver, state)| (journal.with_secrets(receiver), state)).collect();
+        let receivers = journal.read_receivers().await?;
         Ok((journal, receivers))
+    }
+
+    /// The log's name.
+    pub(super) fn scope(&self) -> &str {
+        self.log.scope()
+    }
+
+    /// Everybody who is noted, with the secrets that this vault has.
+    pub(super) async fn read_receivers(&self) -> Result<Vec<(Receiver, DeliveryState)>, StoreError> {
+        let Receivers { known, .. } = self.log.fold_all().await?;
+        Ok(known.into_values().map(|(receiver, state)| (self.with_secrets(receiver), state)).collect())
     }
 
     /// Earlier versions wrote credentials into the log. They go into the vault, and the log is compacted without them:
@@ -183,7 +193,8 @@ fn receiver_journal_facts((receiver, state): &(Receiver, DeliveryState)) -> impl
 }
 
 fn journalled_receiver(receiver: &Receiver) -> Receiver {
-    Receiver { config: credentials::without_push_credentials(&receiver.config), ..receiver.clone() }
+    let guarded = receiver.guarded || credentials::has_push_credentials(&receiver.config);
+    Receiver { config: credentials::without_push_credentials(&receiver.config), guarded, ..receiver.clone() }
 }
 
 #[cfg(test)]
@@ -193,7 +204,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use gander_store::{MemoryStore, ScopeAppend, clock, longest_log};
+    use gander_store::{MemoryStore, ScopeAppend, clock, longest_fact_log};
 
     fn receiver(n: u128) -> Receiver {
         let run = RunId::new(Uuid::from_u128(n));
@@ -214,6 +225,7 @@ mod tests {
             delivered_to: Seq(1),
             dialect: A2aDialect::V1,
             config,
+            guarded: false,
         }
     }
 
@@ -249,7 +261,7 @@ mod tests {
             facts.append(&delivered_to, Durability::Relaxed).await.expect("written");
         }
         let length = store.read_scope(facts.log.scope(), Seq::ZERO, 20_000).await.expect("read").len();
-        assert!(length <= longest_log(4) + 1, "{length}");
+        assert!(length <= longest_fact_log(4) + 1, "{length}");
         let (_, found) = PushJournal::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
         assert_eq!(
             found,
@@ -274,6 +286,7 @@ mod tests {
         let append = ScopeAppend { scope: JOURNAL_SCOPE.to_owned(), at: clock::current_time(), facts, after: None };
         store.append_scope(append, Durability::Relaxed).await.expect("written");
         let (facts, found) = PushJournal::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
+        let kept = Receiver { guarded: true, ..kept };
         assert_eq!(found, [(kept.clone(), DeliveryState::Pending), (receiver(3), DeliveryState::Pending)]);
         let logged = store.read_scope(JOURNAL_SCOPE, Seq::ZERO, 100).await.expect("read");
         assert!(!format!("{logged:?}").contains("hush"), "{logged:?}");

@@ -4,8 +4,10 @@ mod credentials;
 mod delivery;
 mod http_post;
 mod journal;
+mod other_nodes;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_domain::sanitize;
@@ -34,15 +36,17 @@ const MAX_OPEN_PER_PRINCIPAL: usize = 256;
 /// Push notifications. Cheap to clone.
 #[derive(Clone)]
 pub struct PushNotifications {
-    inner: Arc<Inner>,
+    inner: Arc<PushInner>,
 }
 
-struct Inner {
+struct PushInner {
     hub: Hub,
     facts: PushJournal,
     guard: Guard,
     held: Mutex<BTreeMap<(RunId, String), ActiveReceiver>>,
     tasks: TaskTracker,
+    /// This is the node that sends what every node could.
+    is_leader: AtomicBool,
     stop: CancellationToken,
 }
 
@@ -52,6 +56,8 @@ struct ActiveReceiver {
     receiver: Receiver,
     /// False once it was told everything, or was given up.
     open: bool,
+    /// This node sends it.
+    delivering: bool,
     stop: CancellationToken,
 }
 
@@ -73,13 +79,17 @@ struct Receiver {
     delivered_to: Seq,
     dialect: A2aDialect,
     config: PushConfig,
+    /// It is sent with credentials, which are in the vault of the node that was asked for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    guarded: bool,
 }
 
 impl PushNotifications {
     /// Goes on with what was wanted before. `allowed` are receivers in private networks, as `host` or `host:port`.
     pub async fn load(hub: Hub, allowed: Vec<String>, vault: Vault) -> Result<Self, StoreError> {
         let (facts, receivers) = PushJournal::load(Arc::clone(hub.store()), vault).await?;
-        let inner = Inner {
+        let inner = PushInner {
+            is_leader: AtomicBool::new(hub.role().is_none()),
             hub,
             facts,
             guard: Guard::new(allowed),
@@ -155,6 +165,7 @@ impl PushNotifications {
             first: task_ref.after,
             delivered_to,
             dialect: caller.dialect,
+            guarded: credentials::has_push_credentials(&config),
             config: config.clone(),
         };
         self.inner
@@ -201,9 +212,11 @@ impl PushNotifications {
     }
 
     fn start_delivery(&self, receiver: Receiver, over: DeliveryState) {
+        let delivering = over == DeliveryState::Pending && self.inner.delivers(&receiver);
         let held = ActiveReceiver {
             receiver: receiver.clone(),
             open: over == DeliveryState::Pending,
+            delivering,
             stop: self.inner.stop.child_token(),
         };
         let stop = held.stop.clone();
@@ -211,13 +224,13 @@ impl PushNotifications {
         if let Some(before) = before {
             before.stop.cancel();
         }
-        if over == DeliveryState::Pending {
+        if delivering {
             self.inner.tasks.spawn(delivery::deliver_push_updates(Arc::clone(&self.inner), receiver, stop));
         }
     }
 }
 
-impl Inner {
+impl PushInner {
     async fn append_fact(&self, fact: &PushFact, sync: Durability) -> Result<(), StoreError> {
         if let PushFact::Finished { run, id } = fact
             && let Some(held) = self.lock().get_mut(&(*run, id.clone()))

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use gander_domain::AgentManifest;
 use gander_http::body::{declares_foreign_charset, take_body_bytes};
 use gander_http::error;
-use gander_wire::a2a::json::EventFrame;
+use gander_wire::a2a::json::JsonEventFrame;
 use gander_wire::a2a::json_rpc::{RpcRefusal, RpcRequest, json_rpc_result_response};
 use gander_wire::a2a::{A2aError, A2aErrorKind, TaskSubject};
 use http::StatusCode;
@@ -64,7 +64,7 @@ pub(crate) async fn handle_json_rpc(
         }
     };
     let caller = a2a_caller(state, identity, agent, dialect, parts);
-    let frame = |subject: &TaskSubject| EventFrame::json_rpc_response(dialect, subject, &id);
+    let frame = |subject: &TaskSubject| JsonEventFrame::json_rpc_response(dialect, subject, &id);
     let result = match a2a_response(state, &caller, parts, request, frame).await {
         Ok(A2aResponse::Value(value)) => value,
         Ok(A2aResponse::Nothing) => Value::Null,

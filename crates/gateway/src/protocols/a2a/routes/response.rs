@@ -5,7 +5,7 @@ use gander_domain::Seq;
 use gander_http::sse::{SseStream, StreamPosition};
 use gander_http::sse_response::{SsePermit, last_event_id};
 use gander_store::Cursor;
-use gander_wire::a2a::json::{self, EventFrame};
+use gander_wire::a2a::json::{self, JsonEventFrame};
 use gander_wire::a2a::{A2aError, A2aErrorKind, A2aRequest, TaskSubject};
 use http::request::Parts;
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(crate) async fn a2a_response(
     caller: &A2aCaller,
     parts: &Parts,
     request: A2aRequest,
-    frame: impl FnOnce(&TaskSubject) -> EventFrame,
+    frame: impl FnOnce(&TaskSubject) -> JsonEventFrame,
 ) -> Result<A2aResponse, A2aError> {
     let resumed = match &request {
         A2aRequest::Subscribe { id } => resume_task_response(state, caller, parts, id).await?,
@@ -125,7 +125,7 @@ fn task_sse_response(
     parts: &Parts,
     stream: TaskStream,
     seen: StreamPosition,
-    frame: EventFrame,
+    frame: JsonEventFrame,
 ) -> Result<Response, Box<Response>> {
     let permit = SsePermit::new(state, &caller.identity, &parts.extensions)?;
     let (follower, projection) = stream.into_projection(frame);

@@ -12,7 +12,7 @@ use gander_http::artifact_download::{self, DownloadError};
 use gander_http::body::{declares_foreign_charset, take_body_bytes};
 use gander_http::error;
 use gander_http::percent::decode_percent_lenient;
-use gander_wire::a2a::json::EventFrame;
+use gander_wire::a2a::json::JsonEventFrame;
 use gander_wire::a2a::{
     A2aDialect, A2aError, A2aErrorKind, A2aMethod, A2aRequest, TaskSubject, json_rpc as json_rpc_wire,
 };
@@ -159,7 +159,7 @@ async fn handle_rest_target(
     }
     let request = A2aRequest::from_params(target.method, target.dialect, params)?;
     let caller = a2a_caller(state, identity, agent, target.dialect, parts);
-    let frame = |subject: &TaskSubject| EventFrame::unwrapped(caller.dialect, subject);
+    let frame = |subject: &TaskSubject| JsonEventFrame::unwrapped(caller.dialect, subject);
     let response = match a2a_response(state, &caller, parts, request, frame).await? {
         A2aResponse::Value(value) => {
             with_a2a_extensions_header(rest_json_response(StatusCode::OK, &value, media), &caller)

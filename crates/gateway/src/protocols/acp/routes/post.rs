@@ -19,6 +19,7 @@ use http::header;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -135,12 +136,13 @@ struct InboundEnvelope<'a> {
     id: Option<RequestId>,
     #[serde(borrow)]
     method: Option<Cow<'a, str>>,
+    /// Read apart: odd parameters must not hide whom the message answers.
     #[serde(borrow)]
-    params: Option<Named<'a>>,
+    params: Option<&'a RawValue>,
 }
 
-#[derive(Default, Deserialize)]
-struct Named<'a> {
+#[derive(Deserialize)]
+struct EnvelopeParams<'a> {
     #[serde(borrow, rename = "sessionId", alias = "session_id")]
     session: Option<Cow<'a, str>>,
 }
@@ -156,7 +158,8 @@ impl InboundEnvelope<'_> {
 
     /// The session that header and parameters agree on. Either may be silent.
     fn agreed_session(&self, header: Option<SessionId>) -> Refused<Option<SessionId>> {
-        let named = self.params.as_ref().and_then(|params| params.session.as_deref());
+        let params = self.params.and_then(|params| serde_json::from_str::<EnvelopeParams<'_>>(params.get()).ok());
+        let named = params.as_ref().and_then(|params| params.session.as_deref());
         let parsed = named.and_then(|named| named.parse().ok());
         if header.is_some() && named.is_some() && header != parsed {
             let message = "Acp-Session-Id and sessionId differ";

@@ -4,7 +4,7 @@
 use gander_domain::Seq;
 use gander_store::StoreError;
 
-use super::connection::ConnectionActor;
+use super::connection_actor::ConnectionActor;
 use super::journal::{ConnectionFact, ConnectionJournal, KeptMessage};
 use super::streams::{ClientStream, Destination, OutgoingMessage};
 use crate::protocols::acp::MAX_UNSENT;

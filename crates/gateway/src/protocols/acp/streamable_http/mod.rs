@@ -1,7 +1,8 @@
 //! Streamable HTTP: connections that outlive their requests, and the server's restarts.
 
-mod connection;
+mod connection_actor;
 mod delivery;
+mod early_answers;
 mod envelope;
 mod journal;
 mod open_stream;
@@ -22,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use self::connection::{ConnectionActor, ConnectionOrigin};
+use self::connection_actor::{ConnectionActor, ConnectionOrigin};
 pub use self::sse_pipe::SsePipeReader;
 use super::AcpClient;
 use gander_domain::authorize::Denied;
@@ -211,11 +212,11 @@ impl Connections {
         initialize: Bytes,
     ) -> CreateOutcome {
         let mut client = self.new_client(caller.clone(), options, id);
-        let (outcome, answer) = connection::initialize_connection(&mut client, &initialize).await;
+        let (outcome, answer) = connection_actor::initialize_connection(&mut client, &initialize).await;
         match outcome {
-            connection::InitializeOutcome::Known => {}
-            connection::InitializeOutcome::Unknown => return CreateOutcome::Refused(answer),
-            connection::InitializeOutcome::Malformed => return CreateOutcome::Malformed(answer),
+            connection_actor::InitializeOutcome::Known => {}
+            connection_actor::InitializeOutcome::Unknown => return CreateOutcome::Refused(answer),
+            connection_actor::InitializeOutcome::Malformed => return CreateOutcome::Malformed(answer),
         }
         let origin = ConnectionOrigin::Fresh { client: Box::new(client), initialize };
         match self.spawn_connection(id, origin).await {

@@ -9,7 +9,7 @@ use gander_services::sessions::SessionError;
 use gander_store::{DeltaForm, StoreError};
 use gander_wire::jsonrpc::RequestId;
 
-use super::connection::{ConnectionActor, split_entries};
+use super::connection_actor::{ConnectionActor, split_entries};
 use super::sse_pipe::sse_pipe;
 use super::{OpenError, OpenOutcome, OpenRequest, ResumeFrom, SsePipeReader};
 
@@ -178,21 +178,26 @@ impl ConnectionActor {
         }
     }
 
-    /// An answer to a question that was asked before this connection was restored: the question is remembered.
-    pub(super) async fn restore_question(&mut self, answered: &RequestId) {
-        let RequestId::Text(text) = answered else { return };
-        let Ok(question) = text.parse::<QuestionId>() else { return };
-        let sessions = &self.client.services.sessions;
-        let Ok(Some(row)) = sessions.find_question(&self.client.peer.caller, question).await else { return };
-        let attached = self.lanes.sessions.get(&row.session).is_some_and(|stream| stream.attached);
-        if attached || row.answered.is_some() {
-            return;
+    /// An answer to a question that was asked before this connection was restored: the question is remembered. If the
+    /// connection is about to go through it anyway, gives the session and the place where it will know it.
+    pub(super) async fn restore_question(&mut self, answered: &RequestId) -> Option<(SessionId, Seq)> {
+        let RequestId::Text(text) = answered else { return None };
+        let question = text.parse::<QuestionId>().ok()?;
+        let services = &self.client.services;
+        let row = services.sessions.find_question(&self.client.peer.caller, question).await.ok()??;
+        if row.answered.is_some() || self.client.connection.session_of_question(answered).is_some() {
+            return None;
+        }
+        if self.lanes.sessions.get(&row.session).is_some_and(|stream| stream.attached) {
+            let head = services.hub.store().head(row.session).await.ok()?;
+            return Some((row.session, head));
         }
         if let Ok(now) = self.resume_position(row.session, ResumeFrom::Wherever).await
             && let Err(error) = self.replay_from(row.session, now).await
         {
             tracing::debug!(%error, "a question is not remembered");
         }
+        None
     }
 }
 

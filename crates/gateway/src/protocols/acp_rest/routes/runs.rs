@@ -11,7 +11,7 @@ use gander_http::body::{self, BodyError};
 use gander_http::sse::{SseStream, StreamPosition};
 use gander_http::sse_response::{SsePermit, last_event_id};
 use gander_store::Cursor;
-use gander_wire::acp_rest::input::check_cancel_body;
+use gander_wire::acp_rest::requests::check_acp_rest_cancel_request;
 use gander_wire::acp_rest::{AcpRestDialect, AcpRestError, AcpRestRefusal, AcpRestRunRequest, ResumeRequest, RunMode};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Extensions, StatusCode};
@@ -82,7 +82,7 @@ pub(crate) async fn cancel_acp_rest_run(
 ) -> HandlerResult {
     let (headers, _, body) = read_acp_rest_run_body(request).await?;
     check_run_id_header(run, &headers)?;
-    check_cancel_body(run, &body)?;
+    check_acp_rest_cancel_request(run, &body)?;
     let _whole = state.whole_response_permit().await.map_err(acp_rest_unavailable)?;
     let run = state.acp_rest.cancel_run(&caller, &base, run).await?;
     Ok((StatusCode::ACCEPTED, Json(dialect.run_object(&run))).into_response())

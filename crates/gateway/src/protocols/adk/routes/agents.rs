@@ -84,11 +84,11 @@ pub(crate) async fn get_agent_dev_info(
     let body = match steps.as_slice() {
         ["build_graph"] => {
             let model = state.services.models.known_default();
-            agent_info::agent_build_graph(&agent, &tools, model.as_deref())
+            agent_info::adk_agent_build_graph(&agent, &tools, model.as_deref())
         }
-        ["build_graph_image"] => json!({ "": { "dotSrc": agent_info::agent_dot_graph(&agent, &tools, dark) } }),
+        ["build_graph_image"] => json!({ "": { "dotSrc": agent_info::adk_agent_dot_graph(&agent, &tools, dark) } }),
         ["graph"] | ["users", _, "sessions", _, "events", _, "graph"] => {
-            json!({ "dotSrc": agent_info::agent_dot_graph(&agent, &tools, dark) })
+            json!({ "dotSrc": agent_info::adk_agent_dot_graph(&agent, &tools, dark) })
         }
         ["debug", "trace", "session", session] => {
             let _whole = state.whole_response_permit().await.map_err(adk_whole_response_refusal)?;
@@ -100,7 +100,7 @@ pub(crate) async fn get_agent_dev_info(
             known.ok_or_else(|| AdkRefusal::new(404, "Trace not found"))?
         }
         steps if is_evaluation(steps) => return get_evaluation(&state, &caller, &agent.name, steps).await,
-        ["metrics-info"] => eval_metrics::metrics_info(),
+        ["metrics-info"] => eval_metrics::eval_metrics_info(),
         ["tests"] => json!([]),
         ["builder"] => return Ok("".into_response()),
         _ => return Err(AdkRefusal::new(404, "Not Found").into()),

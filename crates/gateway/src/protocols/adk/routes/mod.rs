@@ -53,7 +53,7 @@ table! {
     Get "/list-apps" READ Payload::None => agents::list_adk_agents,
     Get "/apps/{app}/app-info" READ Payload::None => agents::get_adk_agent_info,
     Get "/config/telemetry" READ Payload::None => agents::get_telemetry,
-    Post "/config/telemetry" PROMPT SMALL => telemetry::set_telemetry,
+    Post "/config/telemetry" PROMPT SMALL => telemetry::answer_telemetry_consent,
     Post "/agent-identity/finalize" PROMPT SMALL => unsupported::refuse_finalize_identity,
     Get "/apps/{app}/users/{user}/sessions" READ Payload::None => sessions::list_adk_sessions,
     Post "/apps/{app}/users/{user}/sessions" PROMPT LARGE => sessions::create_adk_session,

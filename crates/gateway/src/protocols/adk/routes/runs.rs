@@ -9,7 +9,7 @@ use gander_domain::Outcome;
 use gander_domain::caller::Caller;
 use gander_http::accept_header::accepts_event_stream;
 use gander_http::sse_response::{SsePermit, last_event_id};
-use gander_wire::adk::input::SessionAddress;
+use gander_wire::adk::requests::SessionAddress;
 use gander_wire::adk::{AdkEvent, AdkRefusal, AdkRunRequest, RunStage};
 use http::StatusCode;
 use http::header::HeaderMap;

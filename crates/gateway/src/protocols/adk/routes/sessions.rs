@@ -8,7 +8,7 @@ use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use gander_domain::caller::Caller;
 use gander_http::sse_response::SsePermit;
-use gander_wire::adk::{AdkRefusal, NewAdkSession, input};
+use gander_wire::adk::{AdkRefusal, NewAdkSession, requests};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ pub(crate) async fn get_adk_session(at: SessionPath, request: Request) -> Handle
 /// `PATCH {S}/{id}`.
 pub(crate) async fn patch_adk_session(at: SessionPath, request: Request) -> HandlerResult {
     let (_, _, body) = read_adk_body(request).await?;
-    let delta = input::read_state_delta(&body)?;
+    let delta = requests::read_adk_state_delta(&body)?;
     let _whole = at.state.whole_response_permit().await.map_err(adk_whole_response_refusal)?;
     Ok(Json(at.state.adk.patch_state(&at.caller, at.app_user, &at.id, delta).await?).into_response())
 }
@@ -126,7 +126,7 @@ pub(crate) async fn add_session_to_memory(
     request: Request,
 ) -> HandlerResult {
     let (_, _, body) = read_adk_body(request).await?;
-    let session = input::read_adk_session_id(&body)?;
+    let session = requests::read_adk_memory_session_id(&body)?;
     state.adk.find_session(&caller, AppUser { app, user }, &session).await?;
     Ok(Json(Value::Null).into_response())
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::Request;
 use axum::response::IntoResponse;
-use gander_wire::adk::{AdkRefusal, input};
+use gander_wire::adk::{AdkRefusal, requests};
 use http::HeaderMap;
 use serde_json::json;
 
@@ -13,12 +13,12 @@ use super::{HandlerResult, read_adk_body};
 const TELEMETRY_HEADER: &str = "x-adk-telemetry-request";
 
 /// `POST /config/telemetry`: nothing is sent anywhere, so no is the only consent there is.
-pub(crate) async fn set_telemetry(request: Request) -> HandlerResult {
+pub(crate) async fn answer_telemetry_consent(request: Request) -> HandlerResult {
     let (headers, _, body) = read_adk_body(request).await?;
     if !has_telemetry_header(&headers) {
         return Err(AdkRefusal::new(403, format!("the header {TELEMETRY_HEADER}: true is needed")).into());
     }
-    if input::read_telemetry_consent(&body)? {
+    if requests::read_adk_telemetry_consent(&body)? {
         return Err(AdkRefusal::new(501, "this server sends nothing to anybody: there is nothing to consent to").into());
     }
     Ok(Json(json!({ "telemetry": false })).into_response())

@@ -163,7 +163,7 @@ pub(crate) async fn post_agent_session(caller: GooseCaller, body: Bytes) -> Hand
     let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
     let patch = match goose_mode {
         // goose's modes say what may run unasked; ours say how the agent works.
-        Some(mode) => match mode::policy_of_mode(&mode) {
+        Some(mode) => match mode::policy_of_goose_mode(&mode) {
             Some(policy) => SettingsPatch { policy: Some(policy), ..SettingsPatch::default() },
             None => runs::goose_run_mode_patch(caller.services(), &view, &mode)
                 .map_err(|error| goose_bad_request(format!("Invalid mode: {error}")))?,

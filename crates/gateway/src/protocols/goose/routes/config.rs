@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{GooseCaller, HandlerResult, goose_empty_response, goose_json_response, read_goose_json};
 use crate::protocols::goose::error::{GooseError, goose_bad_request};
-use crate::protocols::goose::extension_methods::{command_type, goose_slash_commands_of};
+use crate::protocols::goose::extension_methods::{goose_command_type, goose_slash_commands_of};
 use crate::protocols::goose::{config, extensions, providers as shown};
 
 /// A model that says nothing of its window is shown with this one, as goose does.
@@ -248,7 +248,7 @@ pub(crate) async fn get_config_slash_commands(
     let Query(query) = query.map_err(|error| goose_bad_request(error.body_text()))?;
     let commands = goose_slash_commands_of(caller.services(), &caller.peer, query.session_id).await?;
     let told = commands.iter().map(|command| {
-        json!({ "command": command.name, "help": command.description, "command_type": command_type(command.kind) })
+        json!({ "command": command.name, "help": command.description, "command_type": goose_command_type(command.kind) })
     });
     goose_json_response(json!({ "commands": told.collect::<Vec<_>>() }))
 }

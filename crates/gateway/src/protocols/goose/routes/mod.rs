@@ -8,6 +8,7 @@ mod recipes;
 mod replaced;
 mod runs;
 mod schedule;
+mod session_list;
 mod sessions;
 mod tools;
 mod unsupported;
@@ -51,9 +52,9 @@ pub(crate) const ROUTES: &[Route<Arc<HttpState>>] = &[
     Route::post("/sessions/{id}/cancel", PROMPT, SMALL, |verb| on(verb, runs::post_run_cancel)),
     Route::post("/action-required/tool-confirmation", APPROVE, SMALL, |verb| on(verb, runs::post_run_confirm)),
     Route::post("/confirm", APPROVE, SMALL, |verb| on(verb, runs::post_run_confirm)),
-    Route::get("/sessions", READ, |verb| on(verb, sessions::list_goose_sessions)),
-    Route::get("/sessions/search", READ, |verb| on(verb, sessions::search_goose_sessions)),
-    Route::get("/sessions/insights", READ, |verb| on(verb, sessions::get_session_insights)),
+    Route::get("/sessions", READ, |verb| on(verb, session_list::list_goose_sessions)),
+    Route::get("/sessions/search", READ, |verb| on(verb, session_list::search_goose_sessions)),
+    Route::get("/sessions/insights", READ, |verb| on(verb, session_list::get_session_insights)),
     Route::post("/sessions/import", PROMPT, LARGE, |verb| on(verb, sessions::post_session_import)),
     goose_delete_route("/sessions/{id}", PROMPT, |verb| on(verb, sessions::delete_goose_session)),
     goose_put_route("/sessions/{id}/name", PROMPT, |verb| on(verb, sessions::rename_goose_session)),

@@ -7,7 +7,7 @@ use gander_domain::{Part, Role, SessionId};
 use gander_mcp::PromptSpec;
 use gander_services::direct_calls;
 use gander_services::user_store::Collection;
-use gander_wire::goose::output;
+use gander_wire::goose::projection;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -92,7 +92,7 @@ fn filled_prompt(name: &str, messages: &[(Role, Vec<Part>)]) -> Value {
     let blocks: Vec<Value> = messages
         .iter()
         .flat_map(|(who, parts)| parts.iter().map(move |part| (who, part)))
-        .map(|(who, part)| json!({ "role": role(who), "content": output::goose_prompt_block(part) }))
+        .map(|(who, part)| json!({ "role": role(who), "content": projection::goose_prompt_block(part) }))
         .collect();
     let text: Vec<&str> = blocks.iter().filter_map(|block| block["content"]["text"].as_str()).collect();
     json!({ "name": name, "content": text.join("\n\n"), "messages": blocks })

@@ -63,7 +63,7 @@ pub(crate) async fn post_recipe_scan(_caller: GooseCaller, body: Bytes) -> Handl
     let extensions = recipe["extensions"].as_array().into_iter().flatten();
     let programs = extensions.filter(|extension| extension["type"] == "stdio").count();
     let commands = recipe["retry"]["checks"].as_array().map_or(0, Vec::len);
-    let hidden = gander_agent::recipe::hidden_characters(&recipe).is_some();
+    let hidden = gander_agent::recipe::recipe_hidden_characters(&recipe).is_some();
     goose_json_response(json!({ "has_security_warnings": hidden || programs + commands > 0 }))
 }
 

@@ -12,7 +12,7 @@ use gander_http::sse_response::{SsePermit, last_event_id};
 use gander_services::errors::service_error_from_hub;
 use gander_store::clock::SystemIds;
 use gander_store::{DeltaForm, Limit};
-use gander_wire::goose::{input, output};
+use gander_wire::goose::{projection, requests};
 use http::header::HeaderMap;
 use http::{Extensions, StatusCode};
 use serde::Deserialize;
@@ -23,8 +23,8 @@ use super::{
     read_goose_json, read_goose_json_for_session,
 };
 use crate::protocols::goose::error::{GooseError, goose_bad_request, no_such_goose_session};
-use crate::protocols::goose::projection::SessionEvents;
 use crate::protocols::goose::runs::{self, GooseRunError, PromptOutcome, PromptRequest};
+use crate::protocols::goose::session_events::SessionEvents;
 use crate::protocols::goose::sessions;
 use crate::protocols::goose::stream::{ReplyStream, goose_stream_frame};
 
@@ -176,7 +176,7 @@ impl ChatRequest {
         if let Some(message) = &self.user_message {
             return Ok((message.clone(), self.override_conversation.clone()));
         }
-        let unknown = self.messages.iter().find_map(|message| input::read_goose_role(message).err());
+        let unknown = self.messages.iter().find_map(|message| requests::read_goose_role(message).err());
         if let Some(error) = unknown {
             return Err(unprocessable(&error.to_string()));
         }
@@ -213,7 +213,7 @@ fn run_sse_permit(caller: &GooseCaller, parts: &StreamParts) -> Result<SsePermit
 }
 
 fn run_no_such_session_event() -> Value {
-    output::goose_error_event("Failed to read session: Session not found")
+    projection::goose_error_event("Failed to read session: Session not found")
 }
 
 /// A stream of what is known already.
@@ -229,7 +229,7 @@ async fn run_conversation_response(caller: &GooseCaller, permit: SsePermit, sess
     let messages = sessions::load_session_transcript(services, session).await?.all_messages();
     let spent = gander_wire::goose::TokenState::from_view(&view);
     let finish = json!({ "type": "Finish", "reason": "stop", "token_state": spent.to_json() });
-    Ok(run_single_batch_response(permit, &[output::update_conversation_event(messages), finish]))
+    Ok(run_single_batch_response(permit, &[projection::goose_conversation_event(messages), finish]))
 }
 
 /// Where to read on. A piece of a message is one event; any other entry is read again, for those after this one.

@@ -1,119 +1,26 @@
-//! Sessions: listed, shown, renamed, copied, moved between servers.
+//! Sessions: shown, renamed, copied, moved between servers.
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, Request};
+use axum::extract::Request;
 use bytes::Bytes;
-use gander_domain::{Command, Policy, ResetReason, Seq, SessionId, SessionView};
+use gander_domain::{Command, ResetReason, Seq, SessionId, SessionView};
 use gander_http::sse_response::SsePermit;
 use gander_services::apply_recipe::{ApplyRecipe, apply_recipe};
 use gander_services::errors::service_error_from_store;
-use gander_services::sessions::{Fork, SessionFilter, SessionFolder};
+use gander_services::sessions::{Fork, SessionFolder};
 use gander_services::user_store::{Collection, UserStore};
 use gander_store::clock::SystemIds;
-use gander_store::{PageKey, SessionSummary, SummaryUsage};
-use gander_wire::goose::input;
-use gander_wire::goose::session::{SessionSummaryInput, SummaryTokens, goose_session_summary};
+use gander_wire::goose::requests;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    GooseCaller, HandlerResult, SessionInPath, goose_empty_response, goose_json_response, parse_goose_limit,
-    read_goose_json, read_goose_json_for_session,
+    GooseCaller, HandlerResult, SessionInPath, goose_empty_response, goose_json_response, read_goose_json,
+    read_goose_json_for_session,
 };
 use crate::json_stream::{JsonStream, JsonStyle};
 use crate::protocols::goose::error::{GooseError, goose_bad_request};
 use crate::protocols::goose::{extensions, recipes, runs, sessions};
-
-/// Sessions on a page at most, where pages are asked for.
-const MAX_PAGE: usize = 1_000;
-
-/// Sessions that are read from the store in one go.
-const STORE_PAGE: u32 = 500;
-
-/// Sessions that a search finds at most, as in goose.
-const MAX_FOUND: usize = 50;
-
-/// Pages are ours: goose's own clients ask for everything and never turn a page.
-#[derive(Deserialize)]
-pub(crate) struct PageQuery {
-    limit: Option<String>,
-    cursor: Option<String>,
-}
-
-/// `GET /sessions`: all of them, or those of a page and where the next one begins.
-pub(crate) async fn list_goose_sessions(
-    caller: GooseCaller,
-    query: Result<Query<PageQuery>, QueryRejection>,
-) -> HandlerResult {
-    let Query(PageQuery { limit: said, cursor }) = query.map_err(|error| goose_bad_request(error.body_text()))?;
-    let after = cursor.map(|cursor| cursor.parse::<PageKey>()).transpose().map_err(goose_bad_request)?;
-    let limit = match parse_goose_limit(said.as_deref(), MAX_PAGE)? {
-        None if after.is_some() => Some(MAX_PAGE),
-        limit => limit,
-    };
-    let mut pages = SessionPages::new(None, after, limit.unwrap_or(usize::MAX));
-    let mut sessions = Vec::new();
-    while let Some(page) = pages.next_page(&caller).await? {
-        for summary in &page {
-            sessions.push(goose_session_list_row(&caller, summary).await?);
-        }
-    }
-    let mut answer = json!({ "sessions": sessions });
-    if let Some(next) = pages.after {
-        answer["next_cursor"] = json!(next.to_string());
-    }
-    goose_json_response(answer)
-}
-
-/// `GET /sessions/search`: by words of the title.
-pub(crate) async fn search_goose_sessions(
-    caller: GooseCaller,
-    query: Result<Query<SearchQuery>, QueryRejection>,
-) -> HandlerResult {
-    let Query(SearchQuery { query, limit: said, after_date, before_date }) =
-        query.map_err(|_| goose_bad_request("query is missing"))?;
-    let words = query.trim();
-    if words.is_empty() {
-        return Err(goose_bad_request("query is missing"));
-    }
-    let limit = parse_goose_limit(said.as_deref(), MAX_FOUND)?.unwrap_or(10);
-    let (after, before) =
-        (parse_session_time_micros(after_date.as_deref())?, parse_session_time_micros(before_date.as_deref())?);
-    let in_time = |summary: &&SessionSummary| {
-        let at = summary.updated_at.as_micros();
-        after.is_none_or(|after| at >= after) && before.is_none_or(|before| at <= before)
-    };
-    let mut pages = SessionPages::new(Some(words.to_owned()), None, usize::MAX);
-    let mut found = Vec::new();
-    while let (true, Some(page)) = (found.len() < limit, pages.next_page(&caller).await?) {
-        for summary in page.iter().filter(in_time).take(limit - found.len()) {
-            found.push(goose_session_list_row(&caller, summary).await?);
-        }
-    }
-    goose_json_response(Value::Array(found))
-}
-
-#[derive(Deserialize)]
-pub(crate) struct SearchQuery {
-    query: String,
-    limit: Option<String>,
-    after_date: Option<String>,
-    before_date: Option<String>,
-}
-
-/// `GET /sessions/insights`.
-pub(crate) async fn get_session_insights(caller: GooseCaller) -> HandlerResult {
-    let mut pages = SessionPages::new(None, None, usize::MAX);
-    let (mut count, mut tokens) = (0, 0);
-    while let Some(page) = pages.next_page(&caller).await? {
-        count += page.len();
-        for summary in &page {
-            tokens += goose_session_list_row(&caller, summary).await?["accumulated_total_tokens"].as_u64().unwrap_or(0);
-        }
-    }
-    goose_json_response(json!({ "totalSessions": count, "totalTokens": tokens }))
-}
 
 /// `POST /sessions/import`.
 pub(crate) async fn post_session_import(caller: GooseCaller, body: Bytes) -> HandlerResult {
@@ -240,7 +147,7 @@ pub(crate) async fn post_session_fork(
 /// `POST /sessions/{id}/clear`: nothing of it is shown any more, the log keeps it.
 pub(crate) async fn clear_goose_session(caller: GooseCaller, SessionInPath(session): SessionInPath) -> HandlerResult {
     sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
-    runs::send_goose_command(caller.services(), &caller.peer, session, runs::clear_history_command()).await?;
+    runs::send_goose_command(caller.services(), &caller.peer, session, runs::goose_clear_history_command()).await?;
     let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
     goose_json_response(Value::Object(sessions::goose_session_with_conversation(caller.services(), &view).await?))
 }
@@ -254,7 +161,7 @@ pub(crate) async fn post_session_message(
     let said: Value = read_goose_json_for_session(session, &body)?;
     let message = said.get("message").unwrap_or(&said);
     sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
-    let added = input::read_goose_conversation(std::slice::from_ref(message), &mut SystemIds);
+    let added = requests::read_goose_conversation(std::slice::from_ref(message), &mut SystemIds);
     let added = added.map_err(|error| GooseError::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
     let _whole = caller.state.whole_response_permit().await?;
     let transcript = sessions::load_session_transcript(caller.services(), session).await?;
@@ -287,73 +194,4 @@ async fn copy_goose_session(
         meta: Some(json!({ "goose": kept })),
     };
     Ok(services.sessions.fork(&caller.peer.caller, view, fork).await?.session)
-}
-
-/// Sessions as they are read from the store, a page at a time.
-struct SessionPages {
-    text: Option<String>,
-    /// Where the next page begins; none before the first and after the last.
-    after: Option<PageKey>,
-    wanted: usize,
-    over: bool,
-}
-
-impl SessionPages {
-    fn new(text: Option<String>, after: Option<PageKey>, wanted: usize) -> Self {
-        Self { text, after, wanted, over: false }
-    }
-
-    async fn next_page(&mut self, caller: &GooseCaller) -> Result<Option<Vec<SessionSummary>>, GooseError> {
-        if self.over || self.wanted == 0 {
-            return Ok(None);
-        }
-        let filter = SessionFilter {
-            text: self.text.clone(),
-            after: self.after,
-            limit: u32::try_from(self.wanted).unwrap_or(u32::MAX).min(STORE_PAGE),
-            ..SessionFilter::default()
-        };
-        let page = caller.services().sessions.list(&caller.peer.caller, filter).await?;
-        self.wanted -= page.sessions.len().min(self.wanted);
-        (self.over, self.after) = (page.next.is_none(), page.next);
-        Ok(Some(page.sessions))
-    }
-}
-
-/// A session in a list. One from before its usage was kept with the list is looked at itself.
-async fn goose_session_list_row(caller: &GooseCaller, summary: &SessionSummary) -> Result<Value, GooseError> {
-    let setting = caller.services().default_session_settings().policy;
-    let object = match session_summary_input(summary, setting) {
-        Some(input) => goose_session_summary(&input),
-        None => {
-            let view = sessions::find_own_goose_session(caller.services(), &caller.peer, summary.session).await?;
-            goose_session_summary(&SessionSummaryInput::from_view(
-                &view,
-                view.settings.session_policy().under_setting(setting),
-            ))
-        }
-    };
-    Ok(Value::Object(object))
-}
-
-fn session_summary_input(summary: &SessionSummary, setting: Policy) -> Option<SessionSummaryInput<'_>> {
-    let SummaryUsage { policy, input, output, cost, last_call } = summary.usage?;
-    Some(SessionSummaryInput {
-        policy: policy.under_setting(setting),
-        tokens: SummaryTokens { input, output, cost, last_call },
-        session: summary.session,
-        workspace: &summary.workspace,
-        title: Some(summary.title.as_str()).filter(|title| !title.is_empty()),
-        created_at: summary.created_at,
-        updated_at: summary.updated_at,
-        archived: summary.archived,
-        messages: summary.messages,
-    })
-}
-
-fn parse_session_time_micros(text: Option<&str>) -> Result<Option<i64>, GooseError> {
-    let Some(text) = text else { return Ok(None) };
-    let at: jiff::Timestamp =
-        text.parse().map_err(|_| GooseError::new(StatusCode::UNPROCESSABLE_ENTITY, format!("not a date: {text}")))?;
-    Ok(Some(at.as_microsecond()))
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use gander_domain::{Part, ToolContent, ToolEnd};
 use gander_services::direct_calls::{self, DirectCallError};
-use gander_wire::goose::output;
+use gander_wire::goose::projection;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(crate) async fn call_goose_tool(caller: GooseCaller, body: Bytes) -> Handler
     let arguments = if arguments.is_null() { json!({}) } else { arguments };
     let result =
         direct_calls::call_tool_directly(caller.services(), &caller.identity, session, &name, &arguments).await?;
-    goose_json_response(output::goose_tool_result_object(&result))
+    goose_json_response(projection::goose_tool_result_object(&result))
 }
 
 /// `POST /agent/read_resource`.

@@ -1,0 +1,21 @@
+//! Three real servers over one real PostgreSQL: any of them serves any reader and takes any command, whatever happens to
+//! the others.
+//!
+//! `GANDER_CLUSTER_FAULTS=100 cargo test -p gander-cli --test cluster faults -- --nocapture` does more to them and prints
+//! figures, `GANDER_SEED=n` repeats a run.
+
+#![allow(clippy::print_stderr, clippy::wildcard_enum_match_arm)]
+
+#[path = "../kill/checks.rs"]
+mod checks;
+mod deploy;
+mod faults;
+mod figures;
+mod node_roles;
+mod one_writer;
+mod protocols;
+#[allow(dead_code, reason = "the kill tests use all of it")]
+#[path = "../kill/seeded_random.rs"]
+mod seeded_random;
+mod shared_facts;
+mod test_cluster;

@@ -1,0 +1,96 @@
+//! This server among others over one PostgreSQL database.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gander_runtime::hub::{ClusterTimes, NodeRole};
+use gander_services::units::DurationSetting;
+use serde::{Deserialize, Serialize};
+
+/// A shorter lease would be lost to a busy disk.
+const MIN_LEASE: Duration = Duration::from_secs(2);
+
+/// This server among others. Counts only where `store.url` names a database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterSection {
+    /// What this node does.
+    pub role: NodeRole,
+    /// Where its local disks are; absent: the name of the machine.
+    #[serde(default)]
+    pub label: Option<String>,
+    /// Folders that every node sees alike.
+    pub shared: Vec<PathBuf>,
+    /// Others take its sessions so long after its last sign of life.
+    pub lease: LeaseTime,
+    /// Whether nodes tell each other what is new.
+    pub hints: bool,
+}
+
+/// How long a node may be silent before others take its sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "DurationSetting", into = "DurationSetting")]
+pub struct LeaseTime(Duration);
+
+impl TryFrom<DurationSetting> for LeaseTime {
+    type Error = String;
+
+    fn try_from(time: DurationSetting) -> Result<Self, String> {
+        if time.0 < MIN_LEASE {
+            return Err(format!("a lease lasts at least {} seconds", MIN_LEASE.as_secs()));
+        }
+        Ok(Self(time.0))
+    }
+}
+
+impl From<LeaseTime> for DurationSetting {
+    fn from(lease: LeaseTime) -> Self {
+        Self(lease.0)
+    }
+}
+
+impl ClusterSection {
+    /// The label of this node's disks.
+    pub fn node_label(&self) -> String {
+        let machine = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+        self.label.clone().unwrap_or_else(machine)
+    }
+
+    /// True if every node sees this folder.
+    pub fn is_shared(&self, folder: &str) -> bool {
+        self.shared.iter().any(|shared| Path::new(folder).starts_with(shared))
+    }
+
+    /// A node renews four times per lease, and stops what it runs well before others may take it.
+    pub fn times(&self) -> ClusterTimes {
+        let take_over = self.lease.0;
+        ClusterTimes { renew: take_over / 4, fence: take_over * 10 / 17, take_over, ..ClusterTimes::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn section(text: &str) -> Result<ClusterSection, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    #[test]
+    fn a_node_stops_before_others_take_over_whatever_the_lease() {
+        for lease in ["2s", "17s", "5m"] {
+            let times =
+                section(&format!("role = 'all'\nshared = []\nlease = '{lease}'\nhints = true")).unwrap().times();
+            assert!(times.renew * 2 < times.fence && times.fence < times.take_over, "{times:?}");
+        }
+        let short = section("role = 'all'\nshared = []\nlease = '1s'\nhints = true").unwrap_err().to_string();
+        assert!(short.contains("a lease lasts at least 2 seconds"), "{short}");
+    }
+
+    #[test]
+    fn a_folder_is_shared_by_its_own_parts_and_not_by_its_letters() {
+        let section = section("role = 'worker'\nshared = ['/mnt/projects']\nlease = '17s'\nhints = true").unwrap();
+        assert!(section.is_shared("/mnt/projects") && section.is_shared("/mnt/projects/a"));
+        assert!(!section.is_shared("/mnt/projects-old") && !section.is_shared("/mnt"));
+    }
+}

@@ -1,0 +1,19 @@
+//! What another node wrote about MCP servers.
+
+use gander_store::StoreError;
+
+use super::{Extensions, networks, pins, registry};
+
+/// The logs whose folds are kept in memory.
+pub(crate) const SCOPES: [&str; 3] = [networks::SCOPE, pins::SCOPE, registry::SCOPE];
+
+impl Extensions {
+    /// Reads them again. Sessions follow what has changed.
+    pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
+        self.config.pins.refresh().await?;
+        self.config.networks.refresh().await?;
+        self.config.registry.refresh().await?;
+        self.refresh_sessions();
+        Ok(())
+    }
+}
