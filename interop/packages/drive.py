@@ -2,86 +2,24 @@
 
     drive.py PACKAGES WORK
 
-Prints `pass NAME` or `fail NAME reason` for every step, and how long it took from the file to the first answer.
+Prints `pass NAME`, `fail NAME reason` or `skip NAME reason` for every step, and how long it took from the file to the first answer.
 """
 
-import hashlib
-import json
 import os
 import pathlib
-import shutil
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
-RELEASE = "bookworm"
-HOME = "home/somebody"
-# What tools of the system write when something is installed, whatever it is.
-OF_THE_SYSTEM = ("var/", "proc/", "sys/", "dev/", "tmp/", "run/", "etc/ld.so.cache", "root/", HOME + "/.npm", HOME + "/.cache")
+import arm64
+import metadata
+from debian import HOME, Debian
+from steps import attempt, run, the_one
 
-
-class Debian:
-    """A minimal Debian in a folder, as new before every package."""
-
-    def __init__(self, work):
-        self.pristine, self.root = work / "debian-pristine", work / "debian"
-        if not (self.pristine / "bin/sh").exists():
-            shutil.rmtree(self.pristine, ignore_errors=True)
-            run(["debootstrap", "--variant=minbase", "--include=python3,python3-venv,python3-pip", RELEASE, self.pristine, mirror()])
-        node = pathlib.Path(shutil.which("node")).resolve().parent.parent
-        if not (self.pristine / "opt/node/bin/node").exists():
-            for part in ("bin", "lib/node_modules/npm"):
-                shutil.copytree(node / part, self.pristine / "opt/node" / part, symlinks=True)
-        run(["chroot", self.pristine, "sh", "-c", "id somebody >/dev/null 2>&1 || useradd --create-home somebody"])
-
-    def remove(self):
-        subprocess.run(["umount", self.root / "proc"], capture_output=True)
-        run(["rm", "-rf", "--one-file-system", self.root])
-
-    def renew(self):
-        self.remove()
-        run(["cp", "-a", self.pristine, self.root])
-        run(["mount", "-t", "proc", "proc", self.root / "proc"])
-
-    def put(self, *files):
-        for file in files:
-            shutil.copy(file, self.root / "tmp")
-
-    def command(self, line, user):
-        chroot = ["chroot"] + ([f"--userspec={user}"] if user != "root" else []) + [str(self.root)]
-        home = "/root" if user == "root" else "/" + HOME
-        path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/node/bin"
-        return chroot + ["env", "-i", f"HOME={home}", f"PATH={path}", "LANG=C.UTF-8", "sh", "-c", f"cd {home} && {line}"]
-
-    def sh(self, line, user="somebody:somebody"):
-        return run(self.command(line, user))
-
-    def files(self):
-        found = subprocess.run(["find", ".", "-xdev", "-not", "-type", "d", "-printf", "%P\\n"], cwd=self.root, capture_output=True, text=True, check=True)
-        return {name for name in found.stdout.splitlines() if not name.startswith(OF_THE_SYSTEM)}
-
-
-def mirror():
-    """The mirror that this machine's own packages come from."""
-    listed = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI)"], capture_output=True, text=True, check=True).stdout
-    return next(line for line in listed.splitlines() if line and "security" not in line)
-
-
-def run(command):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))[-300:]}: {done.returncode} {done.stderr[-1500:]} {done.stdout[-500:]}")
-    return done.stdout
-
-
-def the_one(packages, pattern):
-    found = sorted(packages.glob(pattern))
-    if len(found) != 1:
-        raise RuntimeError(f"{pattern}: {[file.name for file in found]}")
-    return found[0]
+SOMEBODY = "somebody:somebody"
 
 
 def ways(packages):
@@ -91,13 +29,15 @@ def ways(packages):
     deb = the_one(packages, "gander_*_amd64.deb")
     npm = [the_one(packages, "gander-server-[0-9]*.tgz"), the_one(packages, "gander-server-linux-x64-*.tgz")]
     wheel = the_one(packages, "gander_server-*x86_64.whl")
-    tgz = " ".join(f"/tmp/{file.name}" for file in npm)
-    somebody = "somebody:somebody"
+    files = " ".join(f"/tmp/{file.name}" for file in npm)
+    npx = "npx --offline --yes " + " ".join(f"--package=/tmp/{file.name}" for file in npm) + " gander"
     return [
-        ("tarball", [tarball], f"tar xzf /tmp/{tarball.name}", somebody, f"/{HOME}/{folder}/bin/gander", f"rm -r {folder}"),
-        ("deb", [deb], f"dpkg --install --force-depends /tmp/{deb.name}", "root", "/usr/bin/gander", "dpkg --purge gander"),
-        ("npm", npm, f"npm install --offline --no-audit --no-fund --prefix apps {tgz}", somebody, f"/{HOME}/apps/node_modules/.bin/gander", "rm -r apps"),
-        ("wheel", [wheel], f"python3 -m venv venv && venv/bin/pip install --no-index /tmp/{wheel.name}", somebody, f"/{HOME}/venv/bin/gander", "rm -r venv"),
+        ("tarball", [tarball], f"tar xzf /tmp/{tarball.name}", SOMEBODY, f"/{HOME}/{folder}/bin/gander", f"rm -r {folder}"),
+        ("deb", [deb], f"apt-get install --yes --no-install-recommends /tmp/{deb.name}", "root", "gander", "apt-get purge --yes gander"),
+        ("npm", npm, f"npm install --offline --no-audit --no-fund --prefix apps {files}", SOMEBODY, f"/{HOME}/apps/node_modules/.bin/gander", "rm -r apps"),
+        ("npx", npm, "true", SOMEBODY, npx, "rm -r .npm"),
+        ("wheel", [wheel], f"python3 -m venv venv && venv/bin/pip install --no-index /tmp/{wheel.name}", SOMEBODY, f"/{HOME}/venv/bin/gander", "rm -r venv"),
+        ("uvx", [wheel], "true", SOMEBODY, f"uvx --offline --from /tmp/{wheel.name} gander-server", "rm -r .cache/uv"),
     ]
 
 
@@ -116,10 +56,10 @@ def install_and_use(debian, way, work):
     check = debian.sh(f"{program} self check")
     if "whole: its checksum matches" not in check or "the full one" not in check:
         raise RuntimeError(check)
-    if name == "deb":
-        debian.sh("gzip -t /usr/share/man/man1/gander-run.1.gz && test -s /usr/share/bash-completion/completions/gander && test -s /usr/lib/systemd/user/gander.service")
-    if name == "tarball":
-        open_page(debian, program, work)
+    if name in ("tarball", "deb"):
+        share = f"/{HOME}/{files[0].name.removesuffix('.tar.gz')}/share" if name == "tarball" else "/usr/share"
+        check_manual_and_completion(debian, name, share)
+    open_page(debian, program, work / f"page-{name}.png")
     debian.sh(f"{program} server stop")
     debian.sh(remove, user)
     left = sorted(name for name in debian.files() - before if not name.startswith((f"{HOME}/.local/share/gander/", f"{HOME}/.config/gander/")))
@@ -127,63 +67,85 @@ def install_and_use(debian, way, work):
         raise RuntimeError(f"left behind: {left[:20]}")
 
 
-def open_page(debian, program, work):
-    """The page of the installed program, in a real browser."""
-    server = subprocess.Popen(debian.command(f"exec {program} --data /tmp/served serve --listen 127.0.0.1:0", "somebody:somebody"), stdout=subprocess.PIPE, text=True)
-    try:
-        line = next(line for line in server.stdout if "http://127.0.0.1:" in line)
-        address = "http://127.0.0.1:" + line.split("http://127.0.0.1:")[1].split("/")[0].split()[0]
-        with urllib.request.urlopen(address + "/") as page:
-            if b"assets/" not in page.read():
-                raise RuntimeError("not the full page")
-        with tempfile.TemporaryDirectory() as profile:
-            run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-                 "--disable-component-update", "--disable-sync", f"--user-data-dir={profile}", "--virtual-time-budget=3000",
-                 f"--screenshot={work / 'page.png'}", address + "/"])
-        if (work / "page.png").stat().st_size < 5000:
-            raise RuntimeError("the picture of the page is empty")
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(30)
+def check_manual_and_completion(debian, name, share):
+    """The pages are read by a real `man`, the script is asked by a real bash."""
+    pages = sorted((debian.root / share[1:] / "man/man1").glob("gander*.1*"))
+    for page in pages:
+        shown = subprocess.run(["man", "--warnings", "--local-file", page], capture_output=True, text=True, env={**os.environ, "MANWIDTH": "120"})
+        if shown.returncode != 0 or shown.stderr.strip() or "SYNOPSIS" not in shown.stdout:
+            raise RuntimeError(f"man {page.name}: {shown.stderr[:500]}")
+    if len(pages) < 40:
+        raise RuntimeError(f"only {len(pages)} manual pages")
+    script = "/usr/share/bash-completion/completions/gander" if name == "deb" else f"{share}/completions/gander.bash"
+    path = "" if name == "deb" else f'PATH="{share.removesuffix("/share")}/bin:$PATH"; '
+    ask = 'COMP_WORDS=(gander ses) COMP_CWORD=1 COMP_LINE="gander ses" COMP_POINT=10 COMP_TYPE=9; "$(complete -p gander | grep -oE -- "-F [^ ]+" | cut -c4-)" gander ses gander; echo "${COMPREPLY[@]}"'
+    found = debian.sh(f"bash -c '{path}. {script}; {ask}'")
+    if found.split() != ["sessions"]:
+        raise RuntimeError(f"completion of `gander ses`: {found!r}")
+    if name == "deb":
+        unit = debian.root / "usr/lib/systemd/user/gander.service"
+        program = re.search(r"^ExecStart=(\S+)", unit.read_text(), re.M)[1]
+        if not (debian.root / program[1:]).exists():
+            raise RuntimeError(f"the unit starts what is not there: {program}")
 
 
-def metadata(packages, work):
-    """What publishing would check, without publishing."""
-    for line in (packages / "SHA256SUMS").read_text().splitlines():
-        expected, name = line.split("  ")
-        if hashlib.sha256((packages / name).read_bytes()).hexdigest() != expected:
-            raise RuntimeError(f"checksum of {name}")
-    for package in packages.glob("*.tgz"):
-        run(["npm", "publish", "--dry-run", package])
-    tools = work / "twine"
-    if not (tools / "bin/twine").exists():
-        run([sys.executable, "-m", "venv", tools])
-        run([tools / "bin/pip", "install", "--quiet", "twine==6.2.0"])
-    run([tools / "bin/twine", "check", "--strict", *packages.glob("*.whl")])
-    entry = json.loads((packages / "agent.json").read_text())
-    if not {"id", "name", "version", "description", "distribution"} <= entry.keys():
-        raise RuntimeError(f"agent.json: {sorted(entry)}")
-    sbom = json.loads((packages / "sbom.cdx.json").read_text())
-    if len(sbom["components"]) < 100 or not all(part["purl"] and part["licenses"][0]["expression"] for part in sbom["components"]):
-        raise RuntimeError("the bill of materials is not whole")
+def open_page(debian, program, picture):
+    """The page of the background server, opened with the link that `gander open` gives, in a real browser."""
+    link = next(line for line in debian.sh(f"{program} open --print --listen 127.0.0.1:0").splitlines() if line.startswith("http://127.0.0.1:"))
+    # The title of the session that `run help` made: the page has signed in and read the list.
+    run(["node", pathlib.Path(__file__).parent / "page.mjs", link, "help", picture])
 
 
-def attempt(name, step):
-    try:
-        step()
-        print(f"pass {name}", flush=True)
-    except (RuntimeError, OSError, ValueError, StopIteration, subprocess.SubprocessError) as error:
-        print(f"fail {name} {' '.join(str(error).split())}", flush=True)
+def is_static(packages):
+    """Whether the packaged binary needs no libraries: a development build does, and cannot run in an empty folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(["tar", "xzf", the_one(packages, "gander-*-linux-x64.tar.gz"), "--strip-components=1", "-C", folder])
+        return subprocess.run(["ldd", pathlib.Path(folder, "bin/gander")], capture_output=True).stdout.count(b"=>") == 0
+
+
+def run_in_scratch(debian, packages):
+    """What the container file puts into an image from scratch, without an image."""
+    tarball = the_one(packages, "gander-*-linux-x64.tar.gz")
+    copied = dict(re.findall(r"^COPY (\S+) (\S+)$", (packages / "Containerfile").read_text(), re.M))
+    with tempfile.TemporaryDirectory() as folder:
+        context, image = pathlib.Path(folder, "context"), pathlib.Path(folder, "image")
+        context.mkdir()
+        run(["tar", "xzf", tarball, "--strip-components=1", "-C", context])
+        run(["cp", "/etc/ssl/certs/ca-certificates.crt", context])
+        for source, target in copied.items():
+            (image / target[1:]).parent.mkdir(parents=True, exist_ok=True)
+            run(["cp", context / source, image / target[1:]])
+        (image / "data").mkdir()
+        environment = ["env", "-i", "GANDER_DATA=/data", "HOME=/data"]
+        # The command of the image, on a port that is free here.
+        server = subprocess.Popen([*environment, "chroot", image, "/bin/gander", "serve", "--listen", "0.0.0.0:0", "--insecure-plain"], stdout=subprocess.PIPE, text=True)
+        try:
+            port = re.search(r":(\d+)", next(line for line in server.stdout if "http://" in line).split("http://")[1])[1]
+            token = run([*environment, "chroot", image, "/bin/gander", "token"]).split()[-1]
+            answer = arm64.prompt_over_http(f"http://127.0.0.1:{port}", token)
+            if "scripted demo" not in answer:
+                raise RuntimeError(f"not the demo's answer: {answer[-500:]}")
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(30)
 
 
 def main():
     packages, work = map(pathlib.Path, sys.argv[1:])
     work.mkdir(parents=True, exist_ok=True)
     os.umask(0o022)
-    attempt("metadata", lambda: metadata(packages, work))
+    metadata.check_all(packages, work)
     debian = Debian(work)
     for way in ways(packages):
         attempt(way[0], lambda: install_and_use(debian, way, work))
+    if is_static(packages):
+        attempt("scratch", lambda: run_in_scratch(debian, packages))
+    else:
+        print("the binary of these packages is not static: not tried in an empty folder", flush=True)
+    if list(packages.glob("*-linux-arm64.tar.gz")):
+        attempt("arm64", lambda: arm64.run_under_qemu(packages))
+    else:
+        print("no packages for arm64 in this folder: not tried under qemu", flush=True)
     debian.remove()
 
 

@@ -46,7 +46,7 @@ async function look({ device, pictures }, name, colorScheme) {
   await shoot('home');
   await conversation(page);
   await shoot('chat');
-  for (const view of ['inbox', 'recipes', 'schedules', 'extensions', 'apps']) {
+  for (const view of ['inbox', 'recipes', 'schedules', 'extensions', 'apps', 'audit']) {
     await page.goto(`${base}#/${view}`);
     await page.locator('h1').waitFor();
     await shoot(view);

@@ -157,6 +157,21 @@ export const views = {
     await page.getByText('Nothing runs by the clock yet').waitFor();
   },
 
+  'the audit trail says what ran and is exported': async ({ device, pictures }) => {
+    const page = await device();
+    await send(page, script([[{ tool: 'list', args: { path: '.' } }], [{ text: 'Listed.' }]]));
+    await idle(page);
+    await go(page, '#/audit');
+    await page.getByText(/Asked by owner \(acp\) · allowed unasked/).first().waitFor();
+    await look(page, pictures, 'audit');
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Export' }).click();
+    assert.equal(await (await saved).suggestedFilename(), 'audit.jsonl');
+    await page.getByRole('textbox', { name: 'Principal' }).fill('nobody');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByText('Nothing was done.').waitFor();
+  },
+
   'the documentation and every route are read in the page': async ({ device, server, pictures }) => {
     const page = await device();
     await page.goto(`${server.base}/docs`);

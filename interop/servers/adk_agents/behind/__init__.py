@@ -1,0 +1,1 @@
+from . import agent  # noqa: F401: this is how adk finds it
