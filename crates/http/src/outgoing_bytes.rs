@@ -42,18 +42,56 @@ impl OutgoingBytes {
         Self { spooled: Some(SpooledBytes::new(Arc::clone(spool))), ..Self::default() }
     }
 
-    /// Takes what waits, once everything older is written. Much of it is taken at once, and put behind what is older.
-    pub fn load_outbox(&mut self, framing: &mut impl Framing, outbox: &mut Outbox) -> io::Result<()> {
+    /// Takes what waits, once everything older is written; false if something older is in the way. Much of it is taken at
+    /// once, and put behind what is older.
+    fn load_outbox(&mut self, framing: &mut impl Framing, outbox: &mut Outbox) -> io::Result<bool> {
         let large = outbox.bytes().len() > MAX_IN_MEMORY;
         if let Some(spooled) = self.spooled.as_mut().filter(|_| large) {
             let mut bytes = Vec::new();
             framing.encode_outbox(outbox, &mut bytes);
-            return spooled.push(bytes);
+            spooled.push(bytes)?;
+            return Ok(true);
         }
-        if self.is_empty() {
+        let empty = self.is_empty();
+        if empty {
             framing.encode_outbox(outbox, &mut self.bytes);
         }
-        Ok(())
+        Ok(empty)
+    }
+
+    /// Takes what waits, and writes and flushes what the socket takes of it at once. What could not be taken because older
+    /// bytes were in the way is taken as soon as they have left: nobody would ask for it again before something else happens.
+    pub fn send_now<W: AsyncWrite + Unpin>(
+        &mut self,
+        framing: &mut impl Framing,
+        outbox: &mut Outbox,
+        writer: &mut W,
+    ) -> io::Result<()> {
+        loop {
+            let taken = self.load_outbox(framing, outbox)?;
+            self.advance_now(writer)?;
+            if taken || !self.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes what waits and writes all of it, unless nobody reads for so long.
+    pub async fn send_all<W: AsyncWrite + Unpin>(
+        &mut self,
+        framing: &mut impl Framing,
+        outbox: &mut Outbox,
+        writer: &mut W,
+        time: Duration,
+    ) -> io::Result<()> {
+        let deadline = Instant::now() + time;
+        loop {
+            let taken = self.load_outbox(framing, outbox)?;
+            self.write_all(writer, deadline.duration_since(Instant::now())).await?;
+            if taken {
+                return Ok(());
+            }
+        }
     }
 
     /// Takes what the framing itself has to say, behind whatever still waits.
@@ -93,7 +131,7 @@ impl OutgoingBytes {
 
     /// Writes and flushes what the socket takes at once. Nearly always that is all there is: then what was just said costs
     /// whoever waits for many things no further round through them.
-    pub fn advance_now<W: AsyncWrite + Unpin>(&mut self, writer: &mut W) -> io::Result<()> {
+    fn advance_now<W: AsyncWrite + Unpin>(&mut self, writer: &mut W) -> io::Result<()> {
         // One step writes, the other flushes.
         for _ in 0..2 {
             let in_file = self.bytes.is_empty() && !self.is_empty();
@@ -163,5 +201,55 @@ pub async fn next_heartbeat(heartbeats: &mut Option<Interval>) {
     match heartbeats {
         Some(heartbeats) => drop(heartbeats.tick().await),
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Context;
+
+    use gander_wire::jsonrpc::Lines;
+
+    use super::*;
+
+    /// Takes nothing while it is busy, as a full socket or a file whose thread still writes.
+    #[derive(Default)]
+    struct BusyWriter {
+        busy: bool,
+        written: Vec<u8>,
+    }
+
+    impl AsyncWrite for BusyWriter {
+        fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            if self.busy {
+                return Poll::Pending;
+            }
+            self.written.extend_from_slice(bytes);
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            if self.busy { Poll::Pending } else { Poll::Ready(Ok(())) }
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.poll_flush(context)
+        }
+    }
+
+    #[test]
+    fn what_waited_behind_older_bytes_leaves_as_soon_as_they_have() -> io::Result<()> {
+        let (mut sending, mut outbox) = (OutgoingBytes::default(), Outbox::default());
+        let (mut lines, mut writer) = (Lines::with_limit(1024), BusyWriter { busy: true, ..BusyWriter::default() });
+        for message in ["older", "newer"] {
+            outbox.push_message(|bytes| bytes.extend_from_slice(message.as_bytes()));
+            sending.send_now(&mut lines, &mut outbox, &mut writer)?;
+        }
+        assert_eq!((sending.len(), outbox.bytes()), (6, &b"newer\n"[..]));
+        writer.busy = false;
+        sending.send_now(&mut lines, &mut outbox, &mut writer)?;
+        assert_eq!((writer.written.as_slice(), outbox.bytes()), (&b"older\nnewer\n"[..], &b""[..]));
+        assert!(sending.is_done());
+        Ok(())
     }
 }

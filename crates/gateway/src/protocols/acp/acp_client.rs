@@ -192,11 +192,10 @@ impl AcpClient {
             if ends && !self.connection.is_busy() {
                 framing.shut_down();
             }
-            sending.load_outbox(framing, self.connection.outbox())?;
+            sending.send_now(framing, self.connection.outbox(), writer)?;
             if framing.is_closed() {
-                return sending.write_all(writer, FINAL_RESPONSES_TIMEOUT).await;
+                return sending.send_all(framing, self.connection.outbox(), writer, FINAL_RESPONSES_TIMEOUT).await;
             }
-            sending.advance_now(writer)?;
             let ((free, listens), paused) = (self.capacity(sending.len()), resume > Instant::now());
             if listens && !paused && std::mem::take(&mut held) {
                 resume = Instant::now() + self.handle_input(framing).await;
@@ -213,8 +212,7 @@ impl AcpClient {
                 () = ending.soon.cancelled(), if !ends => ends = true,
                 () = ending.now.cancelled() => {
                     framing.shut_down();
-                    sending.load_outbox(framing, self.connection.outbox())?;
-                    return sending.write_all(writer, FINAL_RESPONSES_TIMEOUT).await;
+                    return sending.send_all(framing, self.connection.outbox(), writer, FINAL_RESPONSES_TIMEOUT).await;
                 }
                 () = next_heartbeat(&mut heartbeats) => framing.on_heartbeat(self.connection_stage()),
                 () = tokio::time::sleep_until(resume), if paused => {}
@@ -295,8 +293,7 @@ impl AcpClient {
         let mut sending = self.outgoing_bytes();
         loop {
             self.carry_out_intents().await;
-            sending.load_outbox(framing, self.connection.outbox())?;
-            sending.write_all(writer, FINAL_RESPONSES_TIMEOUT).await?;
+            sending.send_all(framing, self.connection.outbox(), writer, FINAL_RESPONSES_TIMEOUT).await?;
             self.start_whole_session();
             if self.work.only_waits() || framing.is_closed() {
                 return writer.shutdown().await;
