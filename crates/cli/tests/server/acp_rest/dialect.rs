@@ -1,5 +1,6 @@
 //! `?dialect=goosed`: runs and events as the unified server branch of goose spelt them.
 
+use gander_testkit::conformance::ConformanceRecorder;
 use serde_json::{Value, json};
 
 use crate::acp_rest::test_server::{TestServer, new};
@@ -46,6 +47,9 @@ async fn an_error_is_an_event_of_its_own() {
     };
     assert!(types("?dialect=goosed").await.ends_with(&["error".to_owned(), "run.failed".to_owned()]));
     assert!(!types("").await.contains(&"error".to_owned()));
+    let mut recorder = ConformanceRecorder::for_protocol("acp_rest");
+    recorder.lists("event of the dialect goosed", ["error"]);
+    recorder.shows("event of the dialect goosed", "error", "HTTP");
 }
 
 #[tokio::test]
