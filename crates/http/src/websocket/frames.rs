@@ -58,6 +58,8 @@ pub struct WebSocketFrames {
     control: Vec<u8>,
     pong: Option<Vec<u8>>,
     closed: bool,
+    /// Our close frame was handed on: nothing may follow it.
+    close_encoded: bool,
     clock: HeartbeatCounters,
 }
 
@@ -142,7 +144,8 @@ impl Framing for WebSocketFrames {
     }
 
     fn encode_outbox(&mut self, outbox: &mut Outbox, bytes: &mut Vec<u8>) {
-        if !self.closed {
+        // An answer that was ready when the server began to end, or the client to leave, still goes before our close frame.
+        if !self.close_encoded {
             for (_, message) in outbox.messages() {
                 write_frame_header(bytes, Opcode::Text, message.len());
                 bytes.extend_from_slice(message);
@@ -154,6 +157,7 @@ impl Framing for WebSocketFrames {
             bytes.extend_from_slice(&payload);
         }
         bytes.append(&mut self.control);
+        self.close_encoded = self.closed;
     }
 
     fn on_heartbeat(&mut self, stage: ConnectionStage) {

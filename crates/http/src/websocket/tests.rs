@@ -199,3 +199,15 @@ fn a_ping_is_answered_before_the_messages_that_nobody_takes_yet_and_only_once() 
     frames.encode_outbox(&mut outbox, &mut said);
     assert!(said.ends_with(b"again?"));
 }
+
+#[test]
+fn an_answer_that_is_ready_goes_before_the_close_and_nothing_after_it() {
+    let (mut frames, mut outbox, mut said) = (WebSocketFrames::default(), Outbox::default(), Vec::new());
+    outbox.push_message(|bytes| bytes.extend_from_slice(b"answer"));
+    frames.shut_down();
+    frames.encode_outbox(&mut outbox, &mut said);
+    outbox.push_message(|bytes| bytes.extend_from_slice(b"late"));
+    frames.encode_outbox(&mut outbox, &mut said);
+    assert_eq!(said, [&[FIN | 1, 6][..], b"answer", &close(1012)].concat());
+    assert!(outbox.is_empty());
+}

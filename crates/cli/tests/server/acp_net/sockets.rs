@@ -68,13 +68,8 @@ async fn broken_frames_close_with_their_code_and_hurt_nobody_else() -> anyhow::R
 async fn a_server_that_stops_says_so_and_a_parked_turn_goes_on_in_the_next_one() -> anyhow::Result<()> {
     let server = TestServer::paced().await?;
     let mut idle = introduced(&server).await?;
-    let mut busy = introduced(&server).await?;
-    busy.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": {"cwd": server.folder}})).await?;
-    let session = busy.message().await?["result"]["sessionId"].as_str().context("no session")?.to_owned();
     let pace = Pace { deltas: 200, between_ms: 10, word: 1, ..Pace::default() };
-    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": pace.marker()}]});
-    busy.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": params})).await?;
-    while busy.message().await?["params"]["update"]["sessionUpdate"] != "agent_message_chunk" {}
+    let (mut busy, session) = streaming(&server, &pace).await?;
     terminate(server.server.process())?;
     assert_eq!(idle.frame().await?, Frame::Close(1012));
     let last = loop {
@@ -92,6 +87,34 @@ async fn a_server_that_stops_says_so_and_a_parked_turn_goes_on_in_the_next_one()
         again.receive().await?.context("hung up")?;
     }
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_that_ends_while_the_server_stops_is_answered_before_the_close() -> anyhow::Result<()> {
+    let server = TestServer::paced().await?;
+    let pace = Pace { deltas: 30, between_ms: 10, word: 1, ..Pace::default() };
+    let (mut busy, _) = streaming(&server, &pace).await?;
+    terminate(server.server.process())?;
+    let (mut frames, last) = (Vec::new(), pace.delta(29));
+    while let Frame::Text(text) = busy.frame().await? {
+        frames.push(text);
+    }
+    // A machine so busy that the turn had to be parked has nothing to answer yet.
+    let ended = frames.iter().any(|frame| frame.contains(last.trim()));
+    let answered = frames.iter().any(|frame| frame.contains(r#""id":3,"result":{"stopReason":"end_turn""#));
+    ensure!(answered || !ended, "the turn ended and its prompt has no answer: {frames:?}");
+    Ok(())
+}
+
+/// A socket with a turn of this pace whose first delta has arrived, and its session. The prompt's id is 3.
+async fn streaming(server: &TestServer, pace: &Pace) -> anyhow::Result<(Socket, String)> {
+    let mut socket = introduced(server).await?;
+    socket.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": {"cwd": server.folder}})).await?;
+    let session = socket.message().await?["result"]["sessionId"].as_str().context("no session")?.to_owned();
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": pace.marker()}]});
+    socket.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": params})).await?;
+    while socket.message().await?["params"]["update"]["sessionUpdate"] != "agent_message_chunk" {}
+    Ok((socket, session))
 }
 
 async fn introduced(server: &TestServer) -> anyhow::Result<Socket> {
