@@ -9,16 +9,27 @@ use gander_testkit::harness::{Client, Launch, Transcript, binary, data, script, 
 use gander_testkit::skip::skipped;
 use serde_json::json;
 
-/// Tries to write in the session's folder and in another one, and says what came of it.
+/// Tries to write in the session's folder and in another one, by itself, in a terminal of ours and by a file of ours, and
+/// says what came of it.
 const AGENT: &str = r#"#!/bin/sh
 try() { if echo x > "$1" 2>/dev/null; then echo written; else echo denied; fi; }
+ask() { printf '{"jsonrpc":"2.0","id":"%s","method":"%s","params":{"sessionId":"only",%s}}\n' "$1" "$1" "$2" >&3; IFS= read -r got; }
+in_terminal() {
+  ask terminal/create "\"command\":\"sh\",\"args\":[\"-c\",\"echo x > '$1'\"]"
+  terminal=${got#*'"terminalId":"'}; terminal="\"terminalId\":\"${terminal%%\"*}\""
+  ask terminal/wait_for_exit "$terminal"
+  if [ -e "$1" ]; then echo written; else echo denied; fi
+}
+by_file() { ask fs/write_text_file "\"path\":\"$PWD/$1\",\"content\":\"x\""; case $got in *'"result"'*) echo written ;; *) echo denied ;; esac; }
+exec 3>&1
 while IFS= read -r line; do
   case $line in *'"id":'*) id=${line#*'"id":'}; id=${id%%[,\}]*} ;; *) id= ;; esac
   case $line in
     *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1}}\n' "$id" ;;
     *'"method":"session/new"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"only"}}\n' "$id" ;;
     *'"method":"session/prompt"'*)
-      printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"only","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"inside=%s outside=%s lent=%s"}}}}\n' "$(try inside)" "$(try "$OUTSIDE/file")" "$(try "$LENT/file")"
+      printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"only","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"inside=%s outside=%s lent=%s terminal=%s,%s file=%s hook=%s"}}}}\n' "$(try inside)" "$(try "$OUTSIDE/file")" "$(try "$LENT/file")" \
+        "$(in_terminal "$PWD/at-terminal")" "$(in_terminal "$OUTSIDE/at-terminal")" "$(by_file text)" "$(by_file .git/hooks/post-checkout)"
       printf '{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}\n' "$id" ;;
     *) [ -n "$id" ] && printf '{"jsonrpc":"2.0","id":%s,"result":{}}\n' "$id" ;;
   esac
@@ -73,6 +84,7 @@ async fn an_agent_in_the_sandbox_writes_the_sessions_folder_and_what_it_is_lent(
     std::fs::write(&agent, AGENT)?;
     std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755))?;
     std::fs::create_dir_all(&outside)?;
+    std::fs::create_dir_all(folder.join(".git/hooks"))?;
     std::fs::create_dir_all(&lent)?;
     let entry = format!("command = {}\nenv = {{ OUTSIDE = {outside:?}, LENT = {lent:?} }}\n", json!([agent]));
     let settings =
@@ -83,7 +95,14 @@ async fn an_agent_in_the_sandbox_writes_the_sessions_folder_and_what_it_is_lent(
     let free = session_of_agent(&mut editor, &folder, "free").await?;
     ensure!(editor.turn(&free, "try").await? == "end_turn", "no turn");
     // What fails in the sandbox must succeed outside of it, else it shows nothing.
-    assert_eq!(Transcript::of(&editor.seen, &free).text(), "inside=written outside=written lent=written");
+    assert_eq!(
+        Transcript::of(&editor.seen, &free).text(),
+        "inside=written outside=written lent=written terminal=written,written file=written hook=written"
+    );
+    for made in ["at-terminal", ".git/hooks/post-checkout"] {
+        std::fs::remove_file(folder.join(made))?;
+    }
+    std::fs::remove_file(outside.join("at-terminal"))?;
     let confined = session_of_agent(&mut editor, &folder, "confined").await?;
     match editor.turn(&confined, "try").await {
         Ok(reason) => ensure!(reason == "end_turn", "{reason}"),
@@ -94,6 +113,6 @@ async fn an_agent_in_the_sandbox_writes_the_sessions_folder_and_what_it_is_lent(
         Err(error) => return Err(error),
     }
     let said = Transcript::of(&editor.seen, &confined).text();
-    assert_eq!(said, "inside=written outside=denied lent=written");
+    assert_eq!(said, "inside=written outside=denied lent=written terminal=written,denied file=written hook=denied");
     Ok(())
 }

@@ -14,13 +14,15 @@ use gander_client::schema::{
     WriteTextFileResponse,
 };
 use gander_client::{Code, Error, Handler};
+use gander_tools::permission::is_protected_path;
+use gander_tools::sandbox::Wrap;
 use gander_tools::{Environment, Host, HostError, LocalHost};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use super::learned_offers::LearnedOffers;
 use super::prompt_run::AgentEvent;
-use super::terminals::Terminals;
+use super::terminals::{TerminalPlace, Terminals};
 
 /// The client's side of an agent behind one session.
 pub(super) struct Listener {
@@ -30,6 +32,8 @@ pub(super) struct Listener {
     local: Arc<LocalHost>,
     folder: PathBuf,
     environment: Environment,
+    /// The sandbox around commands of an agent whose own process is in one.
+    wrap: Option<Wrap>,
     terminals: Terminals,
     offers: Arc<LearnedOffers>,
 }
@@ -49,7 +53,14 @@ impl Listener {
         environment: Environment,
         offers: Arc<LearnedOffers>,
     ) -> Self {
-        Self { run: Mutex::default(), local, folder, environment, terminals: Terminals::default(), offers }
+        let (run, terminals) = (Mutex::default(), Terminals::default());
+        Self { run, local, folder, environment, wrap: None, terminals, offers }
+    }
+
+    /// The same for an agent in a sandbox: commands that it has us run are in it too.
+    pub(super) fn with_wrap(mut self, wrap: Wrap) -> Self {
+        self.wrap = Some(wrap);
+        self
     }
 
     /// From now on this run hears the agent, or nobody does.
@@ -142,13 +153,22 @@ impl Handler for Listener {
     }
 
     async fn write_text_file(&self, request: WriteTextFileRequest) -> Result<WriteTextFileResponse, Error> {
+        // An agent in a sandbox does not get through us what would make git, an editor or a shell run something outside of it.
+        if self.wrap.is_some() && is_protected_path(request.path.strip_prefix(&self.folder).unwrap_or(&request.path)) {
+            return Err(Error::invalid_params(format!(
+                "an agent in a sandbox does not write this file: {}",
+                request.path.display()
+            )));
+        }
         let written = self.host(|host| host.offers().write).write_text(&request.path, &request.content).await;
         written.map(|()| WriteTextFileResponse::new()).map_err(|error| listener_host_error(&request.path, &error))
     }
 
     async fn create_terminal(&self, request: CreateTerminalRequest) -> Result<CreateTerminalResponse, Error> {
-        let host = self.host(|host| host.offers().terminal);
-        let id = self.terminals.create(&request, host, self.folder.clone(), self.environment.clone())?;
+        // A terminal that an editor lends knows nothing of the sandbox.
+        let host = self.host(|host| self.wrap.is_none() && host.offers().terminal);
+        let (folder, environment, wrap) = (self.folder.clone(), self.environment.clone(), self.wrap.clone());
+        let id = self.terminals.create(&request, host, TerminalPlace { folder, environment, wrap })?;
         Ok(CreateTerminalResponse::new(id))
     }
 

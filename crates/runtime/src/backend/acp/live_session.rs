@@ -160,7 +160,15 @@ async fn new_live_session_listener(
     let workspace = opened.map_err(|error| broken(error.to_string()))?;
     let workspace = workspace.map_err(|error| broken(format!("{error}: {}", folder.display())))?;
     let local = Arc::new(LocalHost::new(Arc::new(workspace), LARGEST_FILE));
-    Ok(Listener::new(local, folder.to_owned(), parts.environment.clone(), offers))
+    let listener = Listener::new(local, folder.to_owned(), parts.environment.clone(), offers);
+    let Some(sandbox) = parts.sandbox.clone() else { return Ok(listener) };
+    let folders = live_session_folders(view, folder);
+    let wrap = tokio::task::spawn_blocking(move || sandbox.wrap_commands(&folders)).await;
+    Ok(listener.with_wrap(wrap.unwrap_or_else(|error| Err(error.to_string())).map_err(broken)?))
+}
+
+fn live_session_folders(view: &SessionView, folder: &Path) -> Vec<PathBuf> {
+    std::iter::once(folder.to_owned()).chain(view.folders.iter().map(PathBuf::from)).collect()
 }
 
 async fn connect_live_session(
@@ -195,8 +203,7 @@ async fn sandboxed_launch(
     launch: AgentLaunch,
 ) -> Result<AgentLaunch, AcpAgentError> {
     let Some(sandbox) = parts.sandbox.clone() else { return Ok(launch) };
-    let folders: Vec<PathBuf> =
-        std::iter::once(folder.to_owned()).chain(view.folders.iter().map(PathBuf::from)).collect();
+    let folders = live_session_folders(view, folder);
     let wrapped = tokio::task::spawn_blocking(move || sandbox.wrap_launch(launch, &folders)).await;
     let wrapped = wrapped.unwrap_or_else(|error| Err(error.to_string()));
     wrapped.map_err(|reason| AcpAgentError::Start { agent: parts.name.clone(), reason })

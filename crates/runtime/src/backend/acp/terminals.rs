@@ -9,6 +9,7 @@ use std::time::Duration;
 use gander_client::Error;
 use gander_client::schema::{CreateTerminalRequest, TerminalExitStatus, TerminalOutputResponse};
 use gander_domain::{Part, ToolContent};
+use gander_tools::sandbox::Wrap;
 use gander_tools::{CommandEnd, CommandLine, Environment, Exit, Host, HostError, Live, Redactor, ToolEvent};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -27,6 +28,14 @@ const SIGNAL_CAPACITY: usize = 8;
 pub(super) struct Terminals {
     next: AtomicU64,
     open: Mutex<HashMap<String, Arc<Terminal>>>,
+}
+
+/// Where a command runs unless the agent says otherwise, and what is around it.
+pub(super) struct TerminalPlace {
+    pub(super) folder: PathBuf,
+    pub(super) environment: Environment,
+    /// The sandbox of an agent that is set to run in one.
+    pub(super) wrap: Option<Wrap>,
 }
 
 struct Terminal {
@@ -48,8 +57,7 @@ impl Terminals {
         &self,
         request: &CreateTerminalRequest,
         host: Arc<dyn Host>,
-        folder: PathBuf,
-        environment: Environment,
+        place: TerminalPlace,
     ) -> Result<String, Error> {
         let mut open = self.lock_open();
         if open.len() >= MAX_TERMINALS {
@@ -60,11 +68,11 @@ impl Terminals {
         let output = request.output_byte_limit.and_then(|limit| usize::try_from(limit).ok());
         let command = CommandLine {
             line: terminal_command_line(request),
-            cwd: request.cwd.clone().unwrap_or(folder),
-            environment,
+            cwd: request.cwd.clone().unwrap_or(place.folder),
+            environment: place.environment,
             timeout: TIMEOUT,
             output: output.unwrap_or(OUTPUT_BYTES).min(OUTPUT_BYTES),
-            wrap: None,
+            wrap: place.wrap,
         };
         let id = format!("terminal-{}", self.next.fetch_add(1, Ordering::Relaxed) + 1);
         open.insert(id.clone(), Terminal::start(command, host));
