@@ -6,10 +6,11 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import urllib.request
 
-from steps import run, the_one
+from steps import attempt, run, the_one
 
 QEMU = "qemu-aarch64-static"
 
@@ -50,3 +51,7 @@ def run_under_qemu(packages):
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(60)
+
+
+if __name__ == "__main__":
+    attempt("arm64", lambda: run_under_qemu(pathlib.Path(sys.argv[1])))

@@ -16,6 +16,7 @@ import time
 
 import arm64
 import metadata
+import registry
 from debian import HOME, Debian
 from steps import attempt, run, the_one
 
@@ -135,6 +136,7 @@ def main():
     work.mkdir(parents=True, exist_ok=True)
     os.umask(0o022)
     metadata.check_all(packages, work)
+    attempt("registry-login", lambda: registry.check_login(packages))
     debian = Debian(work)
     for way in ways(packages):
         attempt(way[0], lambda: install_and_use(debian, way, work))

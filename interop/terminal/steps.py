@@ -277,7 +277,10 @@ def setup_tests_a_key_and_keeps_it(home, _):
     refused = one.ended(code=1)
     one.keep("14-setup-refused")
     assert "nothing was saved" in refused and "401" in refused and "wrong-key" not in refused, refused
-    one.run("gander setup mock")
+    # As an editor starts it that was offered it as a login.
+    one.run("gander acp setup")
+    one.wait(r"Enter 1–\d+ or a name:")
+    one.type("mock")
     one.wait(r"Paste your Mock API key")
     one.type("right-key")
     shown = one.ended()

@@ -22,11 +22,21 @@ pub struct ClientPeer {
     pub keys: Keys,
     /// How it wants to be spoken to, beyond what the server is set to.
     pub options: AcpOptions,
+    /// The program that it was started as, which asks for a provider's key when it is called with `setup`.
+    pub program: Option<PathBuf>,
 }
 
 impl ClientPeer {
     /// Somebody who brings nothing but its authority.
     pub fn new(caller: Caller) -> Self {
-        Self { caller, cwd: None, model: None, policy: None, keys: Keys::default(), options: AcpOptions::default() }
+        Self {
+            caller,
+            cwd: None,
+            model: None,
+            policy: None,
+            keys: Keys::default(),
+            options: AcpOptions::default(),
+            program: None,
+        }
     }
 }

@@ -30,6 +30,7 @@ use crate::state::HttpState;
 /// How long connections may take to end once the listener is closed.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 /// A peer that acknowledges nothing for so long is gone.
+#[cfg(target_os = "linux")]
 const ACK_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a connection that was flooded has for its farewell.
 const ABUSE_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -226,12 +227,18 @@ fn set_served_socket_options(stream: &TcpStream, stalled: Duration) -> std::io::
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, Duration::from_secs(30))?;
     sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10))?;
-    // Linux counts a peer that takes nothing as one that acknowledges nothing: it must not be faster than we are.
-    #[cfg(target_os = "linux")]
-    {
-        let gone_after = ACK_TIMEOUT.max(stalled.saturating_mul(2));
-        sockopt::set_tcp_user_timeout(stream, u32::try_from(gone_after.as_millis()).unwrap_or(u32::MAX))?;
-    }
+    set_served_ack_timeout(stream, stalled)
+}
+
+/// Linux counts a peer that takes nothing as one that acknowledges nothing: it must not be faster than we are.
+#[cfg(target_os = "linux")]
+fn set_served_ack_timeout(stream: &TcpStream, stalled: Duration) -> std::io::Result<()> {
+    let gone_after = ACK_TIMEOUT.max(stalled.saturating_mul(2));
+    Ok(sockopt::set_tcp_user_timeout(stream, u32::try_from(gone_after.as_millis()).unwrap_or(u32::MAX))?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn set_served_ack_timeout(_stream: &TcpStream, _stalled: Duration) -> std::io::Result<()> {
     Ok(())
 }
 

@@ -15,6 +15,7 @@ pub(crate) fn build_static_binary(
     root: &Path,
     target_folder: &Path,
     platform: Platform,
+    profile: &str,
     release: &Release,
 ) -> Result<PathBuf, String> {
     let tools = install_tools(target_folder)?;
@@ -25,11 +26,14 @@ pub(crate) fn build_static_binary(
     let path = std::env::join_paths([tools].into_iter().chain(std::env::split_paths(&path)));
     let path = path.map_err(|error| format!("PATH: {error}"))?;
     let arguments =
-        ["zigbuild", "--locked", "--profile", "dist", "--package", "gander-cli", "--bin", "gander", "--target"];
+        ["zigbuild", "--locked", "--profile", profile, "--package", "gander-cli", "--bin", "gander", "--target"];
     let mut cargo = Command::new("cargo");
     cargo.args(arguments).arg(platform.target).current_dir(root).env("PATH", path);
     match cargo.env("GANDER_COMMIT", &release.commit).status() {
-        Ok(status) if status.success() => Ok(target_folder.join(platform.target).join("dist/gander")),
+        Ok(status) if status.success() => {
+            let folder = if profile == "dev" { "debug" } else { profile };
+            Ok(target_folder.join(platform.target).join(folder).join("gander"))
+        }
         Ok(status) => Err(format!("the build for {} failed: {status}", platform.target)),
         Err(error) => Err(format!("cannot start cargo: {error}")),
     }

@@ -24,13 +24,14 @@ use self::release::Release;
 use crate::say;
 
 pub(crate) const USAGE: &str = "\
-usage: cargo xtask dist [--target TARGET]… [--binary FILE]… [--base-url URL] [--out FOLDER]
+usage: cargo xtask dist [--target TARGET]… [--binary FILE]… [--profile PROFILE] [--base-url URL] [--out FOLDER]
 
 Makes tarballs, .deb, npm and Python packages, a Homebrew formula, an entry of the ACP registry, a container file, release
 notes and checksums of this commit.
 
   --target TARGET   only this platform (x86_64-unknown-linux-musl, aarch64-unknown-linux-musl); may be repeated
-  --binary FILE     package this binary instead of building static ones; may be repeated, once for each platform
+  --binary FILE     package this binary; only what --target names is built beside it. May be repeated, once for each platform
+  --profile PROFILE build with this profile of cargo, to try the packages [default: dist]
   --base-url URL    where the tarballs will be [default: https://example.org/gander]
   --out FOLDER      where everything is put [default: target/packages]
 ";
@@ -43,6 +44,7 @@ const CHECKSUM_MARK: &[u8; 16] = b"\0gander-sha256:\0";
 struct Options {
     platforms: Vec<Platform>,
     binaries: Vec<PathBuf>,
+    profile: String,
     base_url: String,
     out: PathBuf,
 }
@@ -86,22 +88,19 @@ fn binaries_to_package(
     options: &Options,
     release: &Release,
 ) -> Result<Vec<PlatformBinary>, String> {
-    if !options.binaries.is_empty() {
-        return given_binaries(&options.binaries);
-    }
+    let mut binaries = options.binaries.iter().map(|path| read_binary(path)).collect::<Result<Vec<_>, _>>()?;
     let build = |platform: &Platform| {
-        let binary = read_binary(&build::build_static_binary(root, target_folder, *platform, release)?)?;
+        let path = build::build_static_binary(root, target_folder, *platform, &options.profile, release)?;
+        let binary = read_binary(&path)?;
         // Packages promise that it runs on every Linux of its platform.
         if !elf::is_static(&binary.content) {
             return Err(format!("the binary for {} was linked dynamically", platform.target));
         }
         Ok(binary)
     };
-    options.platforms.iter().map(build).collect()
-}
-
-fn given_binaries(paths: &[PathBuf]) -> Result<Vec<PlatformBinary>, String> {
-    let binaries: Vec<PlatformBinary> = paths.iter().map(|path| read_binary(path)).collect::<Result<_, _>>()?;
+    for platform in &options.platforms {
+        binaries.push(build(platform)?);
+    }
     for (index, binary) in binaries.iter().enumerate() {
         if binaries[..index].iter().any(|other| other.platform == binary.platform) {
             return Err(format!("two binaries are for {}: {}", binary.platform.short, binary.path.display()));
@@ -136,13 +135,14 @@ fn path_that_runs_here(
     if !options.binaries.is_empty() {
         return Err(format!("manual pages come from a binary that runs here: add one for {}", here.short));
     }
-    build::build_static_binary(root, target_folder, here, release)
+    build::build_static_binary(root, target_folder, here, &options.profile, release)
 }
 
 fn parse_options(target_folder: &Path, arguments: Vec<String>) -> Result<Options, String> {
     let mut options = Options {
         platforms: Vec::new(),
         binaries: Vec::new(),
+        profile: "dist".to_owned(),
         base_url: "https://example.org/gander".to_owned(),
         out: target_folder.join("packages"),
     };
@@ -155,12 +155,13 @@ fn parse_options(target_folder: &Path, arguments: Vec<String>) -> Result<Options
                 options.platforms.push(platform);
             }
             "--binary" => options.binaries.push(value.into()),
+            "--profile" => options.profile = value,
             "--base-url" => options.base_url = value.trim_end_matches('/').to_owned(),
             "--out" => options.out = value.into(),
             _ => return Err(format!("unknown option: {name}\n{USAGE}")),
         }
     }
-    if options.platforms.is_empty() {
+    if options.platforms.is_empty() && options.binaries.is_empty() {
         options.platforms = PLATFORMS.to_vec();
     }
     Ok(options)

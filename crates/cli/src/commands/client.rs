@@ -38,6 +38,7 @@ impl StandaloneClient {
             policy: client_policy(config),
             keys: config.keys.clone(),
             options: config.sections.acp,
+            program: config.helper.clone(),
         }
     }
 }
@@ -58,6 +59,7 @@ pub(super) fn client_hello(config: &Config, cwd: &Path) -> Hello {
     hello.policy = client_policy(config);
     hello.keys = config.keys.clone();
     hello.options = config.sections.acp;
+    hello.program.clone_from(&config.helper);
     hello
 }
 

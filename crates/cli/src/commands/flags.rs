@@ -177,6 +177,9 @@ In an editor's settings the command is `gander` with the argument `acp`.
 When the editor is closed, the turn continues: another editor, or `gander run --session ID`,
 can attach to it. With --standalone the turn pauses instead, and resumes at the next start.")]
     Acp {
+        /// With `setup`, ask for a provider and its key as `gander setup` does: editors start this in a terminal
+        #[arg(value_parser = ["setup"], hide_possible_values = true)]
+        setup: Option<String>,
         /// Run everything in this process, without a background server
         #[arg(long)]
         standalone: bool,

@@ -168,6 +168,7 @@ fn dispatch_command(command: Command, context: Context, allocator: Allocator) ->
         Command::Server { command } => block_on_command(server::run(context, command)),
         Command::Cluster { command } => block_on_command(cluster::run(context, command)),
         Command::Open(options) => block_on_command(open::run(context, options)),
+        Command::Acp { setup: Some(_), .. } => block_on_command(setup::run(context, setup::SetupOptions::default())),
         Command::Acp { standalone, .. } => acp::run(context, standalone),
         Command::Chat(options) => block_on_command(chat::run(context, options)),
         Command::Run(options) => block_on_command(run::run(context, options)),

@@ -31,20 +31,31 @@ enum BinaryState {
     NotPackaged,
 }
 
+/// The commit, which is told where packages are made: a build from source does not ask git.
+const PACKAGED_COMMIT: Option<&str> = option_env!("GANDER_COMMIT");
+
 pub(super) async fn run(context: Context, command: SelfCommand) -> anyhow::Result<Exit> {
     let SelfCommand::Check = command;
     let path = std::env::current_exe().context("cannot find the program's own file")?;
     let state = self_check_binary(&path)?;
-    let said = match state {
-        BinaryState::Whole => "whole: its checksum matches",
-        BinaryState::Damaged => "DAMAGED: its checksum does not match; install it again",
-        BinaryState::NotPackaged => "built from source: there is no checksum to compare with",
-    };
+    let (exit, said) = self_check_verdict(state, PACKAGED_COMMIT);
     context.output.line(&format!("program     {} {said}", path.display()))?;
     for line in self_check_version_lines().await? {
         context.output.line(&line)?;
     }
-    Ok(if state == BinaryState::Damaged { Exit::Failed } else { Exit::Done })
+    Ok(exit)
+}
+
+/// A binary that was made for a package and has no checksum has lost its end.
+fn self_check_verdict(state: BinaryState, packaged_commit: Option<&str>) -> (Exit, &'static str) {
+    match (state, packaged_commit) {
+        (BinaryState::Whole, _) => (Exit::Done, "whole: its checksum matches"),
+        (BinaryState::Damaged, _) => (Exit::Failed, "DAMAGED: its checksum does not match; install it again"),
+        (BinaryState::NotPackaged, Some(_)) => {
+            (Exit::Failed, "DAMAGED: its checksum is missing, as if the file was cut short; install it again")
+        }
+        (BinaryState::NotPackaged, None) => (Exit::Done, "built from source: there is no checksum to compare with"),
+    }
 }
 
 fn self_check_binary(path: &Path) -> anyhow::Result<BinaryState> {
@@ -86,8 +97,7 @@ async fn self_check_version_lines() -> anyhow::Result<Vec<String>> {
     let features = if cfg!(feature = "genai") { "genai" } else { "none" };
     Ok(vec![
         format!("version     {}", gander::VERSION),
-        // Set where packages are made: a build from source does not ask git.
-        format!("commit      {}", option_env!("GANDER_COMMIT").unwrap_or("not recorded: built from source")),
+        format!("commit      {}", PACKAGED_COMMIT.unwrap_or("not recorded: built from source")),
         format!("platform    {} {}", std::env::consts::OS, std::env::consts::ARCH),
         format!("features    {features}"),
         format!("SQLite      {}", gander_store::sqlite::library_version().await?),
@@ -114,6 +124,16 @@ mod tests {
         }
         assert_eq!(self_check_state(b"\x7fELF"), BinaryState::NotPackaged);
         assert_eq!(self_check_state(&[7; 100]), BinaryState::NotPackaged);
+    }
+
+    #[test]
+    fn a_packaged_program_that_was_cut_short_is_damaged() {
+        let mut cut = packaged(b"\x7fELF and so on");
+        cut.truncate(cut.len() - 1);
+        let state = self_check_state(&cut);
+        assert_eq!(self_check_verdict(state, Some("c0ffee")).0, Exit::Failed);
+        assert_eq!(self_check_verdict(state, None).0, Exit::Done);
+        assert_eq!(self_check_verdict(BinaryState::Whole, Some("c0ffee")).0, Exit::Done);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::terminal::person::Person;
 const TEST_PROMPT: &str = "Reply with the single word: ready";
 
 /// Options of `gander setup`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct SetupOptions {
     /// Name of the provider [default: choose from a list]
     #[arg(add = shell_completion::complete_providers())]

@@ -58,6 +58,28 @@ fn begin(acp: &mut Running, folder: &str, prompt: &str) -> String {
 }
 
 #[test]
+fn an_editor_with_a_terminal_is_offered_the_setup_and_can_start_it() {
+    for arguments in [&["acp"][..], &["acp", "--standalone"]] {
+        let test_directory = TestDirectory::new();
+        let mut acp = test_directory.start(arguments);
+        let params = json!({ "protocolVersion": 1, "clientCapabilities": { "auth": { "terminal": true } } });
+        let answer = ask(&mut acp, &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }));
+        let offered = &answer["result"]["authMethods"][0];
+        assert_eq!(offered["type"], "terminal", "{answer}");
+        let started = &offered["_meta"]["terminal-auth"];
+        assert_eq!(started["command"], json!(std::fs::canonicalize(env!("CARGO_BIN_EXE_gander")).unwrap()));
+        // Clients add the argument to those that they started the agent with, or put it in their place.
+        for before in [arguments, &[]] {
+            let added = offered["args"].as_array().unwrap().iter().map(|argument| argument.as_str().unwrap());
+            let line: Vec<&str> = before.iter().copied().chain(added).collect();
+            let ended = test_directory.run(&line);
+            assert_eq!(ended.code, 2, "{line:?} {ended:?}");
+            assert!(ended.err.contains("setup asks questions: run it in a terminal"), "{line:?} {ended:?}");
+        }
+    }
+}
+
+#[test]
 fn a_server_says_where_it_is_and_ends_in_good_order() {
     for end in [Running::terminate, Running::interrupt] {
         let test_directory = TestDirectory::new();

@@ -43,6 +43,9 @@ pub struct Hello {
     /// How it wants to be spoken to.
     #[serde(default, rename = "manner")]
     pub options: AcpOptions,
+    /// Its program, if it can be started at a terminal to ask for a provider's key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<PathBuf>,
 }
 
 /// What a client wants of the server.
@@ -111,7 +114,7 @@ impl Hello {
     pub fn new(want: Want) -> Self {
         let version = crate::VERSION.to_owned();
         let (keys, options) = (Keys::default(), AcpOptions::default());
-        Self { gander: HANDSHAKE, version, want, cwd: None, model: None, policy: None, keys, options }
+        Self { gander: HANDSHAKE, version, want, cwd: None, model: None, policy: None, keys, options, program: None }
     }
 
     /// Reads a client's.

@@ -89,8 +89,8 @@ async fn serve_listener_client(
     match hello.want {
         Want::Acp => {
             welcome(None).write(&mut writer).await?;
-            let Hello { cwd, model, policy, keys, options, .. } = hello;
-            let peer = ClientPeer { caller: Caller::local_owner(), cwd, model, policy, keys, options };
+            let Hello { cwd, model, policy, keys, options, program, .. } = hello;
+            let peer = ClientPeer { caller: Caller::local_owner(), cwd, model, policy, keys, options, program };
             server.app.serve_acp(reader, writer, peer).await;
         }
         Want::Drain => {

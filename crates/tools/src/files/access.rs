@@ -35,7 +35,7 @@ pub(crate) struct HiddenFolder {
 }
 
 /// Device and inode.
-type FolderId = (u64, u64);
+type FolderId = (rustix::fs::Dev, u64);
 
 impl FileAccess {
     /// Opens any folder.

@@ -2,17 +2,18 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rustix::fs::RawMode;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What stands at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FileState {
     /// A regular file.
-    File { mode: u32, content: Content },
+    File { mode: RawMode, content: Content },
     /// A symbolic link.
     Link { target: String },
     /// A pipe, a socket or a device.
-    Other { kind: u32 },
+    Other { kind: RawMode },
 }
 
 /// What is kept of a file.

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dev, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ pub(super) struct OpenFolder {
 pub(super) struct ByteBudget(pub u64);
 
 /// Which folder it is, wherever it is moved.
-pub(super) type Identity = (u64, u64);
+pub(super) type Identity = (Dev, u64);
 
 impl OpenFolder {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
@@ -205,7 +205,7 @@ fn read_file_state_in_folder(
     Ok(FileState::File { mode, content: Content::Whole(Bytes(bytes)) })
 }
 
-fn write_file_in_folder(parent: &OwnedFd, name: &str, mode: u32, bytes: &[u8]) -> io::Result<()> {
+fn write_file_in_folder(parent: &OwnedFd, name: &str, mode: RawMode, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::from(rustix::fs::openat(parent, name, NEW, Mode::from_raw_mode(0o600))?);
     file.write_all(bytes)?;
     rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;

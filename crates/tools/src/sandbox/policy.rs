@@ -132,6 +132,7 @@ impl SandboxPolicy {
     }
 
     /// True if nothing of this path is seen.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(super) fn is_hidden(&self, path: &Path) -> bool {
         let lent = || self.readable.iter().chain(&self.writable).any(|lent| path.starts_with(lent));
         let under = |paths: &[PathBuf]| paths.iter().any(|hidden| path.starts_with(hidden));
@@ -145,6 +146,7 @@ impl SandboxPolicy {
     }
 
     /// The tree without these branches: as few roots as possible, none of which holds one of them.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(super) fn roots_without_branches(root: &Path, branches: &[&Path]) -> Vec<PathBuf> {
         if branches.contains(&root) {
             return Vec::new();

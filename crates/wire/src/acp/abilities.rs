@@ -2,6 +2,9 @@
 
 use super::schema::ClientCapabilities;
 
+/// Under this name in `_meta` clients said it before the protocol had a word for it, and read what to start.
+pub(super) const TERMINAL_LOGIN_META: &str = "terminal-auth";
+
 /// What the client can do for us.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientAbilities {
@@ -19,6 +22,8 @@ pub struct ClientAbilities {
     pub notices: bool,
     /// Compaction updates.
     pub compaction: bool,
+    /// Starts the agent's program at a terminal, for a login.
+    pub terminal_login: bool,
     /// States and whole messages, and prompts acknowledged at once: version 2.
     pub v2: bool,
 }
@@ -42,6 +47,8 @@ impl From<&ClientCapabilities> for ClientAbilities {
             visits: elicitation.is_some_and(|elicitation| elicitation.url.is_some()),
             notices: session.is_some_and(|session| session.notices.is_some()),
             compaction: session.is_some_and(|session| session.compaction.is_some()),
+            terminal_login: client.auth.terminal
+                || client.meta.as_ref().is_some_and(|meta| meta.get(TERMINAL_LOGIN_META).is_some_and(|is| is == true)),
             v2: false,
         }
     }

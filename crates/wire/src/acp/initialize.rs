@@ -4,10 +4,11 @@ use agent_client_protocol_schema::ProtocolVersion;
 use gander_domain::LoadSession;
 use serde_json::{Map, Value, json};
 
+use super::abilities::{ClientAbilities, TERMINAL_LOGIN_META};
 use super::schema::{
-    self, AgentAuthCapabilities, AgentCapabilities, InitializeResponse, LogoutCapabilities, McpCapabilities,
-    PromptCapabilities, SessionCapabilities, SessionCloseCapabilities, SessionListCapabilities,
-    SessionResumeCapabilities,
+    self, AgentAuthCapabilities, AgentCapabilities, AuthMethod, AuthMethodTerminal, InitializeResponse,
+    LogoutCapabilities, McpCapabilities, PromptCapabilities, SessionCapabilities, SessionCloseCapabilities,
+    SessionListCapabilities, SessionResumeCapabilities,
 };
 use super::types::AgentProfile;
 
@@ -41,13 +42,28 @@ macro_rules! common_to_versions {
 pub(super) use common_to_versions;
 common_to_versions!(schema);
 
+/// The argument that makes this program ask for a provider's key, and the id of that way to log in. Clients add it to the
+/// arguments that they start an agent with (`gander acp setup`) or put it in their place (`gander setup`).
+pub(super) const SETUP: &str = "setup";
+const SETUP_NAME: &str = "Set up a model";
+const SETUP_DESCRIPTION: &str = "Choose a provider and enter its key in a terminal; sessions work without it";
+
 /// The answer to `initialize`.
-pub(super) fn v1_initialize_response(profile: &AgentProfile) -> InitializeResponse {
+pub(super) fn v1_initialize_response(profile: &AgentProfile, abilities: ClientAbilities) -> InitializeResponse {
     InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(v1_agent_capabilities(profile))
-        .auth_methods(auth_method_list(profile))
+        .auth_methods(auth_method_list(profile).into_iter().chain(setup_method(profile, abilities)).collect())
         .agent_info(implementation_info(profile))
         .meta(initialize_extension_capabilities())
+}
+
+/// Only for clients that can start it: nobody has to log in, and others would take it for a login through `authenticate`.
+fn setup_method(profile: &AgentProfile, abilities: ClientAbilities) -> Option<AuthMethod> {
+    let program = profile.setup.as_ref().filter(|_| abilities.terminal_login)?;
+    let started = json!({ "label": SETUP_NAME, "command": program, "args": [SETUP] });
+    let method = AuthMethodTerminal::new(SETUP, SETUP_NAME).description(SETUP_DESCRIPTION.to_owned());
+    let meta = Map::from_iter([(TERMINAL_LOGIN_META.to_owned(), started)]);
+    Some(AuthMethod::Terminal(method.args(vec![SETUP.to_owned()]).meta(meta)))
 }
 
 fn v1_agent_capabilities(profile: &AgentProfile) -> AgentCapabilities {

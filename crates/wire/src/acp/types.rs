@@ -34,6 +34,8 @@ pub struct AgentProfile {
     pub load_session: LoadSession,
     /// Ways to log in again after a logout; empty: the transport alone decides who comes in.
     pub logins: Vec<LoginMethod>,
+    /// The program that asks for a provider's key when it is called with `setup`: for clients that have a terminal.
+    pub setup: Option<String>,
 }
 
 /// A way to log in. Who may come in was decided by the transport: this only takes a logout back.

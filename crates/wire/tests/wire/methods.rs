@@ -124,6 +124,34 @@ fn a_logout_lasts_until_the_login_and_lets_go_of_everything() {
 }
 
 #[test]
+fn only_who_can_start_it_at_a_terminal_is_offered_the_setup() {
+    let can_set_up = AgentProfile { setup: Some("/bin/gander".to_owned()), ..profile() };
+    let offered = |profile: &AgentProfile, capabilities: Value| {
+        let mut test_connection = TestConnection::fresh();
+        test_connection.connection = Connection::new(profile.clone(), Principal::owner());
+        test_connection.call("initialize", json!({ "protocolVersion": 1, "clientCapabilities": capabilities }));
+        let offered = test_connection.line()["result"]["authMethods"].clone();
+        // Nobody has to use it.
+        test_connection.call("session/list", json!({}));
+        assert!(matches!(test_connection.intent(), Intent::ListSessions { .. }));
+        test_connection.call("authenticate", json!({ "methodId": "setup" }));
+        (offered, test_connection.line()["result"] == json!({}))
+    };
+    for none in [json!({}), json!({ "auth": { "terminal": false } }), json!({ "_meta": { "terminal-auth": "no" } })] {
+        assert_eq!(offered(&can_set_up, none.clone()).0, json!([]), "{none}");
+    }
+    for able in [json!({ "auth": { "terminal": true } }), json!({ "_meta": { "terminal-auth": true } })] {
+        let (methods, came_in) = offered(&can_set_up, able.clone());
+        assert_eq!((&methods[0]["type"], &methods[0]["id"]), (&json!("terminal"), &json!("setup")), "{able} {methods}");
+        assert_eq!(methods[0]["args"], json!(["setup"]));
+        let started = json!({ "label": "Set up a model", "command": "/bin/gander", "args": ["setup"] });
+        assert_eq!(methods[0]["_meta"], json!({ "terminal-auth": started }));
+        assert!(came_in, "{able}");
+        assert_eq!(offered(&profile(), able), (json!([]), false));
+    }
+}
+
+#[test]
 fn a_fork_is_answered_like_a_new_session() {
     let mut test_connection = TestConnection::ready();
     test_connection.call("session/fork", json!({ "sessionId": build::session(9), "cwd": "/w" }));

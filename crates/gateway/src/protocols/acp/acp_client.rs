@@ -327,6 +327,7 @@ fn acp_agent_profile(services: &Services, peer: &ClientPeer) -> AgentProfile {
         audio: check::accepts_media_family(&manifest.takes, "audio"),
         mcp_stdio: mcp_servers::may_name_program(services, &peer.caller),
         mcp_http: true,
+        setup: peer.program.as_ref().and_then(|program| program.to_str()).map(str::to_owned),
         ..AgentProfile::default()
     }
 }

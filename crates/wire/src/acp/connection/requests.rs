@@ -198,16 +198,18 @@ impl Connection {
             self.intents.push_back(Intent::FirstSession { ticket });
             return;
         }
-        let mut response = serde_json::to_value(initialize::v1_initialize_response(&self.profile)).unwrap_or_default();
+        let mut response = serde_json::to_value(initialize::v1_initialize_response(&self.profile, hello.abilities))
+            .unwrap_or_default();
         if hello.version.is_string() {
             response["protocolVersion"] = hello.version; // who says it as a text wants to hear the same text
         }
         self.peer.respond_result(responder, &response);
     }
 
-    /// The transport has decided who comes in: a login only takes a logout back.
+    /// The transport has decided who comes in: a login only takes a logout back. Who calls the setup a login is in already.
     fn handle_login(&mut self, method: &str, responder: Responder) {
-        if self.profile.logins.iter().any(|login| login.id == method) {
+        let setup = self.profile.setup.is_some() && method == initialize::SETUP;
+        if setup || self.profile.logins.iter().any(|login| login.id == method) {
             self.logged_in = true;
             self.peer.respond_result(responder, &json!({}));
         } else {

@@ -4,6 +4,7 @@ use gander_domain::{AgentMode, Mode, SessionCatalog, SessionId, SessionView};
 use serde_json::{Map, Value, json};
 
 use super::{dialect_block_text, dialect_session_update, key_case};
+use crate::acp::abilities::ClientAbilities;
 use crate::acp::config_options::{config_options, current_mode_option};
 use crate::acp::initialize;
 use crate::acp::types::AgentProfile;
@@ -18,7 +19,8 @@ pub(in crate::acp) fn goosed_initialize_result(
     view: &SessionView,
     catalog: &SessionCatalog,
 ) -> Value {
-    let mut hello = serde_json::to_value(initialize::v1_initialize_response(profile)).unwrap_or_default();
+    let mut hello = serde_json::to_value(initialize::v1_initialize_response(profile, ClientAbilities::default()))
+        .unwrap_or_default();
     let capabilities = key_case::rename_keys_deep(hello["agentCapabilities"].clone(), snake_case);
     let shown = |way: &AgentMode| {
         let Mode { name, description, category, .. } = &way.mode;

@@ -88,6 +88,10 @@ fn normalize_inbound_initialize(params: &mut Map<String, Value>) {
     }
     if let Some(Value::Object(capabilities)) = params.get_mut("clientCapabilities") {
         let expanded = std::mem::take(capabilities).into_iter().fold(json!({}), |mut expanded, (key, value)| {
+            if key == "_meta" {
+                expanded[key] = value;
+                return expanded;
+            }
             let place = key.split('.').fold(&mut expanded, |place, step| &mut place[camel_case(step)]);
             *place = key_case::rename_keys_deep(value, camel_case);
             expanded
