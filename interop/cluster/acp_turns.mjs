@@ -17,7 +17,7 @@ function prompt(word, turn) {
   const count = turn % 3 === 1 ? 130 : 25;
   const words = (from) => Array.from({ length: count }, (_, index) => `~${word}:${from + index} `).join("");
   const say = (from) => ({ text: words(from), chunks: count, delay_ms: 50 });
-  const shell = { tool: "shell", args: { command: `echo ${word} >> ledger.txt` } };
+  const shell = { tool: "shell", args: { command: `mktemp ran-${word}-XXXXXX` } };
   return `[[script:${JSON.stringify([[say(0), shell], [say(count), { text: `end-${word} ` }]])}]]`;
 }
 

@@ -55,8 +55,8 @@ class Node:
             "GANDER_CLUSTER_SHARED": json.dumps([str(work)]),
             "GANDER_CLUSTER_LABEL": f"disk-{number}",
             "GANDER_SERVER_OPEN": json.dumps(["adk"]),
-            # Nobody is there to be asked: the commands write a word into a file of the workspace.
-            "GANDER_PERMISSIONS_POLICY": "auto",
+            # Nobody is there to be asked about the one command that clients have run.
+            "GANDER_PERMISSIONS_RULES": '[{ tool = "shell", pattern = "mktemp *", action = "allow" }]',
             "GOOSE_SERVER__SECRET_KEY": KEY,
         }
         self.process = None
@@ -144,7 +144,7 @@ def check_nodes(found):
 
 
 def check_commands(root, reports):
-    ran = collections.Counter(word for path in root.rglob("ledger.txt") for word in path.read_text().split())
+    ran = collections.Counter(path.name[4:-7] for path in root.rglob("ran-*"))
     twice = {word: times for word, times in ran.items() if times > 1}
     assert not twice, twice
     turns = sum(report["turns"] for report in reports)

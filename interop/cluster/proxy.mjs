@@ -6,7 +6,7 @@
 // Usage: proxy.mjs NODE…, each as host:port. Prints its own address, and at its end (SIGTERM) how many requests each node got.
 import { createServer, request } from "node:http";
 
-const nodes = process.argv.slice(2).map((address) => ({ address, healthy: false, served: 0 }));
+const nodes = process.argv.slice(2).map((address) => ({ address, healthy: false, alive: false, served: 0 }));
 /** Which node has an ACP connection. */
 const places = new Map();
 const CONNECTION = "acp-connection-id";
@@ -23,7 +23,8 @@ function next() {
 function nodeFor(headers) {
   const connection = headers[CONNECTION];
   const kept = places.get(connection);
-  const node = kept?.healthy ? kept : next();
+  // A node that drains still has its half of the conversation.
+  const node = kept?.alive ? kept : next();
   if (connection && node) places.set(connection, node);
   if (node) node.served += 1;
   return node;
@@ -82,7 +83,8 @@ server.on("upgrade", (incoming, socket, head) => {
 /** As load balancers do: a node that says it is not well gets nothing new. */
 async function watch(node) {
   const limit = { signal: AbortSignal.timeout(2000) };
-  node.healthy = await fetch(`http://${node.address}/health`, limit).then((answer) => answer.ok, () => false);
+  const answer = await fetch(`http://${node.address}/health`, limit).catch(() => null);
+  [node.alive, node.healthy] = [answer !== null, answer?.ok ?? false];
   setTimeout(watch, 200, node);
 }
 

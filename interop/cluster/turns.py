@@ -21,7 +21,7 @@ def prompt(word, turn):
         text = "".join(f"~{word}:{index} " for index in range(start, start + count))
         return {"text": text, "chunks": count, "delay_ms": 50}
 
-    shell = {"tool": "shell", "args": {"command": f"echo {word} >> ledger.txt"}}
+    shell = {"tool": "shell", "args": {"command": f"mktemp ran-{word}-XXXXXX"}}
     return f"[[script:{json.dumps([[say(0), shell], [say(count), {'text': f'end-{word} '}]])}]]"
 
 
