@@ -45,6 +45,9 @@ pub fn service_error_from_store(error: &StoreError) -> ServiceError {
         StoreError::Owned(_) => {
             ServiceError::Unavailable("the session is just being taken over, try again in a moment".to_owned())
         }
+        StoreError::Truncated { .. } => {
+            ServiceError::Unavailable("the database may have lost the end of the session, load it again".to_owned())
+        }
         StoreError::Pinned(label) => ServiceError::Unavailable(format!(
             "the session works on a local disk of another node, and no such node runs, label: {label}"
         )),
@@ -53,7 +56,6 @@ pub fn service_error_from_store(error: &StoreError) -> ServiceError {
         | StoreError::Exists(_)
         | StoreError::Fenced { .. }
         | StoreError::Gap { .. }
-        | StoreError::Truncated { .. }
         | StoreError::AliasTaken(_)
         | StoreError::Invalid(_)
         | StoreError::Failed(_)

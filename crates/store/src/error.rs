@@ -84,6 +84,6 @@ pub enum StoreError {
 impl StoreError {
     /// True if nothing is wrong with what was asked, and it may succeed later.
     pub fn is_outage(&self) -> bool {
-        matches!(self, Self::Busy(_) | Self::ReadOnly(_))
+        matches!(self, Self::Busy(_) | Self::ReadOnly(_) | Self::Closed)
     }
 }

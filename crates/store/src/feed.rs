@@ -25,6 +25,8 @@ pub enum TailEvent {
     Ended,
     /// What was to follow could not be stored: who waits for it waits in vain. The reason.
     Failed(String),
+    /// The log is a copy by now, whose end may be missing: what was told may not be in it.
+    Truncated,
 }
 
 /// Committed entries that follow a place, shared and not copied.
@@ -149,6 +151,15 @@ impl Feeds {
         }
     }
 
+    /// The log is another copy. Who was told something is told so; who comes later begins anew.
+    pub(super) fn end_incarnation(&self) {
+        let feeds = std::mem::take(&mut *lock_feed_mutex(&self.map));
+        for feed in feeds.values() {
+            lock_feed_mutex(&feed.ring).truncated = true;
+            feed.wake.notify_waiters();
+        }
+    }
+
     /// Sessions that somebody follows.
     pub(super) fn followed_sessions(&self) -> Vec<SessionId> {
         lock_feed_mutex(&self.map).keys().copied().collect()
@@ -206,6 +217,7 @@ struct FeedRing {
     quiet: bool,
     ended: bool,
     failed: Option<String>,
+    truncated: bool,
 }
 
 impl FeedRing {
@@ -227,6 +239,9 @@ impl FeedRing {
     fn entries_after(&self, after: Seq) -> Option<TailEvent> {
         if self.ended {
             return Some(TailEvent::Ended);
+        }
+        if self.truncated {
+            return Some(TailEvent::Truncated);
         }
         if self.head <= after {
             return self.failed.clone().map(TailEvent::Failed);

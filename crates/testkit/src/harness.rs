@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use gander_domain::Entry;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::process::{Child, ChildStdout, Command};
 
 pub use agent::{Agent, Background, script};
@@ -41,6 +41,8 @@ pub struct Launch {
     pub data: PathBuf,
     /// Environment variables; of the test's own none is handed on but `PATH`.
     pub variables: Vec<(String, String)>,
+    /// A program and its arguments that run the binary somewhere else, such as `ip netns exec NAME`. Empty: none.
+    pub within: Vec<String>,
 }
 
 /// A `gander serve` that is killed when dropped.
@@ -61,7 +63,8 @@ impl Launch {
     /// The binary with the scripted demo model, and otherwise the product's own defaults.
     pub fn demo(binary: impl Into<PathBuf>, data: impl Into<PathBuf>) -> Self {
         let (binary, data) = (binary.into(), data.into());
-        Self { binary, server_binary: None, data, variables: Vec::new() }.with("GANDER_MODEL", "demo/demo")
+        Self { binary, server_binary: None, data, variables: Vec::new(), within: Vec::new() }
+            .with("GANDER_MODEL", "demo/demo")
     }
 
     /// The binary with a model at this address, and otherwise the product's own defaults.
@@ -100,7 +103,9 @@ impl Launch {
     }
 
     fn command_of<I: Into<OsString>>(&self, binary: &Path, arguments: impl IntoIterator<Item = I>) -> Command {
-        let mut command = Command::new(binary);
+        let mut words = self.within.iter().map(OsString::from).chain([binary.as_os_str().to_owned()]);
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words);
         command.args(arguments.into_iter().map(Into::into)).arg("--data").arg(&self.data);
         command.env_clear().env("HOME", &self.data).env("XDG_CONFIG_HOME", self.data.join("config"));
         command.envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
@@ -149,13 +154,20 @@ impl Launch {
             let (status, log) = (child.wait().await?, std::fs::read_to_string(self.data.join("serve.log")));
             bail!("the server ended before it listened, {status}: {}", log.unwrap_or_default());
         };
-        while !healthy(address).await {
+        while !self.is_healthy(address).await {
             ensure!(child.try_wait()?.is_none(), "the server ended before it was healthy");
             ensure!(started.elapsed() < PATIENCE, "the server is not healthy after {PATIENCE:?}");
             tokio::time::sleep(Duration::from_micros(200)).await;
         }
         let healthy_after = started.elapsed();
         Ok(Server { child, _stdout: stdout, address, launch: self.clone(), healthy_after })
+    }
+}
+
+impl Launch {
+    /// Whether it answers: by its socket if its loopback is not ours.
+    async fn is_healthy(&self, address: SocketAddr) -> bool {
+        if self.within.is_empty() { healthy(address).await } else { UnixStream::connect(self.socket()).await.is_ok() }
     }
 }
 

@@ -71,6 +71,60 @@ pub fn make_schema(url: &str) -> anyhow::Result<String> {
 impl PostgresServer {
     /// Makes a database in a new folder and starts a server for it.
     pub fn start(sync: DiskSync) -> anyhow::Result<Self> {
+        let server = Self::in_new_folder()?;
+        let data = server.data();
+        let initdb = ["--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "--username", USER, "--pgdata"];
+        run(server.program("initdb").args(initdb).arg(&data))?;
+        server.write_settings(sync)?;
+        server.restart()?;
+        Ok(server)
+    }
+
+    /// A copy that follows this server's log until it is promoted.
+    pub fn start_standby(&self) -> anyhow::Result<Self> {
+        let standby = Self::in_new_folder()?;
+        let copy =
+            ["--checkpoint=fast", "--wal-method=stream", "--write-recovery-conf", "--no-sync", "--username", USER];
+        let mut program = standby.program("pg_basebackup");
+        run(program.args(copy).arg("--host").arg(&self.folder).arg("--pgdata").arg(standby.data()))?;
+        standby.add_setting(&format!("unix_socket_directories = '{}'", standby.folder.display()))?;
+        standby.restart()?;
+        Ok(standby)
+    }
+
+    /// Makes a standby the server that writes.
+    pub fn promote(&self) -> anyhow::Result<()> {
+        run(self.program("pg_ctl").args(["promote", "--wait", "--silent", "--pgdata"]).arg(self.data()))
+    }
+
+    /// Adds a setting to what was set before; it counts from the next start or `reload` on.
+    pub fn add_setting(&self, setting: &str) -> anyhow::Result<()> {
+        let path = self.data().join("postgresql.auto.conf");
+        let settings = std::fs::read_to_string(&path)?;
+        Ok(std::fs::write(path, format!("{settings}{setting}\n"))?)
+    }
+
+    /// Has it read its settings again.
+    pub fn reload(&self) -> anyhow::Result<()> {
+        run(self.program("pg_ctl").args(["reload", "--silent", "--pgdata"]).arg(self.data()))
+    }
+
+    /// Lets everybody of a network in at an address of this machine, and starts it again there.
+    pub fn listen_at(&self, address: &str, network: &str) -> anyhow::Result<()> {
+        self.add_setting(&format!("listen_addresses = '{address}'"))?;
+        let path = self.data().join("pg_hba.conf");
+        let rules = std::fs::read_to_string(&path)?;
+        std::fs::write(path, format!("{rules}host all all {network} trust\n"))?;
+        self.stop(StopMode::Fast)?;
+        self.restart()
+    }
+
+    /// Where its socket is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn in_new_folder() -> anyhow::Result<Self> {
         let programs = find_programs().context("PostgreSQL is not installed")?;
         let folder = std::env::temp_dir().join(format!("gander-postgres-{}", Uuid::now_v7().simple()));
         std::fs::create_dir(&folder)?;
@@ -87,13 +141,7 @@ impl PostgresServer {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        let server = Self { programs, folder, _guard: guard };
-        let data = server.folder.join("data");
-        let initdb = ["--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "--username", USER, "--pgdata"];
-        run(server.program("initdb").args(initdb).arg(&data))?;
-        server.write_settings(sync)?;
-        server.restart()?;
-        Ok(server)
+        Ok(Self { programs, folder, _guard: guard })
     }
 
     /// Where its own database is.

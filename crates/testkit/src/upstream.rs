@@ -6,7 +6,7 @@
 //! - `[[call=shell|{"command":"true"}]]`: the first answer is this tool call, the one after its result is the text.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -90,7 +90,12 @@ impl Pace {
 impl Upstream {
     /// Starts one on a free port.
     pub async fn start() -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        Self::start_at(Ipv4Addr::LOCALHOST).await
+    }
+
+    /// Starts one at another address of this machine.
+    pub async fn start_at(address: Ipv4Addr) -> io::Result<Self> {
+        let listener = TcpListener::bind((address, 0)).await?;
         let address = listener.local_addr()?;
         let counts = Arc::new(Counts::default());
         let task = tokio::spawn(serve(listener, Arc::clone(&counts)));

@@ -32,9 +32,9 @@ enum Fault {
 const FAULTS: [Fault; 4] = [Fault::Kill, Fault::Stop, Fault::Drain, Fault::Database];
 
 /// A session, and somebody who follows it at a node that nothing happens to.
-struct Stream {
-    session: String,
-    follower: Client,
+pub(crate) struct Stream {
+    pub(crate) session: String,
+    pub(crate) follower: Client,
 }
 
 /// What was seen, for the table.
@@ -52,9 +52,7 @@ async fn faults_lose_and_double_nothing() -> anyhow::Result<()> {
     }
     // Of this test alone: the others would not like it to be restarted.
     let postgres = PostgresServer::start(DiskSync::Off)?;
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let (count, seed) =
-        (number("GANDER_CLUSTER_FAULTS").unwrap_or(FAULTS.len() as u64), number("GANDER_SEED").unwrap_or(18));
+    let (count, seed) = (fault_count(FAULTS.len() as u64), number_of("GANDER_SEED").unwrap_or(18));
     let mut random = SeededRandom(seed);
     let auto = |_: usize, launch: Launch| launch.with_policy_auto("a ledger of calls that nobody has to allow");
     let mut cluster = TestCluster::start_with(make_schema(&postgres.url())?, 3, auto).await?;
@@ -63,7 +61,9 @@ async fn faults_lose_and_double_nothing() -> anyhow::Result<()> {
     for round in 0..count {
         let fault = FAULTS[(round % FAULTS.len() as u64) as usize];
         let victim = random.below(3) as usize;
-        let streams = start_streams(&cluster, &ledger, fault, victim, round).await?;
+        // A drained node lets runs end by themselves for ten seconds: these take longer.
+        let deltas = if fault == Fault::Drain { 260 } else { 60 };
+        let streams = start_streams(&cluster, &ledger, deltas, victim, round).await?;
         tokio::time::sleep(Duration::from_millis(random.below(400))).await;
         let began = Instant::now();
         inflict(&mut cluster, &postgres, fault, victim).await.with_context(|| format!("{fault:?} of node {victim}"))?;
@@ -86,16 +86,23 @@ async fn faults_lose_and_double_nothing() -> anyhow::Result<()> {
     report(&cluster, &ledger, &figures, seed).await
 }
 
+fn number_of(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok())
+}
+
+/// How often something happens: few times, unless more are asked for.
+pub(crate) fn fault_count(few: u64) -> u64 {
+    number_of("GANDER_CLUSTER_FAULTS").unwrap_or(few)
+}
+
 /// Prompts sessions at one node and follows them at the others, until each is in mid-stream.
-async fn start_streams(
+pub(crate) async fn start_streams(
     cluster: &TestCluster,
     ledger: &CallRecord,
-    fault: Fault,
+    deltas: usize,
     victim: usize,
     round: u64,
 ) -> anyhow::Result<Vec<Stream>> {
-    // A drained node lets runs end by themselves for ten seconds: these take longer.
-    let deltas = if fault == Fault::Drain { 260 } else { 60 };
     let (mut owner, mut streams) = (cluster.client(victim).await?, Vec::new());
     for stream in 0..STREAMS {
         let session = owner.new_session(&cluster.folder).await?;
@@ -141,7 +148,7 @@ async fn inflict(
 }
 
 /// Whoever followed saw what the log says, and the log is whole at every node.
-async fn check_stream(cluster: &TestCluster, victim: usize, mut stream: Stream) -> anyhow::Result<usize> {
+pub(crate) async fn check_stream(cluster: &TestCluster, victim: usize, mut stream: Stream) -> anyhow::Result<usize> {
     let session = &stream.session;
     let said = replay(cluster, victim, session).await?;
     read_until_text(&mut stream.follower, session, &said.text()).await?;
@@ -152,15 +159,25 @@ async fn check_stream(cluster: &TestCluster, victim: usize, mut stream: Stream) 
 }
 
 async fn report(cluster: &TestCluster, ledger: &CallRecord, figures: &Figures, seed: u64) -> anyhow::Result<()> {
-    let twice = ledger.counts().into_iter().filter(|(_, times)| *times > 1).count();
-    let overtaken = cluster.overtaken_writes().await?;
-    let epochs = cluster.count("SELECT COALESCE(sum(epoch - 1), 0)::BIGINT FROM session").await?;
     for (fault, (times, slowest)) in &figures.faults {
         eprintln!("{fault:?}: {times} times, every run over after {slowest:?} at the latest");
     }
+    eprint!("seed {seed}: ");
+    check_all(cluster, ledger, figures.sessions, figures.entries).await
+}
+
+/// What must hold at the end of everything that happens to nodes, and the figures.
+pub(crate) async fn check_all(
+    cluster: &TestCluster,
+    ledger: &CallRecord,
+    sessions: u64,
+    entries: usize,
+) -> anyhow::Result<()> {
+    let twice = ledger.counts().into_iter().filter(|(_, times)| *times > 1).count();
+    let overtaken = cluster.overtaken_writes().await?;
+    let claims = cluster.count("SELECT COALESCE(sum(epoch - 1), 0)::BIGINT FROM session").await?;
     eprintln!(
-        "seed {seed}: {} sessions, {} entries, {epochs} claims; 0 lost, 0 doubled, {overtaken} written by two, {twice} tool calls twice",
-        figures.sessions, figures.entries
+        "{sessions} sessions, {entries} entries, {claims} claims; 0 lost, 0 doubled, {overtaken} written by two, {twice} tool calls twice"
     );
     ensure!(overtaken == 0, "a session had two writers");
     ensure!(twice == 0, "tool calls ran twice: {:?}", ledger.counts());

@@ -6,16 +6,23 @@
 
 #![allow(clippy::print_stderr, clippy::wildcard_enum_match_arm)]
 
+mod accepted_commands;
 #[path = "../kill/checks.rs"]
 mod checks;
+mod clock_jumps;
 mod deploy;
+mod failover;
 mod faults;
 mod figures;
+mod honest_health;
+mod network_cuts;
 mod node_roles;
 mod one_writer;
 mod protocols;
+mod resumed_streams;
 #[allow(dead_code, reason = "the kill tests use all of it")]
 #[path = "../kill/seeded_random.rs"]
 mod seeded_random;
 mod shared_facts;
 mod test_cluster;
+mod versions;

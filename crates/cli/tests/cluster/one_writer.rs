@@ -10,6 +10,7 @@ use gander_testkit::upstream::Pace;
 use serde_json::{Value, json};
 
 use crate::checks;
+use crate::faults::fault_count;
 use crate::test_cluster::{TestCluster, first_delta, read_until_text, replay, schema_for};
 
 const SLOW: Pace = Pace { deltas: 400, between_ms: 25, first_ms: 0, size: 8, word: 7 };
@@ -145,6 +146,5 @@ async fn asked_after_load(cluster: &TestCluster, client: &mut Client, session: &
 
 /// How often a race is run.
 fn rounds() -> u64 {
-    let set = std::env::var("GANDER_CLUSTER_FAULTS").ok().and_then(|text| text.parse().ok());
-    set.unwrap_or(4)
+    fault_count(4)
 }

@@ -8,32 +8,39 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::routing::post;
-use gander_testkit::harness::{Launch, eventually};
+use gander_testkit::harness::{Launch, PATIENCE, eventually};
 use gander_testkit::upstream::Pace;
 use reqwest::Method;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::test_cluster::{TestCluster, http_client, schema_for};
 
 const SHORT: Pace = Pace { deltas: 3, between_ms: 0, first_ms: 0, size: 8, word: 4 };
 
 /// The owner's key at every node.
-const KEY: &str = "one-key-for-all-nodes";
+pub(crate) const KEY: &str = "one-key-for-all-nodes";
 
-struct HttpCluster {
-    nodes: TestCluster,
-    http: reqwest::Client,
+pub(crate) struct HttpCluster {
+    pub(crate) nodes: TestCluster,
+    pub(crate) http: reqwest::Client,
 }
 
 impl HttpCluster {
-    async fn start(url: String) -> anyhow::Result<Self> {
+    pub(crate) async fn start(url: String) -> anyhow::Result<Self> {
         let set_up = |_: usize, launch: Launch| {
             launch.with("GOOSE_SERVER__SECRET_KEY", KEY).with("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")
         };
         Ok(Self { nodes: TestCluster::start_with(url, 3, set_up).await?, http: http_client()? })
     }
 
-    async fn ask(&self, node: usize, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
+    pub(crate) async fn ask(
+        &self,
+        node: usize,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> anyhow::Result<Value> {
         let url = format!("http://{}{path}", self.nodes.server(node)?.address);
         let mut request = self.http.request(method, url).bearer_auth(KEY).header("a2a-version", "1.0");
         if let Some(body) = body {
@@ -45,8 +52,15 @@ impl HttpCluster {
         serde_json::from_str(&text).with_context(|| text.clone())
     }
 
-    async fn post(&self, node: usize, path: &str, body: Value) -> anyhow::Result<Value> {
+    pub(crate) async fn post(&self, node: usize, path: &str, body: Value) -> anyhow::Result<Value> {
         self.ask(node, Method::POST, path, Some(body)).await
+    }
+
+    /// The same, for a session in this folder.
+    pub(crate) async fn ask_in(&self, folder: &str, node: usize, path: &str, body: Value) -> anyhow::Result<Value> {
+        let url = format!("http://{}{path}", self.nodes.server(node)?.address);
+        let request = self.http.post(url).bearer_auth(KEY).header("gander-workspace", folder).json(&body);
+        Ok(request.send().await?.error_for_status()?.json().await?)
     }
 
     async fn a2a(&self, node: usize, method: &str, params: Value) -> anyhow::Result<Value> {
@@ -103,6 +117,48 @@ async fn an_adk_run_goes_on_at_another_node() -> anyhow::Result<()> {
     ensure!(rest.to_string().contains("~4:2 "), "the run did not go on: {rest}");
     let stored = cluster.ask(0, Method::GET, session, None).await?;
     ensure!(stored.to_string().contains("~4:2 "), "the first node does not show it: {stored}");
+    Ok(())
+}
+
+/// What a stream of goose's REST told: the ids of its events, and everything else as it was.
+async fn read_events(mut stream: reqwest::Response, until: Option<&str>) -> anyhow::Result<(Vec<String>, String)> {
+    ensure!(stream.status().is_success(), "{}", stream.text().await?);
+    let mut told = String::new();
+    while until.is_none_or(|words| !told.contains(words)) {
+        let piece = tokio::time::timeout(PATIENCE, stream.chunk()).await.context("nothing is told")?;
+        let Some(piece) = piece? else { break };
+        told.push_str(&String::from_utf8_lossy(&piece));
+    }
+    let ids = told.lines().filter_map(|line| line.strip_prefix("id: ")).map(str::to_owned).collect();
+    Ok((ids, told))
+}
+
+/// A node that ends says nothing wrong of a session that goes on elsewhere: its stream ends, and goes on at another node.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_of_a_draining_node_goes_on_at_another() -> anyhow::Result<()> {
+    let Some(url) = schema_for("a_stream_of_a_draining_node_goes_on_at_another") else { return Ok(()) };
+    let mut cluster = HttpCluster::start(url).await?;
+    let started = cluster.post(0, "/agent/start", json!({ "working_dir": cluster.nodes.folder })).await?;
+    let session = started["id"].as_str().context("no id")?.to_owned();
+    // Longer than a drain waits.
+    let pace = Pace { deltas: 260, between_ms: 50, first_ms: 0, size: 8, word: 9 };
+    let message = json!({ "role": "user", "created": 1, "content": [{ "type": "text", "text": pace.marker() }] });
+    let prompt = json!({ "request_id": Uuid::now_v7(), "user_message": message });
+    cluster.post(0, &format!("/sessions/{session}/reply"), prompt).await?;
+    let events = |cluster: &HttpCluster, node: usize, after: &str| -> anyhow::Result<reqwest::RequestBuilder> {
+        let url = format!("http://{}/sessions/{session}/events", cluster.nodes.server(node)?.address);
+        Ok(cluster.http.get(url).bearer_auth(KEY).header("last-event-id", after))
+    };
+    let stream = events(&cluster, 0, &cluster.nodes.first_event_id().await?)?.send().await?;
+    let stopping = tokio::spawn(cluster.nodes.servers[0].take().context("it is down")?.stop());
+    let (first, told) = read_events(stream, None).await?;
+    ensure!(stopping.await??.success(), "it did not end well");
+    ensure!(!told.contains("\"Error\""), "an error for a session that goes on: {told}");
+    ensure!(told.contains("~9:0 ") && !told.contains("~9:259 "), "the stream did not end in the middle: {told}");
+    let stream = events(&cluster, 1, first.last().context("no ids")?)?.send().await?;
+    let (rest, told) = read_events(stream, Some("\"Finish\"")).await?;
+    ensure!(told.contains("~9:259 "), "the turn did not go on: {told}");
+    ensure!(!rest.iter().any(|id| first.contains(id)), "told twice: {first:?} {rest:?}");
     Ok(())
 }
 

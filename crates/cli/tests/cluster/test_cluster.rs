@@ -52,7 +52,17 @@ impl TestCluster {
         nodes: usize,
         set_up: impl Fn(usize, Launch) -> Launch,
     ) -> anyhow::Result<Self> {
-        let (root, upstream) = (tempfile::tempdir()?, Upstream::start().await?);
+        Self::start_beside(Upstream::start().await?, url, nodes, set_up).await
+    }
+
+    /// The same, with this model.
+    pub(crate) async fn start_beside(
+        upstream: Upstream,
+        url: String,
+        nodes: usize,
+        set_up: impl Fn(usize, Launch) -> Launch,
+    ) -> anyhow::Result<Self> {
+        let root = tempfile::tempdir()?;
         let path = root.path().canonicalize()?;
         let folder = path.join("workspace");
         std::fs::create_dir(&folder)?;
@@ -107,6 +117,18 @@ impl TestCluster {
         let row = sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_one(&mut connection).await?;
         connection.close().await?;
         Ok(row.get(0))
+    }
+
+    /// An event id before everything that a session's first run tells.
+    pub(crate) async fn first_event_id(&self) -> anyhow::Result<String> {
+        Ok(format!("{}.2.0", self.count("SELECT incarnation::BIGINT FROM meta").await?))
+    }
+
+    /// Changes something in the database.
+    pub(crate) async fn execute(&self, sql: &str) -> anyhow::Result<()> {
+        let mut connection = sqlx::PgConnection::connect(&self.url).await?;
+        sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(&mut connection).await?;
+        Ok(connection.close().await?)
     }
 
     /// Waits until no run is open; says how long that took.

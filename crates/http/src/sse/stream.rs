@@ -117,8 +117,12 @@ impl<R: SseProjection> EventSource for LogEvents<R> {
     }
 
     async fn write_input(&mut self, batch: Self::Input, bytes: &mut Vec<u8>) {
+        // A server that ends says nothing of its sessions: whoever comes back with its last id reads on.
+        let is_closed = matches!(batch, Err(StoreError::Closed));
         if !self.write_batch(batch).await {
-            self.projection.write_log_lost(&mut self.writer);
+            if !is_closed {
+                self.projection.write_log_lost(&mut self.writer);
+            }
             self.is_lost = true;
         }
         bytes.append(&mut self.writer.bytes);

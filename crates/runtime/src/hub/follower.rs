@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gander_domain::{Entry, Seq, SessionId};
-use gander_store::{DeltaForm, Limit, LiveBatch, Store, StoreError, Tail, TailEvent};
+use gander_store::{DeltaForm, Health, Limit, LiveBatch, Store, StoreError, Tail, TailEvent};
 
 /// What one look into the store takes: with what it becomes on the wire, a reader that stops costs less than 256 KiB.
 const READ_LIMIT: Limit = Limit { entries: 256, bytes: 32 * 1024 };
@@ -66,7 +66,8 @@ impl Follower {
         Ok(Some(FollowedBatch::Stored(entries)))
     }
 
-    /// What follows; waits for it. `None` when the session or the store is no more. Safe to drop at any time.
+    /// What follows; waits for it. `None` when the session is no more; `Closed` when the server ends and the session goes on
+    /// elsewhere or later. Safe to drop at any time.
     ///
     /// A store that is busy is waited for: whoever follows is not told of errors that pass, and would never hear of the
     /// session again if it let go of it because of one.
@@ -90,8 +91,10 @@ impl Follower {
                     // Another node's hint may run ahead of what can be read here: that is no reason to spin.
                     tokio::time::sleep(FIRST_RETRY_DELAY).await;
                 }
+                TailEvent::Ended if self.store.health().await == Health::Closed => return Err(StoreError::Closed),
                 TailEvent::Ended => return Ok(None),
                 TailEvent::Failed(reason) => return Err(StoreError::ReadOnly(reason)),
+                TailEvent::Truncated => return Err(StoreError::Truncated { asked: self.at, head: Seq::ZERO }),
             }
         }
     }

@@ -162,7 +162,10 @@ impl PostgresWriter {
                 connected.map_err(|error| PostgresFailure::classify_error(&error).to_store_error().to_string())?;
             // The database may be another one by now.
             let incarnation = read_incarnation(&mut writer.connection).await.map_err(|error| error.to_string())?;
-            self.shared.incarnation.store(incarnation, Ordering::Relaxed);
+            if self.shared.incarnation.swap(incarnation, Ordering::Relaxed) != incarnation {
+                tracing::warn!(incarnation, "the database is a copy, its end may be missing: sessions are read anew");
+                self.shared.feeds.end_incarnation();
+            }
             self.connection = Some(writer);
         }
         self.settle_in_doubt().await?;

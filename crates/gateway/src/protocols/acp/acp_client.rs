@@ -125,7 +125,7 @@ impl AcpClient {
                     self.follows.resume(session, follower);
                 }
             }
-            Ok(None) => self.close_lost_session(session),
+            Ok(None) | Err(StoreError::Closed) => self.close_lost_session(session),
             Err(error) => self.close_broken_session(session, &error),
         }
     }

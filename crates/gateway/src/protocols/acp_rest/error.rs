@@ -37,7 +37,9 @@ pub(super) fn acp_rest_hub_refusal(error: &HubError) -> AcpRestRefusal {
             server(409, AcpRestError::invalid("the log does not have this place").with_reason("log_truncated"))
         }
         HubError::Denied(_) => AcpRestRefusal::wrong_state(error.to_string()),
-        HubError::Draining => server(503, AcpRestError::server_error(error.to_string())),
+        HubError::Draining | HubError::Store(StoreError::Closed) => {
+            server(503, AcpRestError::server_error(HubError::Draining.to_string()))
+        }
         HubError::Store(inside) => {
             tracing::error!(error = %inside, "a run could not be served");
             server(

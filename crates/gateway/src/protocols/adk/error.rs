@@ -32,7 +32,9 @@ pub(super) fn adk_hub_refusal(error: &HubError) -> AdkRefusal {
         ) => AdkRefusal::new(409, error.to_string()),
         HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => AdkRefusal::no_such_session(),
         HubError::Denied(_) => AdkRefusal::new(403, error.to_string()),
-        HubError::Draining => AdkRefusal::new(503, error.to_string()),
+        HubError::Draining | HubError::Store(StoreError::Closed) => {
+            AdkRefusal::new(503, HubError::Draining.to_string())
+        }
         HubError::Store(inside) => {
             tracing::error!(error = %inside, "a request could not be served");
             AdkRefusal::new(if inside.is_outage() { 503 } else { 500 }, "the store failed, see the server's log")

@@ -65,9 +65,16 @@ impl ReplyStream {
     }
 
     fn project_batch(&mut self, batch: Result<Option<FollowedBatch>, StoreError>) -> Vec<Value> {
-        let Ok(Some(batch)) = batch else {
-            self.cancel_on_drop.over = true;
-            return vec![projection::goose_error_event("the session is no more")];
+        let batch = match batch {
+            Ok(Some(batch)) => batch,
+            stopped => {
+                self.cancel_on_drop.over = true;
+                let why = match stopped {
+                    Err(StoreError::Closed) => "the server is stopping, the turn goes on: reload the conversation",
+                    Ok(_) | Err(_) => "the session is no more",
+                };
+                return vec![projection::goose_error_event(why)];
+            }
         };
         let events = batch.iter().flat_map(|entry| self.reply.project_entry(entry)).collect();
         self.cancel_on_drop.over = self.reply.is_complete();

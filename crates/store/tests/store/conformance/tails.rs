@@ -55,7 +55,7 @@ async fn follow(store: &impl Store, tail: &Tail, session: SessionId, until: Seq)
             TailEvent::Behind => {
                 seen.extend(store.read(session, place, Limit::default(), DeltaForm::Exact).await.unwrap());
             }
-            TailEvent::Ended | TailEvent::Failed(_) => panic!("the session goes on"),
+            TailEvent::Ended | TailEvent::Failed(_) | TailEvent::Truncated => panic!("the session goes on"),
         }
     }
     seen
@@ -74,7 +74,7 @@ pub async fn what_is_shown_can_be_read(harness: &impl Harness) {
             let shown: Vec<Entry> = match next {
                 TailEvent::Live(fresh) => fresh.iter().cloned().collect(),
                 TailEvent::Behind => read.clone(),
-                TailEvent::Ended | TailEvent::Failed(_) => panic!("the session goes on"),
+                TailEvent::Ended | TailEvent::Failed(_) | TailEvent::Truncated => panic!("the session goes on"),
             };
             assert_eq!(read[..shown.len()], shown);
             place = shown.last().unwrap().seq;

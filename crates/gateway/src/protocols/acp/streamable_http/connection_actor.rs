@@ -256,7 +256,7 @@ impl ConnectionActor {
                     Some(_) | None => client.follows.unsubscribe(session),
                 }
             }
-            Ok(None) => {
+            Ok(None) | Err(StoreError::Closed) => {
                 self.client.close_lost_session(session);
                 self.detach_closed_sessions();
             }
