@@ -17,5 +17,6 @@ mod protocols;
 #[allow(dead_code, reason = "the kill tests use all of it")]
 #[path = "../kill/seeded_random.rs"]
 mod seeded_random;
+mod shared_credentials;
 mod shared_facts;
 mod test_cluster;

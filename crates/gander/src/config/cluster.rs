@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gander_runtime::hub::{ClusterTimes, NodeRole};
+use gander_services::server_vault::{ClusterKeyError, ClusterKeys};
 use gander_services::units::DurationSetting;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,9 @@ pub struct ClusterSection {
     pub lease: LeaseTime,
     /// Whether nodes tell each other what is new.
     pub hints: bool,
+    /// The key that nodes have in common; absent: secrets stay with each node.
+    #[serde(default)]
+    pub key_file: Option<PathBuf>,
 }
 
 /// How long a node may be silent before others take its sessions.
@@ -49,6 +53,17 @@ impl From<LeaseTime> for DurationSetting {
 }
 
 impl ClusterSection {
+    /// The keys that nodes have in common.
+    pub fn read_keys(&self) -> Result<Option<ClusterKeys>, ClusterKeyError> {
+        self.key_file.as_deref().map(ClusterKeys::read_file).transpose()
+    }
+
+    /// What the key file holds, for masking it.
+    pub(crate) fn key_lines(&self) -> Vec<String> {
+        let text = self.key_file.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
+        text.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect()
+    }
+
     /// The label of this node's disks.
     pub fn node_label(&self) -> String {
         let machine = || rustix::system::uname().nodename().to_string_lossy().into_owned();
