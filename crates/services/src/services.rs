@@ -1,8 +1,8 @@
 //! What every protocol works with, behind one handle.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -38,6 +38,8 @@ pub type CatalogOf = Arc<dyn Fn(&str) -> Arc<SessionCatalog> + Send + Sync>;
 pub struct NodeFacts {
     /// Nodes that serve clients, this one among them; zero while nobody counted.
     pub live_gateways: AtomicU32,
+    /// Where other nodes reach this one, if they do.
+    pub address: OnceLock<String>,
 }
 
 /// What every protocol works with.

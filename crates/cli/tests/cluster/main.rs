@@ -6,6 +6,7 @@
 
 #![allow(clippy::print_stderr, clippy::wildcard_enum_match_arm)]
 
+mod acp_http;
 #[path = "../kill/checks.rs"]
 mod checks;
 mod deploy;

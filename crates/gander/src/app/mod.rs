@@ -333,7 +333,8 @@ impl App {
 
     /// The network side of this application.
     pub fn gateway(&self, config: &Config, tokens: Tokens) -> Arc<Gateway> {
-        let Sections { acp, server, a2a, adk, limits, .. } = config.sections.clone();
+        let Sections { acp, mut server, a2a, adk, limits, cluster, .. } = config.sections.clone();
+        server.allowed_hosts.extend(cluster.address_host());
         let (push, signer) = (self.push.clone(), self.signer.clone());
         let (forward_resources, resource_peers) = (server.forward_resources, server.resource_peers.clone());
         let protocols = ProtocolSettings {

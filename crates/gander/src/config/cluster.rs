@@ -25,6 +25,9 @@ pub struct ClusterSection {
     pub lease: LeaseTime,
     /// Whether nodes tell each other what is new.
     pub hints: bool,
+    /// Where other nodes reach this one over HTTP.
+    #[serde(default)]
+    pub address: Option<String>,
     /// The key that nodes have in common; absent: secrets stay with each node.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
@@ -64,6 +67,14 @@ impl ClusterSection {
         text.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect()
     }
 
+    /// The name under which other nodes reach this one.
+    pub fn address_host(&self) -> Option<String> {
+        let address = self.address.as_deref()?;
+        let authority = address.split_once("://").map_or(address, |(_, rest)| rest).split('/').next()?;
+        let host = authority.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+        Some(host.map_or(authority, |(host, _)| host).to_owned())
+    }
+
     /// The label of this node's disks.
     pub fn node_label(&self) -> String {
         let machine = || rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -100,6 +111,18 @@ mod tests {
         }
         let short = section("role = 'all'\nshared = []\nlease = '1s'\nhints = true").unwrap_err().to_string();
         assert!(short.contains("a lease lasts at least 2 seconds"), "{short}");
+    }
+
+    #[test]
+    fn the_name_of_a_node_is_that_of_its_address() {
+        for (address, host) in [
+            ("http://10.0.0.5:4747", "10.0.0.5"),
+            ("http://node-1", "node-1"),
+            ("https://[fd00::1]:4747/", "[fd00::1]"),
+        ] {
+            let text = format!("role = 'all'\nshared = []\nlease = '17s'\nhints = true\naddress = '{address}'");
+            assert_eq!(section(&text).unwrap().address_host().as_deref(), Some(host));
+        }
     }
 
     #[test]
