@@ -28,20 +28,40 @@ use crate::websocket_upgrade::{upgrade_header_contains_token, wants_websocket};
 /// Where it puts it into any other request.
 const PAGE_KEY_HEADER: HeaderName = HeaderName::from_static("x-gander-page-key");
 
-/// The browser that makes a request: by a ticket where nothing else can be sent, else by its cookie.
-pub fn browser_credential(state: &HttpState, request: &Request) -> Option<BrowserCredential> {
+/// What a browser proves itself with.
+pub enum BrowserProof {
+    Ticket(String),
+    Cookie(BrowserSecrets),
+}
+
+/// What the browser that makes a request shows: a ticket where nothing else can be sent, else its cookie.
+pub fn browser_proof(request: &Request) -> Option<BrowserProof> {
     if is_from_another_user(&ConnectionAddresses::of_request(request)) {
         return None;
     }
     if let Some(ticket) = presented_browser_ticket(request) {
-        return state.browsers.redeem_ticket(&state.tokens, &ticket, Instant::now());
+        return Some(BrowserProof::Ticket(ticket));
     }
     let headers = request.headers();
     let cookie = browser_cookie(headers, &browser_cookie_name(&ConnectionAddresses::of_request(request)))?;
     let page_key = presented_browser_key(headers)?.to_owned();
     let own = is_same_origin(headers, request_authority(request.uri(), headers).as_deref());
-    let secrets = BrowserSecrets { cookie, page_key };
-    own.then(|| state.browsers.identify_cookie(&state.tokens, &secrets, SystemTime::now())).flatten()
+    own.then_some(BrowserProof::Cookie(BrowserSecrets { cookie, page_key }))
+}
+
+/// Who the browser stands for. A cookie that is not known here may have been made by another node a moment ago.
+pub async fn browser_credential(state: &HttpState, proof: BrowserProof) -> Option<BrowserCredential> {
+    let secrets = match proof {
+        BrowserProof::Ticket(ticket) => {
+            return state.browsers.redeem_ticket(&state.tokens, &ticket, Instant::now()).await;
+        }
+        BrowserProof::Cookie(secrets) => secrets,
+    };
+    let known = || state.browsers.identify_cookie(&state.tokens, &secrets, SystemTime::now());
+    match known() {
+        None if state.tokens.refresh_for_unknown().await => known(),
+        found => found,
+    }
 }
 
 fn presented_browser_key(headers: &HeaderMap) -> Option<&str> {
@@ -91,12 +111,12 @@ pub async fn create_browser_ticket(State(state): State<Arc<HttpState>>, request:
             "a ticket for a phone needs TLS: start with gander serve --tls-self-signed, or use gander open --phone";
         return problem_response(StatusCode::BAD_REQUEST, "tls_needed", message);
     }
-    let Some(token) = presented_browser_token(&state, &parts) else {
+    let Some(token) = presented_browser_token(&state, parts.clone()).await else {
         let message = "a ticket is made with a token of this server, not with one of an identity provider";
         return problem_response(StatusCode::FORBIDDEN, "forbidden", message);
     };
     let ttl = if wanted.phone { PHONE_TICKET_TTL } else { TICKET_TTL };
-    match state.browsers.issue_ticket(token, Instant::now(), ttl) {
+    match state.browsers.issue_ticket(token, Instant::now(), ttl).await {
         Ok(ticket) => {
             let url = browser_ticket_url(&request_base_url(&parts), &ticket);
             let body = json!({ "ticket": ticket, "expiresInSeconds": ttl.as_secs(), "url": url });
@@ -112,12 +132,14 @@ pub fn browser_ticket_url(base: &str, ticket: &str) -> String {
 }
 
 /// The token of a request, or the one behind its cookie.
-fn presented_browser_token(state: &HttpState, parts: &Parts) -> Option<TokenId> {
-    let request = Request::from_parts(parts.clone(), Body::empty());
-    if let Some(token) = request_token(&parts.headers) {
+async fn presented_browser_token(state: &HttpState, parts: Parts) -> Option<TokenId> {
+    let request = Request::from_parts(parts, Body::empty());
+    if let Some(token) = request_token(request.headers()) {
         return state.tokens.id_of(token, ConnectionAddresses::of_request(&request).local);
     }
-    browser_credential(state, &request).map(|credential| credential.token)
+    let proof = browser_proof(&request)?;
+    drop(request);
+    browser_credential(state, proof).await.map(|credential| credential.token)
 }
 
 #[derive(Deserialize)]
@@ -129,6 +151,7 @@ struct Login {
 pub async fn log_in_browser(State(state): State<Arc<HttpState>>, parts: Parts, body: Bytes) -> Response {
     let request = Request::from_parts(parts, Body::empty());
     let addresses = ConnectionAddresses::of_request(&request);
+    let peer = addresses.peer.ip();
     if !is_same_origin(request.headers(), request_authority(request.uri(), request.headers()).as_deref()) {
         return problem_response(
             StatusCode::FORBIDDEN,
@@ -143,17 +166,19 @@ pub async fn log_in_browser(State(state): State<Arc<HttpState>>, parts: Parts, b
     let Ok(Login { ticket }) = serde_json::from_slice(&body) else {
         return problem_response(StatusCode::BAD_REQUEST, "bad_request", "the body must be {\"ticket\": \"…\"}");
     };
-    let Some(credential) = state.browsers.redeem_ticket(&state.tokens, &ticket, Instant::now()) else {
+    drop(request);
+    let redeemed = state.browsers.redeem_ticket(&state.tokens, &ticket, Instant::now()).await;
+    let Some(credential) = redeemed else {
         // Counted like a wrong token: whoever guesses is slowed down.
         let message = "this link was used already or is too old: run gander open again";
-        return match state.quotas.count_bad_token(addresses.peer.ip(), Instant::now()) {
+        return match state.quotas.count_bad_token(peer, Instant::now()) {
             true => problem_response(StatusCode::UNAUTHORIZED, "bad_ticket", message),
             false => {
                 crate::error::retry_later_response(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message, 60)
             }
         };
     };
-    match state.browsers.issue_cookie(credential.token, SystemTime::now()) {
+    match state.browsers.issue_cookie(credential.token, SystemTime::now()).await {
         Ok(secrets) => {
             let headers = cookie_headers(&addresses, &secrets.cookie, COOKIE_TTL.as_secs());
             (headers, Json(json!({ "pageKey": secrets.page_key }))).into_response()
@@ -166,8 +191,10 @@ pub async fn log_in_browser(State(state): State<Arc<HttpState>>, parts: Parts, b
 pub async fn log_out_browser(State(state): State<Arc<HttpState>>, request: Request) -> Response {
     let addresses = ConnectionAddresses::of_request(&request);
     let own = is_same_origin(request.headers(), request_authority(request.uri(), request.headers()).as_deref());
-    if let Some(cookie) = browser_cookie(request.headers(), &browser_cookie_name(&addresses)).filter(|_| own)
-        && let Err(error) = state.browsers.revoke_cookie(&cookie)
+    let cookie = browser_cookie(request.headers(), &browser_cookie_name(&addresses)).filter(|_| own);
+    drop(request);
+    if let Some(cookie) = cookie
+        && let Err(error) = state.browsers.revoke_cookie(&cookie).await
     {
         return browser_access_unavailable(&error);
     }

@@ -15,7 +15,7 @@ use http::{Method, StatusCode};
 use tokio_util::sync::CancellationToken;
 
 use crate::body;
-use crate::browser;
+use crate::browser::{self, BrowserProof};
 use crate::connection_addresses::ConnectionAddresses;
 use crate::error::{self, problem_response, retry_later_response};
 use crate::origin_check::HostRejected;
@@ -84,11 +84,9 @@ pub async fn guard_route(state: Arc<HttpState>, route: RouteRule, mut request: R
         }
         Access::Token(scope) | Access::OpenProtocol(_, scope) => {
             // Only the token itself is held while the identity provider's keys may be fetched: a request is not `Sync`.
-            let credential = match find_credential(&state, &request) {
-                PresentedCredential::Known(credential) => Ok(credential),
-                PresentedCredential::Refused(refusal) => Err(refusal),
-                PresentedCredential::Jwt(provider, token) => ask_provider(&provider, &token).await,
-            };
+            let presented = find_credential(&state, &request);
+            let addresses = ConnectionAddresses::of_request(&request);
+            let credential = resolve_credential(&state, presented, &addresses).await;
             let counted = credential.map_err(|refusal| count_refusal(&state, &request, refusal));
             Some(counted.and_then(|credential| guard_identify_caller(&state, &request, &route, scope, credential)))
         }
@@ -185,6 +183,9 @@ type Credential = (Identity, Option<CancellationToken>);
 enum PresentedCredential {
     Known(Credential),
     Refused(Box<Response>),
+    Browser(BrowserProof),
+    /// Another node may have made it a moment ago.
+    UnknownToken(String),
     /// A token that none of ours is: the identity provider may have made it.
     Jwt(Arc<OidcProvider>, String),
 }
@@ -193,8 +194,8 @@ enum PresentedCredential {
 /// provider is asked about nothing that is one of them.
 fn find_credential(state: &HttpState, request: &Request) -> PresentedCredential {
     if !presents_token(request.headers()) {
-        return match browser::browser_credential(state, request) {
-            Some(known) => PresentedCredential::Known((known.identity, Some(known.revoked))),
+        return match browser::browser_proof(request) {
+            Some(proof) => PresentedCredential::Browser(proof),
             None => PresentedCredential::Refused(Box::new(error::token_needed_response())),
         };
     }
@@ -205,7 +206,32 @@ fn find_credential(state: &HttpState, request: &Request) -> PresentedCredential 
     }
     match state.tokens.provider().zip(token.filter(|token| OidcProvider::is_jwt(token))) {
         Some((provider, token)) => PresentedCredential::Jwt(Arc::clone(provider), token.to_owned()),
-        None => PresentedCredential::Refused(Box::new(error::invalid_token_response())),
+        None => match token {
+            Some(token) => PresentedCredential::UnknownToken(token.to_owned()),
+            None => PresentedCredential::Refused(Box::new(error::invalid_token_response())),
+        },
+    }
+}
+
+/// Asks whoever may know the credential: the database that nodes share, or the identity provider.
+async fn resolve_credential(
+    state: &HttpState,
+    presented: PresentedCredential,
+    addresses: &ConnectionAddresses,
+) -> Result<Credential, Box<Response>> {
+    match presented {
+        PresentedCredential::Known(credential) => Ok(credential),
+        PresentedCredential::Refused(refusal) => Err(refusal),
+        PresentedCredential::Jwt(provider, token) => ask_provider(&provider, &token).await,
+        PresentedCredential::Browser(proof) => match browser::browser_credential(state, proof).await {
+            Some(known) => Ok((known.identity, Some(known.revoked))),
+            None => Err(Box::new(error::token_needed_response())),
+        },
+        PresentedCredential::UnknownToken(token) => {
+            let is_read = state.tokens.refresh_for_unknown().await;
+            let found = is_read.then(|| state.tokens.identify_at(&token, addresses.local)).flatten();
+            found.ok_or_else(|| Box::new(error::invalid_token_response()))
+        }
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gander_domain::Principal;
 use gander_domain::caller::Caller;
+use gander_services::NodeFacts;
 
 use crate::settings::Limits;
 
@@ -22,6 +24,8 @@ pub struct RateLimiter {
     remote: BucketRate,
     local: BucketRate,
     bad_per_minute: u32,
+    /// How many nodes serve clients: each lets a part of it through.
+    nodes: Arc<NodeFacts>,
     buckets: Mutex<HashMap<(Principal, bool), TokenBucket>>,
     bad: Mutex<HashMap<IpAddr, FailedTries>>,
 }
@@ -52,11 +56,14 @@ struct FailedTries {
 }
 
 impl RateLimiter {
-    pub fn new(limits: &Limits) -> Self {
+    /// Limits for callers elsewhere are shared out evenly among the nodes that serve clients: nobody asks another node
+    /// about a request.
+    pub fn new(limits: &Limits, nodes: Arc<NodeFacts>) -> Self {
         Self {
             remote: BucketRate::new(limits.requests_per_second, limits.request_burst),
             local: BucketRate::new(limits.local_requests_per_second, limits.local_request_burst),
             bad_per_minute: limits.bad_tokens_per_minute,
+            nodes,
             buckets: Mutex::default(),
             bad: Mutex::default(),
         }
@@ -68,7 +75,7 @@ impl RateLimiter {
     /// ask more often, and a stranger with the same token does not slow it down.
     pub fn take_request(&self, caller: &Caller, now: Instant) -> bool {
         let here = caller.is_same_machine();
-        let BucketRate { per_second, burst } = if here { self.local } else { self.remote };
+        let BucketRate { per_second, burst } = self.rate(here);
         let mut buckets = lock_rate_limit(&self.buckets);
         let bucket = buckets.entry((caller.principal.clone(), here)).or_insert(TokenBucket { left: burst, at: now });
         let filled = bucket.left + now.duration_since(bucket.at).as_secs_f64() * per_second;
@@ -87,7 +94,7 @@ impl RateLimiter {
     /// read before that is paid back.
     pub fn charge_message(&self, caller: &Caller, now: Instant) -> Duration {
         let here = caller.is_same_machine();
-        let BucketRate { per_second, burst } = if here { self.local } else { self.remote };
+        let BucketRate { per_second, burst } = self.rate(here);
         let mut buckets = lock_rate_limit(&self.buckets);
         let bucket = buckets.entry((caller.principal.clone(), here)).or_insert(TokenBucket { left: burst, at: now });
         let filled = bucket.left + now.duration_since(bucket.at).as_secs_f64() * per_second;
@@ -108,7 +115,22 @@ impl RateLimiter {
             *tries = FailedTries { count: 0, since: now };
         }
         tries.count = tries.count.saturating_add(1);
-        tries.count <= self.bad_per_minute
+        tries.count <= self.bad_per_minute.div_ceil(self.live_gateways())
+    }
+
+    fn live_gateways(&self) -> u32 {
+        self.nodes.live_gateways.load(Ordering::Relaxed).max(1)
+    }
+
+    /// A program on this machine asks this node alone, others go by a balancer to all of them.
+    fn rate(&self, here: bool) -> BucketRate {
+        match (here, self.live_gateways()) {
+            (true, _) => self.local,
+            (false, nodes) => BucketRate {
+                per_second: self.remote.per_second / f64::from(nodes),
+                burst: (self.remote.burst / f64::from(nodes)).max(1.0),
+            },
+        }
     }
 }
 
@@ -132,7 +154,27 @@ mod tests {
 
     fn quotas() -> RateLimiter {
         let (remote, local) = (BucketRate::new(10, 3), BucketRate::new(10, 4));
-        RateLimiter { remote, local, bad_per_minute: 2, buckets: Mutex::default(), bad: Mutex::default() }
+        let nodes = Arc::default();
+        RateLimiter { remote, local, bad_per_minute: 2, nodes, buckets: Mutex::default(), bad: Mutex::default() }
+    }
+
+    #[test]
+    fn each_of_several_nodes_lets_its_part_through() {
+        let (quotas, now) = (quotas(), Instant::now());
+        quotas.nodes.live_gateways.store(2, Ordering::Relaxed);
+        let take = |name: &str, transport, at| quotas.take_request(&caller(name, transport), at);
+        let taken: Vec<bool> = (0..2).map(|_| take("ann", Transport::Network, now)).collect();
+        assert_eq!(taken, [true, false], "half of a burst of 3, in whole requests");
+        let later = |tenths: u32| now + Duration::from_millis(100) * tenths;
+        assert_eq!(
+            (take("ann", Transport::Network, later(1)), take("ann", Transport::Network, later(2))),
+            (true, true)
+        );
+        assert!((0..4).all(|_| take("ann", Transport::Loopback, now)), "here nothing is shared out");
+        let address = IpAddr::from([10, 0, 0, 1]);
+        assert_eq!((quotas.count_bad_token(address, now), quotas.count_bad_token(address, now)), (true, false));
+        quotas.nodes.live_gateways.store(1, Ordering::Relaxed);
+        assert!((0..3).all(|_| take("bob", Transport::Network, now)));
     }
 
     fn caller(name: &str, transport: Transport) -> Caller {

@@ -69,7 +69,9 @@ pub async fn serve_http_with_tls(
     let connections = TaskTracker::new();
     connections.spawn(Arc::clone(&state.readers).sweep_stalled(stop.clone()));
     let (watched, ending) = (Arc::clone(&state), stop.clone());
-    connections.spawn(async move { watched.tokens.watch_revocations(ending).await });
+    let ended = move || watched.browsers.end_signed_out();
+    let watched = Arc::clone(&state);
+    connections.spawn(async move { watched.tokens.watch_revocations(ended, ending).await });
     if let Some(provider) = state.tokens.provider() {
         connections.spawn(Arc::clone(provider).watch_expiry(stop.clone()));
     }

@@ -59,6 +59,7 @@ pub struct HttpParts {
 impl HttpState {
     pub fn new(parts: HttpParts) -> Arc<Self> {
         let HttpParts { services, server, limits, large_responses, tokens, browsers, api } = parts;
+        let quotas = RateLimiter::new(&limits, Arc::clone(&services.nodes));
         Arc::new(Self {
             services,
             tokens,
@@ -67,7 +68,7 @@ impl HttpState {
             names: OriginCheck::new(&server.allowed_hosts, &server.allowed_origins),
             open: server.open,
             open_approve: server.open_approve,
-            quotas: RateLimiter::new(&limits),
+            quotas,
             readers: Arc::new(StalledReaders::new(limits.stalled_reader.0)),
             limits,
             panics: panics::count_panics(),

@@ -167,7 +167,7 @@ pub async fn log_out_of_extension(
     name: &str,
 ) -> Result<(), ServiceError> {
     let spec = find_extension_to_change(services, caller, session, name).await?;
-    services.extensions.log_out(&caller.principal, &spec).map_err(|error| extension_change_error(&error))
+    services.extensions.log_out(&caller.principal, &spec).await.map_err(|error| extension_change_error(&error))
 }
 
 async fn find_extension_to_change(

@@ -11,6 +11,7 @@ pub mod audit;
 pub mod browser_access;
 pub mod clients;
 mod control;
+mod credential_hashes;
 pub mod direct_calls;
 pub mod errors;
 pub mod evaluations;
@@ -30,9 +31,11 @@ pub mod recipes;
 pub mod schedule_methods;
 pub mod scheduler;
 pub mod schedules;
+pub mod server_vault;
 mod services;
 pub mod session_watch;
 pub mod sessions;
+pub mod shared_credentials;
 pub mod slash_commands;
 pub mod state;
 mod times;
@@ -47,7 +50,7 @@ pub mod vault;
 pub mod workspaces;
 
 pub use control::{Control, ListenSecurity, TicketReach};
-pub use services::{CatalogOf, Services};
+pub use services::{CatalogOf, NodeFacts, Services};
 
 /// The version of this build.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

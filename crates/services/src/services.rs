@@ -1,7 +1,8 @@
 //! What every protocol works with, behind one handle.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -32,12 +33,23 @@ use crate::workspaces::Workspaces;
 /// What sessions in a folder can be set to.
 pub type CatalogOf = Arc<dyn Fn(&str) -> Arc<SessionCatalog> + Send + Sync>;
 
+/// What a server knows of itself among others on one database.
+#[derive(Debug, Default)]
+pub struct NodeFacts {
+    /// Nodes that serve clients, this one among them; zero while nobody counted.
+    pub live_gateways: AtomicU32,
+    /// Where other nodes reach this one, if they do.
+    pub address: OnceLock<String>,
+}
+
 /// What every protocol works with.
 pub struct Services {
     /// Everybody's sessions: created, found and authorised.
     pub sessions: Sessions,
     /// What runs them, and what was found is read and followed through.
     pub hub: Hub,
+    /// This server among others.
+    pub nodes: Arc<NodeFacts>,
     /// Who is attached where.
     pub clients: Arc<AttachedClients>,
     /// How files are read for sessions and clients.

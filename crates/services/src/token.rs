@@ -1,6 +1,5 @@
 //! Tokens and who they stand for. Only hashes are compared and, but for the owner's own token, only hashes are kept.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -8,44 +7,23 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
-use gander_domain::Principal;
 use gander_domain::caller::{Identity, Scope};
+use gander_domain::{Principal, Seq};
+use gander_store::StoreError;
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 use tokio_util::sync::CancellationToken;
 
+use crate::credential_hashes::digest;
+pub use crate::credential_hashes::{TokenGrant, TokenId};
 use crate::oidc::OidcProvider;
 use crate::paths::{Paths, create_private_file, hex_path_text, remove_path_if_exists, write_private_file};
+use crate::server_vault::ClusterKeys;
+use crate::shared_credentials::SharedCredentials;
 
 /// How often the list is looked at while nobody asks.
 const REVOCATION_INTERVAL: Duration = Duration::from_secs(1);
-
-/// A token that was given to somebody: its hash, never the token.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TokenGrant {
-    pub name: String,
-    /// What for.
-    pub scopes: BTreeSet<Scope>,
-    /// Which ADK user only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub adk_user: Option<String>,
-    /// SHA-256 of the token, in hexadecimal digits.
-    pub sha256: String,
-}
-
-/// Names a token without being one: the hash of it, in hexadecimal digits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct TokenId(String);
-
-impl TokenId {
-    /// The name of this secret, which need not be anybody's token.
-    pub fn of_secret(secret: &SecretString) -> Self {
-        Self(hex_path_text(&digest(secret.expose_secret())))
-    }
-}
 
 /// Keys that count at one listener each.
 type ListenerKeys = Arc<Mutex<Vec<(SocketAddr, TokenId)>>>;
@@ -73,6 +51,12 @@ pub enum TokenError {
     /// The file.
     #[error("cannot use the token file, {reason}: {path}")]
     File { path: PathBuf, reason: io::Error },
+    /// The system has no random bytes.
+    #[error("cannot make a token: {0}")]
+    Random(io::Error),
+    /// The database that nodes share.
+    #[error("cannot use the tokens of all nodes: {0}")]
+    Store(#[from] StoreError),
 }
 
 /// Knows every token of a data directory, and notices when their list changes.
@@ -86,11 +70,15 @@ pub struct Tokens {
     given: Mutex<TokenList>,
     /// Whose tokens count beside these.
     provider: Option<Arc<OidcProvider>>,
+    /// Tokens that count at every node.
+    shared: Option<SharedCredentials>,
+    /// What every node can prove.
+    cluster_keys: Option<ClusterKeys>,
 }
 
 #[derive(Debug, Default)]
 struct TokenList {
-    seen: Option<(SystemTime, u64)>,
+    seen: (Option<(SystemTime, u64)>, Option<Seq>),
     grants: Vec<GivenToken>,
 }
 
@@ -114,6 +102,8 @@ impl Tokens {
             list: paths.tokens_file(),
             given: Mutex::default(),
             provider: None,
+            shared: None,
+            cluster_keys: None,
         })
     }
 
@@ -129,6 +119,29 @@ impl Tokens {
         self.provider.as_ref()
     }
 
+    /// Takes tokens that count at every node too.
+    #[must_use]
+    pub fn with_shared(mut self, shared: Option<SharedCredentials>) -> Self {
+        self.shared = shared;
+        self
+    }
+
+    /// Proves with these what every node must be able to check.
+    #[must_use]
+    pub fn with_cluster_keys(mut self, keys: Option<ClusterKeys>) -> Self {
+        self.cluster_keys = keys;
+        self
+    }
+
+    /// Reads what other nodes gave and took back; false if there are none.
+    pub async fn refresh_for_unknown(&self) -> bool {
+        match &self.shared {
+            Some(shared) => shared.refresh_for_unknown().await,
+            None => return false,
+        }
+        true
+    }
+
     /// Takes one more token for the owner's.
     #[must_use]
     pub fn with_chosen_token(mut self, chosen: Option<&SecretString>) -> Self {
@@ -142,9 +155,14 @@ impl Tokens {
         ListenerKey { keys: Arc::clone(&self.keys), listener, key }
     }
 
-    /// A key for proving one thing, that only this data directory has.
+    /// A key for proving one thing, that only this data directory has, or every node.
     pub fn secret_for(&self, purpose: &str) -> [u8; 32] {
-        Sha256::new().chain_update(self.owner).chain_update(b" for ").chain_update(purpose).finalize().into()
+        match &self.cluster_keys {
+            Some(keys) => keys.secret_for(purpose),
+            None => {
+                Sha256::new().chain_update(self.owner).chain_update(b" for ").chain_update(purpose).finalize().into()
+            }
+        }
     }
 
     /// The owner's token, by name.
@@ -188,8 +206,7 @@ impl Tokens {
         if lock_token_keys(&self.keys).iter().any(|(_, key)| key == id) {
             return Some(Identity::owner());
         }
-        let mut given = self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        given.reread_if_changed(&self.list);
+        let given = self.given_tokens();
         given.grants.iter().find(|given| hex_path_text(&given.hash) == id.0).map(|given| given.identity.clone())
     }
 
@@ -205,8 +222,7 @@ impl Tokens {
         if owner.into() {
             return Some((Identity::owner(), None));
         }
-        let mut given = self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        given.reread_if_changed(&self.list);
+        let given = self.given_tokens();
         let mut found: Option<&GivenToken> = None;
         for given in &given.grants {
             if bool::from(given.hash.ct_eq(presented)) {
@@ -217,16 +233,30 @@ impl Tokens {
     }
 
     /// Ends what was opened with tokens that were taken back, until `stop`: nobody may ask anything meanwhile.
-    pub async fn watch_revocations(&self, stop: CancellationToken) {
+    /// `then` is called after each look.
+    pub async fn watch_revocations(&self, then: impl Fn(), stop: CancellationToken) {
         let mut every = tokio::time::interval(REVOCATION_INTERVAL);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = every.tick() => {
-                    self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner).reread_if_changed(&self.list);
+                    if let Some(shared) = &self.shared
+                        && let Err(error) = shared.refresh().await
+                    {
+                        tracing::debug!(%error, "tokens of all nodes were not read");
+                    }
+                    drop(self.given_tokens());
+                    then();
                 }
             }
         }
+    }
+
+    /// Those that count now.
+    fn given_tokens(&self) -> MutexGuard<'_, TokenList> {
+        let mut given = self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        given.reread_if_changed(&self.list, self.shared.as_ref());
+        given
     }
 }
 
@@ -251,15 +281,20 @@ fn serves_token_listener(listener: SocketAddr, local: SocketAddr) -> bool {
 }
 
 impl TokenList {
-    /// Reads the list again if it is another than last time. One that cannot be read grants nothing.
-    fn reread_if_changed(&mut self, list: &Path) {
+    /// Reads the lists again if they are others than last time. One that cannot be read grants nothing.
+    fn reread_if_changed(&mut self, list: &Path, shared: Option<&SharedCredentials>) {
         let stamp = std::fs::metadata(list).and_then(|file| Ok((file.modified()?, file.len()))).ok();
+        let stamp = (stamp, shared.map(SharedCredentials::version));
         if stamp == self.seen {
             return;
         }
         self.seen = stamp;
         let mut before = std::mem::take(&mut self.grants);
-        for (hash, identity) in read_token_grants(list).unwrap_or_default().into_iter().filter_map(identity_of) {
+        let everywhere = shared.map(SharedCredentials::list_tokens).unwrap_or_default();
+        let given = read_token_grants(list).unwrap_or_default().into_iter().chain(everywhere).filter_map(identity_of);
+        let owners = shared.map(SharedCredentials::owner_tokens).unwrap_or_default();
+        let owners = owners.into_iter().filter_map(|(token, _)| Some((hash_of_hex(&token.0)?, Identity::owner())));
+        for (hash, identity) in given.chain(owners) {
             let known = before.iter().position(|given| given.hash == hash && given.identity == identity);
             let revoked = known.map_or_else(CancellationToken::new, |known| before.swap_remove(known).revoked);
             self.grants.push(GivenToken { hash, identity, revoked });
@@ -303,19 +338,46 @@ pub fn add_token(
     scopes: &[Scope],
     adk_user: Option<String>,
 ) -> Result<SecretString, TokenError> {
+    let mut grants = list_tokens(paths)?;
+    let (token, grant) = new_grant(&grants, name, scopes, adk_user)?;
+    grants.push(grant);
+    write_token_grants(&paths.tokens_file(), &grants)?;
+    Ok(token)
+}
+
+/// The same, for all nodes that share a database.
+pub async fn add_shared_token(
+    paths: &Paths,
+    shared: &SharedCredentials,
+    name: &str,
+    scopes: &[Scope],
+    adk_user: Option<String>,
+) -> Result<SecretString, TokenError> {
+    let (token, grant) = new_grant(&list_tokens(paths)?, name, scopes, adk_user)?;
+    match shared.add_token(&grant).await? {
+        true => Ok(token),
+        false => Err(TokenError::Exists(name.to_owned())),
+    }
+}
+
+/// A token under a name that none of these has, and what is kept of it.
+fn new_grant(
+    others: &[TokenGrant],
+    name: &str,
+    scopes: &[Scope],
+    adk_user: Option<String>,
+) -> Result<(SecretString, TokenGrant), TokenError> {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 64 || !name.chars().all(fine) || name == Principal::owner().as_str() {
         return Err(TokenError::BadName(name.to_owned()));
     }
-    let mut grants = list_tokens(paths)?;
-    if grants.iter().any(|grant| grant.name == name) {
+    if others.iter().any(|grant| grant.name == name) {
         return Err(TokenError::Exists(name.to_owned()));
     }
-    let token = new_token().map_err(|reason| TokenError::File { path: paths.tokens_file(), reason })?;
+    let token = new_token().map_err(TokenError::Random)?;
     let scopes = scopes.iter().copied().chain([Scope::Read]).collect();
-    grants.push(TokenGrant { name: name.to_owned(), scopes, adk_user, sha256: hex_path_text(&digest(&token)) });
-    write_token_grants(&paths.tokens_file(), &grants)?;
-    Ok(SecretString::from(token))
+    let grant = TokenGrant { name: name.to_owned(), scopes, adk_user, sha256: hex_path_text(&digest(&token)) };
+    Ok((SecretString::from(token), grant))
 }
 
 /// Takes a token back. It stops working at once.
@@ -329,8 +391,14 @@ pub fn revoke_token(paths: &Paths, name: &str) -> Result<(), TokenError> {
     write_token_grants(&paths.tokens_file(), &grants)
 }
 
-pub(crate) fn digest(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
+/// The same, whether it counts at every node or at this one alone. `owner@LABEL` is the token that the owner has at nodes of
+/// this label: it stops working at the others.
+pub async fn revoke_shared_token(paths: &Paths, shared: &SharedCredentials, name: &str) -> Result<(), TokenError> {
+    let is_revoked = match name.strip_prefix("owner@") {
+        Some(label) => shared.revoke_owner_tokens(label).await?,
+        None => shared.revoke_token(name).await?,
+    };
+    if is_revoked { Ok(()) } else { revoke_token(paths, name) }
 }
 
 fn new_token() -> io::Result<String> {
@@ -345,15 +413,19 @@ pub(crate) fn random_token_secret(prefix: &str) -> io::Result<String> {
 }
 
 fn identity_of(grant: TokenGrant) -> Option<([u8; 32], Identity)> {
+    let TokenGrant { name, scopes, adk_user, sha256 } = grant;
+    Some((hash_of_hex(&sha256)?, Identity { principal: Principal::named(name), scopes, adk_user, roots: None }))
+}
+
+fn hash_of_hex(digits: &str) -> Option<[u8; 32]> {
     let mut hash = [0u8; 32];
-    if grant.sha256.len() != 64 {
+    if digits.len() != 64 {
         return None;
     }
-    for (byte, digits) in hash.iter_mut().zip(grant.sha256.as_bytes().chunks(2)) {
+    for (byte, digits) in hash.iter_mut().zip(digits.as_bytes().chunks(2)) {
         *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
     }
-    let TokenGrant { name, scopes, adk_user, .. } = grant;
-    Some((hash, Identity { principal: Principal::named(name), scopes, adk_user, roots: None }))
+    Some(hash)
 }
 
 fn read_token_grants(path: &Path) -> Result<Vec<TokenGrant>, TokenError> {
@@ -371,86 +443,5 @@ fn write_token_grants(path: &Path, grants: &[TokenGrant]) -> Result<(), TokenErr
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use std::os::unix::fs::MetadataExt;
-
-    use super::*;
-
-    fn paths(root: &tempfile::TempDir) -> Paths {
-        let paths = Paths::new(root.path().join("data"), None);
-        paths.create_folders().unwrap();
-        paths
-    }
-
-    #[test]
-    fn the_owners_token_is_made_once_of_32_random_bytes_for_its_owner_alone() {
-        let root = tempfile::tempdir().unwrap();
-        let paths = paths(&root);
-        let token = owner_token(&paths).unwrap();
-        assert_eq!(token.expose_secret().len(), "gander_".len() + 64);
-        assert_eq!(owner_token(&paths).unwrap().expose_secret(), token.expose_secret());
-        assert_eq!(std::fs::metadata(paths.token_file()).unwrap().mode() & 0o777, 0o600);
-        assert_eq!(std::fs::metadata(paths.data_directory()).unwrap().mode() & 0o777, 0o700);
-        let other = tempfile::tempdir().unwrap();
-        assert_ne!(owner_token(&self::paths(&other)).unwrap().expose_secret(), token.expose_secret());
-    }
-
-    #[test]
-    fn only_the_whole_token_is_the_owner() {
-        let root = tempfile::tempdir().unwrap();
-        let paths = paths(&root);
-        let token = owner_token(&paths).unwrap().expose_secret().to_owned();
-        let tokens = Tokens::open(&paths).unwrap();
-        assert_eq!(tokens.identify_token(&token), Some(Identity::owner()));
-        for wrong in ["", &token[1..], &token[..token.len() - 1], &format!("{token}0"), &token.to_uppercase()] {
-            assert_eq!(tokens.identify_token(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_listeners_key_counts_there_alone_and_as_long_as_it_is_held() {
-        let root = tempfile::tempdir().unwrap();
-        let tokens = Tokens::open(&paths(&root)).unwrap();
-        let (here, elsewhere) = (SocketAddr::from(([127, 0, 0, 1], 7)), SocketAddr::from(([127, 0, 0, 1], 8)));
-        let everywhere = SocketAddr::from(([0, 0, 0, 0], 9));
-        let key = |text: &str| TokenId::of_secret(&SecretString::from(text.to_owned()));
-        let (first, _second) = (tokens.accept_at(here, key("k")), tokens.accept_at(everywhere, key("k2")));
-        let known = |token: &str, at: SocketAddr| tokens.identify_at(token, at).is_some();
-        assert_eq!((known("k", here), known("k", elsewhere), known("k2", here)), (true, false, false));
-        assert!(known("k2", SocketAddr::from(([10, 0, 0, 1], 9))));
-        assert_eq!(tokens.identity_of(&key("k")), Some(Identity::owner()));
-        drop(first);
-        assert_eq!((known("k", here), tokens.identity_of(&key("k"))), (false, None));
-    }
-
-    #[test]
-    fn others_have_what_they_were_given_until_it_is_taken_back() {
-        let root = tempfile::tempdir().unwrap();
-        let paths = paths(&root);
-        let tokens = Tokens::open(&paths).unwrap();
-        let token = add_token(&paths, "phone", &[Scope::Approve], Some("ann".into())).unwrap();
-        let identity = Identity {
-            principal: Principal::named("phone"),
-            scopes: [Scope::Read, Scope::Approve].into(),
-            adk_user: Some("ann".into()),
-            roots: None,
-        };
-        assert_eq!(tokens.identify_token(token.expose_secret()), Some(identity));
-        assert!(!std::fs::read_to_string(paths.tokens_file()).unwrap().contains(token.expose_secret()));
-        revoke_token(&paths, "phone").unwrap();
-        assert_eq!(tokens.identify_token(token.expose_secret()), None);
-    }
-
-    #[test]
-    fn names_are_checked_and_unique() {
-        let root = tempfile::tempdir().unwrap();
-        let paths = paths(&root);
-        for bad in ["", "owner", "a b", "../x"] {
-            assert!(matches!(add_token(&paths, bad, &[], None), Err(TokenError::BadName(_))), "{bad}");
-        }
-        add_token(&paths, "a", &[], None).unwrap();
-        assert!(matches!(add_token(&paths, "a", &[], None), Err(TokenError::Exists(_))));
-        assert!(matches!(revoke_token(&paths, "b"), Err(TokenError::Unknown(_))));
-    }
-}
+#[path = "token_tests.rs"]
+mod tests;

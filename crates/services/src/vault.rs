@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
@@ -52,6 +52,11 @@ impl Vault {
         }
     }
 
+    /// Everything that is kept.
+    pub(crate) fn all(&self) -> BTreeMap<String, Value> {
+        self.lock_secrets().clone()
+    }
+
     fn write_file(&self, known: &BTreeMap<String, Value>) -> io::Result<()> {
         write_private_file(&self.path, &serde_json::to_vec(known).map_err(io::Error::other)?)
     }
@@ -60,6 +65,11 @@ impl Vault {
     fn lock_secrets(&self) -> MutexGuard<'_, BTreeMap<String, Value>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The text of a file that holds keys.
+pub(crate) fn read_key_file(path: &Path) -> io::Result<String> {
+    std::fs::read_to_string(path)
 }
 
 #[cfg(test)]

@@ -63,8 +63,9 @@ const WRITES: [&str; 13] = [
 ];
 
 /// Who in the gateway writes all the same: logs of a protocol's own, never a session's.
-const WRITERS: [(&str, &str); 2] = [
+const WRITERS: [(&str, &str); 3] = [
     ("crates/gateway/src/protocols/acp/streamable_http/journal.rs", "what a connection was told, gone with it"),
+    ("crates/gateway/src/protocols/acp/streamable_http/holder.rs", "which node holds a connection, gone with it"),
     ("crates/gateway/src/protocols/a2a/push/journal.rs", "removes logs that an earlier version left behind"),
 ];
 

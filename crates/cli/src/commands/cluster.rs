@@ -8,6 +8,10 @@ use serde_json::{Value, json};
 use crate::commands::{Context, Exit};
 use crate::output::clean_output_text;
 
+/// Where there is no key in common.
+pub(super) const SECRETS_STAY: &str =
+    "cluster.key_file is not set here: secrets and logins of MCP servers stay with the server where they were entered";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum ClusterCommand {
     /// List the servers on a database: role, label, lease, sessions, version (exit status 1 if none has a lease)
@@ -38,6 +42,11 @@ pub(super) async fn run(context: Context, command: ClusterCommand) -> anyhow::Re
         nodes.iter().try_for_each(|node| context.output.line(&node_json(node).to_string()))?;
     } else {
         print_nodes(&context, &nodes)?;
+        match context.config.sections.cluster.read_keys() {
+            Ok(Some(_)) => {}
+            Ok(None) => context.output.note(SECRETS_STAY),
+            Err(error) => context.output.note(&error.to_string()),
+        }
     }
     Ok(if nodes.iter().any(|node| node.lease.is_some()) { Exit::Done } else { Exit::Failed })
 }

@@ -19,6 +19,7 @@ use gander_tools::sandbox::{Layers, SandboxLimits};
 use serde_json::{Value, json};
 
 use super::client;
+use super::cluster::SECRETS_STAY;
 use crate::commands::{Context, Exit};
 use crate::output::{Tone, clean_output_text};
 use crate::terminal::list_table::table_size_text;
@@ -125,6 +126,11 @@ impl Doctor {
             Err(error) => {
                 self.row("WARNING", &clean_output_text(&error.to_string()), "no session can be read or written")
             }
+        }?;
+        match config.sections.cluster.read_keys() {
+            Ok(Some(_)) => self.row("secrets", "in the database", "encrypted with cluster.key_file"),
+            Ok(None) => self.row("secrets", "in the data directory", SECRETS_STAY),
+            Err(error) => self.row("WARNING", &clean_output_text(&error.to_string()), "the server does not start"),
         }
     }
 

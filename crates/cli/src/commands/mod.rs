@@ -183,7 +183,7 @@ fn dispatch_command(command: Command, context: Context, allocator: Allocator) ->
         Command::Apps { command } => block_on_command(apps::run(context, command)),
         Command::Recipes { command } => block_on_command(recipes::run(context, command)),
         Command::Schedule { command } => block_on_command(schedule::run(context, command)),
-        Command::Token { command } => token::run(&context, command),
+        Command::Token { command } => block_on_command(token::run(context, command)),
         Command::Login(options) => block_on_command(login::run_login(context, options)),
         Command::Logout { url } => login::run_logout(&context, &url),
         Command::Audit(options) => block_on_command(audit::run(context, options)),

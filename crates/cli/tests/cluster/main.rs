@@ -7,6 +7,7 @@
 #![allow(clippy::print_stderr, clippy::wildcard_enum_match_arm)]
 
 mod accepted_commands;
+mod acp_http;
 #[path = "../kill/checks.rs"]
 mod checks;
 mod clock_jumps;
@@ -23,6 +24,7 @@ mod resumed_streams;
 #[allow(dead_code, reason = "the kill tests use all of it")]
 #[path = "../kill/seeded_random.rs"]
 mod seeded_random;
+mod shared_credentials;
 mod shared_facts;
 mod test_cluster;
 mod versions;

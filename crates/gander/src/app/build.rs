@@ -25,6 +25,7 @@ use gander_services::paths::Paths;
 use gander_services::recipes::Recipes;
 use gander_services::schedules::{Schedules, canonical_time_zone};
 use gander_services::sessions::Sessions;
+use gander_services::shared_credentials::SharedCredentials;
 use gander_services::state::SharedState;
 use gander_services::token::owner_token;
 use gander_services::trust::{PROJECT_FOLDER, Trust};
@@ -104,6 +105,7 @@ pub(super) struct StoredServices {
     pub(super) artifacts: Artifacts,
     pub(super) memories: Memories,
     pub(super) agent_catalog: Arc<AgentCatalog>,
+    pub(super) credentials: Option<SharedCredentials>,
 }
 
 pub(super) async fn load_schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Schedules> {
@@ -277,10 +279,10 @@ pub(super) fn build_workspaces(config: &Config, files: &FileAccess) -> Workspace
         .with_agent_folders(server.workspaces.clone())
 }
 
-/// What no tool may show: the keys of providers and of other agents, and the token of this server.
+/// What no tool may show: the keys of providers and of other agents, the token of this server and the keys of its cluster.
 fn secrets_to_redact(config: &Config) -> Vec<String> {
     let token = owner_token(&config.paths).ok().map(|token| token.expose_secret().to_owned());
-    config.known_secrets().into_iter().chain(token).collect()
+    config.known_secrets().into_iter().chain(token).chain(config.sections.cluster.key_lines()).collect()
 }
 
 pub(super) fn recovery_policy(config: &Config) -> Recovery {
@@ -313,11 +315,10 @@ pub(super) fn build_services(
         let (policy, effort) = (config.sections.permissions.policy, config.sections.model.effort);
         Settings { policy, effort, ..Settings::new(&manifest.name, manifest.default_mode()) }
     });
-    let audit = build_audit(&audit_settings, &hub);
+    let audit = build_audit(&audit_settings, &hub, stored.credentials);
     let clients = Arc::new(AttachedClients::default());
     let status = status_reporter(hub.clone(), Arc::clone(&clients), Arc::clone(models));
-    let models = Arc::clone(models);
-    let (roster, known) = (Arc::clone(&agents), Arc::clone(&models));
+    let (models, roster, known) = (Arc::clone(models), Arc::clone(&agents), Arc::clone(models));
     let workspaces = build_workspaces(config, &stored.files);
     Services {
         sessions: Sessions::new(hub.clone(), workspaces.clone(), Arc::clone(&default_settings), audit.clone()),
@@ -325,6 +326,7 @@ pub(super) fn build_services(
         artifacts: stored.artifacts,
         shared_state: SharedState::new(Arc::clone(hub.store())),
         hub,
+        nodes: Arc::default(),
         clients,
         workspaces,
         schedule_meta: protocols::goose::sessions::goose_scheduled_session_meta,
@@ -356,12 +358,13 @@ pub(super) fn build_services(
 }
 
 /// Principals are those who have a token; whoever had one and is asked about by name is found as well.
-fn build_audit(live: &Arc<LiveConfig>, hub: &Hub) -> Audit {
+fn build_audit(live: &Arc<LiveConfig>, hub: &Hub, shared: Option<SharedCredentials>) -> Audit {
     let (settings, paths) = (Arc::clone(live), live.started().paths.clone());
     let keep = move || settings.current().sections.audit.keep.0;
     let principals = move || {
         let tokens = gander_services::token::list_tokens(&paths).unwrap_or_default();
-        let named = tokens.into_iter().map(|token| Principal::named(token.name));
+        let everywhere = shared.iter().flat_map(SharedCredentials::list_tokens);
+        let named = tokens.into_iter().chain(everywhere).map(|token| Principal::named(token.name));
         std::iter::once(Principal::owner()).chain(named).collect()
     };
     Audit::new(Arc::clone(hub.store()), Arc::new(keep), Arc::new(principals))

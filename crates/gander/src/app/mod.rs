@@ -34,10 +34,10 @@ use gander_services::models::Models;
 use gander_services::other_nodes;
 use gander_services::recipes::Recipes;
 use gander_services::scheduler;
+use gander_services::server_vault::ServerVault;
 use gander_services::sessions::SessionIds;
 use gander_services::token::Tokens;
 use gander_services::trust::Trust;
-use gander_services::vault::Vault;
 use gander_services::{Control, Services};
 use gander_store::{Health, Store};
 use gander_tools::protected::ProtectedFiles;
@@ -53,7 +53,7 @@ use self::build::{
     build_native, build_run_settings, build_sandbox, build_services, build_workspaces, follow_settings, live_policy,
     load_schedules, on_session_deleted, own_tools, recovery_policy,
 };
-use self::cluster::{cluster_options, runs_schedules};
+use self::cluster::{SharedSecrets, cluster_options, runs_schedules};
 use self::store::open_server_store;
 pub use self::store::open_store;
 use crate::config::{Config, LiveConfig, Sections};
@@ -77,6 +77,8 @@ pub struct App {
     large_responses: Arc<LargeResponses>,
     push: PushNotifications,
     signer: Option<Arc<CardSigner>>,
+    /// What nodes have in common, if there may be several.
+    shared: SharedSecrets,
     /// Cancelled when nothing new begins by the clock.
     clock: CancellationToken,
     controls: Mutex<Option<mpsc::Receiver<ControlRequest>>>,
@@ -227,8 +229,8 @@ impl App {
         let grants = Grants::load(Arc::clone(&store)).await?;
         let sandbox = build_sandbox(&config);
         let trust = Trust::load(Arc::clone(&store)).await?;
-        let vault = Vault::open(config.paths.secrets_file())?;
-        let extensions = load_app_extensions(&config, &store, &trust, &vault, sandbox.clone()).await?;
+        let shared = SharedSecrets::load(&config, &store).await?;
+        let extensions = load_app_extensions(&config, &store, &trust, &shared.vault, sandbox.clone()).await?;
         let files = build_file_access(&config);
         let recipes = Arc::new(Recipes::load(Arc::clone(&store), files.clone()).await?);
         let artifacts = Artifacts::new(Arc::clone(&store));
@@ -246,6 +248,7 @@ impl App {
             artifacts,
             memories: Memories::new(Arc::clone(&store)),
             agent_catalog,
+            credentials: shared.credentials.clone(),
         };
         let live = LiveConfig::new(config.clone());
         let run_settings = build_run_settings(&live, sandbox.clone(), protected);
@@ -264,13 +267,14 @@ impl App {
         let mut services = build_services(&live, hub, (native_agent, agents), stored, &models, tools, sender);
         services.sessions = services.sessions.with_ids(ids);
         let services = Arc::new(services);
-        let push = PushNotifications::load(services.hub.clone(), config.sections.a2a.push_allow.clone(), vault).await?;
+        let push = load_push_notifications(&config, &services, &shared.vault).await?;
         let signer = CardSigner::load(&config.sections.a2a, config.paths.data_directory())?.map(Arc::new);
         let (clock, controls) = (CancellationToken::new(), Mutex::new(Some(controls)));
         follow_settings(&live, &models, &services, configured);
         let large_responses = LargeResponses::new(config.paths.data_directory().to_owned());
         let routes = Mutex::new(routes);
-        let app = Self { live, store, services, models, large_responses, push, signer, clock, controls, routes };
+        let app =
+            Self { live, store, services, models, large_responses, push, signer, shared, clock, controls, routes };
         app.services.hub.start_cluster().await?;
         app.spawn_background_tasks();
         Ok(Arc::new(app))
@@ -329,7 +333,8 @@ impl App {
 
     /// The network side of this application.
     pub fn gateway(&self, config: &Config, tokens: Tokens) -> Arc<Gateway> {
-        let Sections { acp, server, a2a, adk, limits, .. } = config.sections.clone();
+        let Sections { acp, mut server, a2a, adk, limits, cluster, .. } = config.sections.clone();
+        server.allowed_hosts.extend(cluster.address_host());
         let (push, signer) = (self.push.clone(), self.signer.clone());
         let (forward_resources, resource_peers) = (server.forward_resources, server.resource_peers.clone());
         let protocols = ProtocolSettings {
@@ -341,7 +346,9 @@ impl App {
             gander: (),
         };
         let (services, large_responses) = (Arc::clone(&self.services), Arc::clone(&self.large_responses));
-        let browsers = BrowserAccess::open(&config.paths);
+        let SharedSecrets { credentials, keys, .. } = &self.shared;
+        let tokens = tokens.with_shared(credentials.clone()).with_cluster_keys(keys.clone());
+        let browsers = BrowserAccess::open(&config.paths).with_shared(credentials.clone());
         Gateway::new(GatewayParts { services, server, protocols, limits, large_responses, tokens, browsers })
     }
 
@@ -410,11 +417,20 @@ impl fmt::Debug for App {
     }
 }
 
+async fn load_push_notifications(
+    config: &Config,
+    services: &Services,
+    vault: &ServerVault,
+) -> anyhow::Result<PushNotifications> {
+    let allowed = config.sections.a2a.push_allow.clone();
+    Ok(PushNotifications::load(services.hub.clone(), allowed, vault.clone()).await?)
+}
+
 async fn load_app_extensions(
     config: &Config,
     store: &Arc<dyn Store>,
     trust: &Trust,
-    vault: &Vault,
+    vault: &ServerVault,
     sandbox: Sandbox,
 ) -> anyhow::Result<Arc<Extensions>> {
     let pins = PinStore::load(Arc::clone(store)).await?;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gander_runtime::hub::{ClusterTimes, NodeRole};
+use gander_services::server_vault::{ClusterKeyError, ClusterKeys};
 use gander_services::units::DurationSetting;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,12 @@ pub struct ClusterSection {
     pub lease: LeaseTime,
     /// Whether nodes tell each other what is new.
     pub hints: bool,
+    /// Where other nodes reach this one over HTTP.
+    #[serde(default)]
+    pub address: Option<String>,
+    /// The key that nodes have in common; absent: secrets stay with each node.
+    #[serde(default)]
+    pub key_file: Option<PathBuf>,
 }
 
 /// How long a node may be silent before others take its sessions.
@@ -49,6 +56,25 @@ impl From<LeaseTime> for DurationSetting {
 }
 
 impl ClusterSection {
+    /// The keys that nodes have in common.
+    pub fn read_keys(&self) -> Result<Option<ClusterKeys>, ClusterKeyError> {
+        self.key_file.as_deref().map(ClusterKeys::read_file).transpose()
+    }
+
+    /// What the key file holds, for masking it.
+    pub(crate) fn key_lines(&self) -> Vec<String> {
+        let text = self.key_file.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
+        text.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect()
+    }
+
+    /// The name under which other nodes reach this one.
+    pub fn address_host(&self) -> Option<String> {
+        let address = self.address.as_deref()?;
+        let authority = address.split_once("://").map_or(address, |(_, rest)| rest).split('/').next()?;
+        let host = authority.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+        Some(host.map_or(authority, |(host, _)| host).to_owned())
+    }
+
     /// The label of this node's disks.
     pub fn node_label(&self) -> String {
         let machine = || rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -85,6 +111,18 @@ mod tests {
         }
         let short = section("role = 'all'\nshared = []\nlease = '1s'\nhints = true").unwrap_err().to_string();
         assert!(short.contains("a lease lasts at least 2 seconds"), "{short}");
+    }
+
+    #[test]
+    fn the_name_of_a_node_is_that_of_its_address() {
+        for (address, host) in [
+            ("http://10.0.0.5:4747", "10.0.0.5"),
+            ("http://node-1", "node-1"),
+            ("https://[fd00::1]:4747/", "[fd00::1]"),
+        ] {
+            let text = format!("role = 'all'\nshared = []\nlease = '17s'\nhints = true\naddress = '{address}'");
+            assert_eq!(section(&text).unwrap().address_host().as_deref(), Some(host));
+        }
     }
 
     #[test]

@@ -403,6 +403,16 @@ pub const SETTINGS: &[Setting] = &[
         "true",
         "Whether servers tell each other what is new (NOTIFY). Without it each looks every second or two: nothing is lost, everything takes longer.",
     ),
+    unset_setting(
+        "cluster.address",
+        r#""http://10.0.0.5:4747""#,
+        "Where other servers on the database reach this one. They pass on requests of ACP over plain HTTP whose connection is here. Not set: the address it listens on, if that is one address without TLS.",
+    ),
+    unset_setting(
+        "cluster.key_file",
+        r#""/etc/gander/cluster.key""#,
+        "A file with mode 600 and the same content on every server: at least 32 characters, as `openssl rand -hex 32` makes them. Secrets of MCP servers, MCP logins and credentials of push notifications are then in the database, encrypted with it, and count at every server. Not set: they stay with each server. Further lines are older keys, which still decrypt.",
+    ),
     setting_value(
         "log.filter",
         r#""info""#,

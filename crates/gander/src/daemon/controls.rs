@@ -49,10 +49,10 @@ async fn handle_control(server: &Arc<Server>, control: Control, open: &mut Vec<D
         Control::Ticket { reach, address } => {
             let (open_at, guard) = tickets::listen_for_browser(server, reach, address)?;
             open.extend(guard);
-            tickets::issue_ticket(server, reach, &open_at)
+            tickets::issue_ticket(server, reach, &open_at).await
         }
         Control::RevokeBrowsers => {
-            let count = server.gateway.http.browsers.revoke_all().map_err(|error| error.to_string())?;
+            let count = server.gateway.http.browsers.revoke_all().await.map_err(|error| error.to_string())?;
             Ok(json!({ "revoked": count }))
         }
         Control::Unlisten => {

@@ -192,6 +192,9 @@ impl Server {
         let tokens = Tokens::open(&paths)?.with_provider(config.identity_provider().map_err(ServerError::App)?);
         let own_key = own_listener_key(&tokens, tcp.as_ref(), &config);
         let app = app.start().await.map_err(ServerError::App)?;
+        if let Some(address) = node_address(tcp.as_ref(), &config) {
+            app.services().nodes.address.set(address).ok(); // nobody else sets it
+        }
         let gateway = app.gateway(&config, tokens);
         let router = app.router(&gateway)?;
         let (socket, unix) = bind_unix_socket(&paths)?;
@@ -379,6 +382,15 @@ impl Signals {
 fn own_listener_key(tokens: &Tokens, tcp: Option<&TcpListener>, config: &Config) -> Option<ListenerKey> {
     let address = tcp?.local_addr().ok()?;
     Some(tokens.accept_at(address, TokenId::of_secret(config.secret.as_ref()?)))
+}
+
+/// Where other nodes reach this one: as the settings say, or at the one address that it listens on in the clear.
+fn node_address(tcp: Option<&TcpListener>, config: &Config) -> Option<String> {
+    if let Some(address) = &config.sections.cluster.address {
+        return Some(address.trim_end_matches('/').to_owned());
+    }
+    let address = tcp?.local_addr().ok()?;
+    (!config.tls && !address.ip().is_unspecified()).then(|| format!("http://{address}"))
 }
 
 fn take_server_lock(paths: &Paths) -> Result<DirectoryLock, ServerError> {

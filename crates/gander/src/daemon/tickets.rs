@@ -50,13 +50,13 @@ pub(super) fn listen_for_browser(
 }
 
 /// A ticket of the owner's, and the address that brings it.
-pub(super) fn issue_ticket(server: &Server, reach: TicketReach, open: &OpenAddress) -> Result<Value, String> {
+pub(super) async fn issue_ticket(server: &Server, reach: TicketReach, open: &OpenAddress) -> Result<Value, String> {
     let http = &server.gateway.http;
     let ttl = match reach {
         TicketReach::Here => TICKET_TTL,
         TicketReach::Phone => PHONE_TICKET_TTL,
     };
-    let ticket = http.browsers.issue_ticket(http.tokens.owner_id(), Instant::now(), ttl);
+    let ticket = http.browsers.issue_ticket(http.tokens.owner_id(), Instant::now(), ttl).await;
     let ticket = ticket.map_err(|error| format!("no ticket could be made: {error}"))?;
     let base = format!(
         "{}://{}",

@@ -69,8 +69,8 @@ impl Login {
 }
 
 /// Forgets the tokens for this server.
-pub fn delete_login_tokens(spec: &Spec, keyring: &Keyring) -> Result<(), String> {
-    keyring.token_slot(&spec.identity()).delete_tokens()
+pub async fn delete_login_tokens(spec: &Spec, keyring: &Keyring) -> Result<(), String> {
+    keyring.token_slot(&spec.identity()).delete_tokens().await
 }
 
 /// What a login at this server yielded and nobody may see.
@@ -87,7 +87,7 @@ pub(super) async fn login_authorization_from_keyring(
     keyring: &Keyring,
 ) -> Result<AuthorizationManager, String> {
     let mut manager = login_authorization_manager(spec, keyring).await?;
-    if !keyring.token_slot(&spec.identity()).is_empty() {
+    if !keyring.token_slot(&spec.identity()).is_empty().await {
         let known = manager.initialize_from_store().await;
         known.map_err(|error| format!("its login cannot be used now: {error}"))?;
     }

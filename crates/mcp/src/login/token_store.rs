@@ -8,13 +8,18 @@ use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, 
 use serde_json::Value;
 
 /// Keeps what logins yielded, by name. It holds secrets.
+#[async_trait]
 pub trait OAuthTokenStore: Send + Sync {
-    /// What is kept under this name.
+    /// What is kept under this name, as far as is known here.
     fn load(&self, name: &str) -> Option<Value>;
+    /// The same, after a look at what other processes keep.
+    async fn load_newest(&self, name: &str) -> Option<Value> {
+        self.load(name)
+    }
     /// Keeps this under the name.
-    fn save(&self, name: &str, tokens: &Value) -> Result<(), String>;
+    async fn save(&self, name: &str, tokens: &Value) -> Result<(), String>;
     /// Forgets it.
-    fn clear(&self, name: &str) -> Result<(), String>;
+    async fn clear(&self, name: &str) -> Result<(), String>;
 }
 
 /// Keeps it in memory.
@@ -74,8 +79,8 @@ pub(super) struct OAuthTokenSlot {
 }
 
 impl OAuthTokenSlot {
-    pub(super) fn is_empty(&self) -> bool {
-        self.keyring.store.load(&self.name).is_none()
+    pub(super) async fn is_empty(&self) -> bool {
+        self.keyring.store.load_newest(&self.name).await.is_none()
     }
 
     /// Every token in it.
@@ -86,26 +91,26 @@ impl OAuthTokenSlot {
         tokens.filter_map(|(_, token)| token.as_str().map(str::to_owned)).collect()
     }
 
-    pub(super) fn delete_tokens(&self) -> Result<(), String> {
-        self.keyring.store.clear(&self.name)
+    pub(super) async fn delete_tokens(&self) -> Result<(), String> {
+        self.keyring.store.clear(&self.name).await
     }
 }
 
 #[async_trait]
 impl CredentialStore for OAuthTokenSlot {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        let kept = self.keyring.store.load(&self.name).map(serde_json::from_value).transpose();
+        let kept = self.keyring.store.load_newest(&self.name).await.map(serde_json::from_value).transpose();
         kept.map_err(|error| AuthError::CredentialStoreError(error.to_string()))
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        let tokens = serde_json::to_value(credentials).map_err(|error| error.to_string());
-        let saved = tokens.and_then(|tokens| self.keyring.store.save(&self.name, &tokens));
-        saved.map_err(AuthError::CredentialStoreError)
+        let tokens = serde_json::to_value(credentials);
+        let tokens = tokens.map_err(|error| AuthError::CredentialStoreError(error.to_string()))?;
+        self.keyring.store.save(&self.name, &tokens).await.map_err(AuthError::CredentialStoreError)
     }
 
     async fn clear(&self) -> Result<(), AuthError> {
-        self.delete_tokens().map_err(AuthError::CredentialStoreError)
+        self.delete_tokens().await.map_err(AuthError::CredentialStoreError)
     }
 
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
@@ -113,17 +118,18 @@ impl CredentialStore for OAuthTokenSlot {
     }
 }
 
+#[async_trait]
 impl OAuthTokenStore for MemoryOAuthTokenStore {
     fn load(&self, name: &str) -> Option<Value> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    fn save(&self, name: &str, tokens: &Value) -> Result<(), String> {
+    async fn save(&self, name: &str, tokens: &Value) -> Result<(), String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), tokens.clone());
         Ok(())
     }
 
-    fn clear(&self, name: &str) -> Result<(), String> {
+    async fn clear(&self, name: &str) -> Result<(), String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         Ok(())
     }

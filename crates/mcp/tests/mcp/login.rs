@@ -192,7 +192,7 @@ async fn a_login_is_one_person_s_and_so_is_its_end() {
     his.servers.wait_until_settled().await;
     let who = his.text("web__who", json!({})).await;
     assert!(who.starts_with("registered-") && who != "registered-1", "he is let in as himself: {who}");
-    delete_login_tokens(&spec, &ben).unwrap();
+    delete_login_tokens(&spec, &ben).await.unwrap();
     assert_eq!(session(spec.clone(), &ben).await.servers.server_statuses()[0].state, ServerState::Locked);
     assert_eq!(session(spec, &anna).await.servers.server_statuses()[0].state, ServerState::Ready, "hers holds");
 }

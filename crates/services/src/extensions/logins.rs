@@ -3,16 +3,17 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use async_trait::async_trait;
 use gander_domain::Principal;
 use gander_mcp::{Keyring, Login, OAuthTokenStore, Spec, delete_login_tokens};
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{ExtensionError, Extensions};
-use crate::vault::Vault;
+use crate::server_vault::ServerVault;
 
-/// Tokens in the file for secrets.
-pub struct VaultTokenStore(pub Vault);
+/// Tokens among the server's secrets.
+pub struct VaultTokenStore(pub ServerVault);
 
 /// Logins under way, by who asked and for which server.
 #[derive(Default)]
@@ -47,8 +48,8 @@ impl Extensions {
     }
 
     /// Forgets the tokens for this server.
-    pub fn log_out(&self, who: &Principal, spec: &Spec) -> Result<(), ExtensionError> {
-        delete_login_tokens(spec, &self.keyring_of(who)).map_err(ExtensionError::Refused)
+    pub async fn log_out(&self, who: &Principal, spec: &Spec) -> Result<(), ExtensionError> {
+        delete_login_tokens(spec, &self.keyring_of(who)).await.map_err(ExtensionError::Refused)
     }
 
     pub(super) fn keyring_of(&self, who: &Principal) -> Keyring {
@@ -63,16 +64,25 @@ impl Logins {
     }
 }
 
+#[async_trait]
 impl OAuthTokenStore for VaultTokenStore {
     fn load(&self, name: &str) -> Option<Value> {
         self.0.get(name)
     }
 
-    fn save(&self, name: &str, tokens: &Value) -> Result<(), String> {
-        self.0.put(name, tokens).map_err(|error| error.to_string())
+    /// Another node may have renewed it a moment ago.
+    async fn load_newest(&self, name: &str) -> Option<Value> {
+        if let Err(error) = self.0.refresh().await {
+            tracing::warn!(%error, "logins of other nodes were not read");
+        }
+        self.0.get(name)
     }
 
-    fn clear(&self, name: &str) -> Result<(), String> {
-        self.0.remove(name).map_err(|error| error.to_string())
+    async fn save(&self, name: &str, tokens: &Value) -> Result<(), String> {
+        self.0.put(name, tokens).await.map_err(|error| error.to_string())
+    }
+
+    async fn clear(&self, name: &str) -> Result<(), String> {
+        self.0.remove(name).await.map_err(|error| error.to_string())
     }
 }

@@ -3,9 +3,10 @@
 use gander_store::StoreError;
 
 use super::{Extensions, networks, pins, registry};
+use crate::server_vault;
 
 /// The logs whose folds are kept in memory.
-pub(crate) const SCOPES: [&str; 3] = [networks::SCOPE, pins::SCOPE, registry::SCOPE];
+pub(crate) const SCOPES: [&str; 4] = [networks::SCOPE, pins::SCOPE, registry::SCOPE, server_vault::SCOPE];
 
 impl Extensions {
     /// Reads them again. Sessions follow what has changed.

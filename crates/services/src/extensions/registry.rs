@@ -8,7 +8,7 @@ use gander_store::{FactEntry, FactLog, FactState, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{ExtensionEntry, Secrets};
-use crate::vault::Vault;
+use crate::server_vault::ServerVault;
 
 /// The log's key.
 pub(super) const SCOPE: &str = "extensions";
@@ -34,7 +34,7 @@ pub(super) struct AddedExtension {
 /// What was added and taken away, folded from its log.
 pub struct ExtensionRegistry {
     log: FactLog<RegistryState>,
-    vault: Vault,
+    vault: ServerVault,
     known: Mutex<RegistryState>,
 }
 
@@ -72,7 +72,7 @@ enum ExtensionFact {
 
 impl ExtensionRegistry {
     /// What this store and vault hold.
-    pub async fn load(store: Arc<dyn Store>, vault: Vault) -> Result<Self, StoreError> {
+    pub async fn load(store: Arc<dyn Store>, vault: ServerVault) -> Result<Self, StoreError> {
         let log = FactLog::new(store, SCOPE);
         let known = log.fold_all().await?;
         Ok(Self { log, vault, known: Mutex::new(known) })
@@ -80,6 +80,8 @@ impl ExtensionRegistry {
 
     /// Reads the log again: another node wrote to it.
     pub(super) async fn refresh(&self) -> Result<(), StoreError> {
+        // Secrets are written before the server that needs them.
+        self.vault.refresh().await?;
         let known = self.log.fold_all().await?;
         *self.lock_state() = known;
         Ok(())
@@ -113,8 +115,8 @@ impl ExtensionRegistry {
         let AddedExtension { entry, guarded } = added;
         let (entry, secrets) = entry.without_secrets();
         let written = match secrets.is_empty() {
-            true => self.vault.remove(&extension_vault_key(range, name)),
-            false => self.vault.put(&extension_vault_key(range, name), &secrets),
+            true => self.vault.remove(&extension_vault_key(range, name)).await,
+            false => self.vault.put(&extension_vault_key(range, name), &secrets).await,
         };
         written.map_err(|error| StoreError::Invalid(format!("secrets could not be kept: {error}")))?;
         self.write_fact(ExtensionFact::Added { range, name: name.to_owned(), added: AddedExtension { entry, guarded } })
@@ -133,7 +135,7 @@ impl ExtensionRegistry {
 
     /// Takes one away, or switches off here what others name.
     pub(super) async fn remove(&self, range: ExtensionScope, name: &str) -> Result<(), StoreError> {
-        let forgotten = self.vault.remove(&extension_vault_key(range, name));
+        let forgotten = self.vault.remove(&extension_vault_key(range, name)).await;
         forgotten.map_err(|error| StoreError::Invalid(format!("secrets could not be forgotten: {error}")))?;
         self.write_fact(ExtensionFact::Removed { range, name: name.to_owned() }).await
     }
@@ -149,7 +151,7 @@ impl ExtensionRegistry {
             return Ok(());
         }
         for name in &named {
-            let forgotten = self.vault.remove(&extension_vault_key(range, name));
+            let forgotten = self.vault.remove(&extension_vault_key(range, name)).await;
             forgotten.map_err(|error| StoreError::Invalid(format!("secrets could not be forgotten: {error}")))?;
         }
         self.write_fact(ExtensionFact::RangeForgotten { range }).await?;

@@ -36,8 +36,8 @@ use self::host_calls::{HostCalls, HostRequest};
 use self::reminders::Reminders;
 pub use self::state::{AcpProtocol, AcpState};
 pub use self::streamable_http::{
-    Addressed, CloseOutcome, Connections, CreateOutcome, OpenError, OpenOutcome, OpenRequest, PostOutcome,
-    PostedMessage, ResumeFrom, SsePipeReader,
+    Addressed, CloseOutcome, ConnectionHolder, Connections, CreateOutcome, OpenError, OpenOutcome, OpenRequest,
+    PostOutcome, PostedMessage, ResumeFrom, SsePipeReader,
 };
 use self::subscriptions::Subscriptions;
 use self::tasks::IntentTasks;

@@ -15,6 +15,8 @@ use axum::response::Response;
 pub struct AcpState {
     http: Arc<HttpState>,
     pub(crate) acp: Arc<Connections>,
+    /// Passes requests on to other nodes.
+    pub(crate) node_client: reqwest::Client,
 }
 
 impl AcpState {
@@ -22,7 +24,7 @@ impl AcpState {
     pub(crate) fn new(http: &Arc<HttpState>, defaults: AcpOptions) -> Arc<Self> {
         let acp = Connections::new(Arc::clone(&http.services), Arc::clone(&http.large_responses), defaults);
         acp.spawn_sweeper(http.ending.clone());
-        Arc::new(Self { http: Arc::clone(http), acp })
+        Arc::new(Self { http: Arc::clone(http), acp, node_client: routes::node_client() })
     }
 }
 

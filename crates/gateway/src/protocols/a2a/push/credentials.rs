@@ -3,7 +3,7 @@
 use std::io;
 
 use gander_domain::RunId;
-use gander_services::vault::Vault;
+use gander_services::server_vault::ServerVault;
 use gander_wire::a2a::PushConfig;
 use serde::{Deserialize, Serialize};
 
@@ -29,15 +29,15 @@ pub(super) fn without_push_credentials(config: &PushConfig) -> PushConfig {
 }
 
 /// Keeps the secrets of a receiver, in place of those that it had.
-pub(super) fn store_push_credentials(vault: &Vault, run: RunId, config: &PushConfig) -> io::Result<()> {
+pub(super) async fn store_push_credentials(vault: &ServerVault, run: RunId, config: &PushConfig) -> io::Result<()> {
     match take_push_credentials(&mut config.clone()) {
-        none if none == PushCredentials::default() => delete_push_credentials(vault, run, &config.id),
-        secrets => vault.put(&push_credentials_vault_key(run, &config.id), &secrets),
+        none if none == PushCredentials::default() => delete_push_credentials(vault, run, &config.id).await,
+        secrets => vault.put(&push_credentials_vault_key(run, &config.id), &secrets).await,
     }
 }
 
 /// The config with its secrets.
-pub(super) fn with_push_credentials(vault: &Vault, run: RunId, mut config: PushConfig) -> PushConfig {
+pub(super) fn with_push_credentials(vault: &ServerVault, run: RunId, mut config: PushConfig) -> PushConfig {
     let kept: PushCredentials = vault.get(&push_credentials_vault_key(run, &config.id)).unwrap_or_default();
     config.token = config.token.or(kept.token);
     if let Some(authentication) = &mut config.authentication {
@@ -47,8 +47,8 @@ pub(super) fn with_push_credentials(vault: &Vault, run: RunId, mut config: PushC
 }
 
 /// Nothing more is sent there.
-pub(super) fn delete_push_credentials(vault: &Vault, run: RunId, id: &str) -> io::Result<()> {
-    vault.remove(&push_credentials_vault_key(run, id))
+pub(super) async fn delete_push_credentials(vault: &ServerVault, run: RunId, id: &str) -> io::Result<()> {
+    vault.remove(&push_credentials_vault_key(run, id)).await
 }
 
 fn take_push_credentials(config: &mut PushConfig) -> PushCredentials {

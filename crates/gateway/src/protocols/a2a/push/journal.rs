@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gander_domain::{RunId, Seq};
-use gander_services::vault::Vault;
+use gander_services::server_vault::ServerVault;
 use gander_store::{Durability, FactEntry, FactLog, FactState, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ pub(super) enum DeliveryState {
 /// The log of these facts.
 pub(super) struct PushJournal {
     log: FactLog<Receivers>,
-    vault: Vault,
+    vault: ServerVault,
 }
 
 /// The receivers of each run, by the name of their configuration.
@@ -96,7 +96,7 @@ impl PushJournal {
     /// Reads everything. Of several logs the last one counts: an earlier version that was cut off left the others.
     pub(super) async fn load(
         store: Arc<dyn Store>,
-        vault: Vault,
+        vault: ServerVault,
     ) -> Result<(Self, Vec<(Receiver, DeliveryState)>), StoreError> {
         let mut scopes: Vec<String> = Vec::new();
         while let Some((name, _)) = store.scopes(JOURNAL_SCOPE, scopes.last().map(String::as_str), 1).await?.pop() {
@@ -120,6 +120,8 @@ impl PushJournal {
     /// Everybody who is noted, with the secrets that this vault has.
     pub(super) async fn read_receivers(&self) -> Result<Vec<(Receiver, DeliveryState)>, StoreError> {
         let Receivers { known, .. } = self.log.fold_all().await?;
+        // Secrets are written before the receiver that needs them.
+        self.vault.refresh().await?;
         Ok(known.into_values().map(|(receiver, state)| (self.with_secrets(receiver), state)).collect())
     }
 
@@ -148,24 +150,20 @@ impl PushJournal {
         }
     }
 
-    /// Writing the vault waits for the disk.
     async fn store_secrets(&self, receiver: Receiver) -> Result<(), StoreError> {
-        let vault = self.vault.clone();
-        let kept = tokio::task::spawn_blocking(move || {
-            credentials::store_push_credentials(&vault, receiver.run, &receiver.config)
-        })
-        .await;
-        kept.map_err(std::io::Error::other)
-            .and_then(|kept| kept)
-            .map_err(|error| StoreError::Invalid(error.to_string()))
+        let kept = credentials::store_push_credentials(&self.vault, receiver.run, &receiver.config).await;
+        kept.map_err(|error| StoreError::Invalid(error.to_string()))
     }
 
     async fn delete_secrets(&self, run: RunId, id: &str) {
-        let (vault, id) = (self.vault.clone(), id.to_owned());
-        let gone = tokio::task::spawn_blocking(move || credentials::delete_push_credentials(&vault, run, &id)).await;
-        if let Err(error) = gone.map_err(std::io::Error::other).and_then(|gone| gone) {
+        if let Err(error) = credentials::delete_push_credentials(&self.vault, run, id).await {
             tracing::warn!(%error, "credentials of a push notification stay in the vault");
         }
+    }
+
+    /// True if every node has the secrets of every receiver.
+    pub(super) fn shares_secrets(&self) -> bool {
+        self.vault.is_shared()
     }
 
     pub(super) async fn append(&self, fact: &PushFact, durability: Durability) -> Result<(), StoreError> {
@@ -204,6 +202,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use gander_services::vault::Vault;
     use gander_store::{MemoryStore, ScopeAppend, clock, longest_fact_log};
 
     fn receiver(n: u128) -> Receiver {
@@ -235,7 +234,7 @@ mod tests {
         // An earlier version began a log anew and was cut off before the old one was gone.
         let (one, two) = (receiver(2), receiver(3));
         let folder = tempfile::tempdir().expect("a folder");
-        let vault = Vault::open(folder.path().join("secrets.json")).expect("a vault");
+        let vault = ServerVault::of_node(Vault::open(folder.path().join("secrets.json")).expect("a vault"));
         let journal =
             |scope: String| PushJournal { log: FactLog::new(Arc::clone(&store), scope), vault: vault.clone() };
         let old = journal(JOURNAL_SCOPE.to_owned());
@@ -274,7 +273,7 @@ mod tests {
     async fn credentials_of_an_earlier_version_move_from_the_log_into_the_vault() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let folder = tempfile::tempdir().expect("a folder");
-        let vault = Vault::open(folder.path().join("secrets.json")).expect("a vault");
+        let vault = ServerVault::of_node(Vault::open(folder.path().join("secrets.json")).expect("a vault"));
         let authentication = Authentication { scheme: "Bearer".to_owned(), credentials: Some("hush-one".to_owned()) };
         let (mut kept, mut replaced) = (receiver(2), receiver(3));
         kept.config.authentication = Some(authentication);

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gander_domain::sanitize;
 use gander_domain::{Principal, RunId, Seq, SessionId};
 use gander_runtime::hub::Hub;
-use gander_services::vault::Vault;
+use gander_services::server_vault::ServerVault;
 use gander_store::{Durability, StoreError};
 use gander_tools::{Blocked, Guard};
 use gander_wire::a2a::{A2aDialect, A2aError, A2aErrorKind, PushConfig};
@@ -79,14 +79,14 @@ struct Receiver {
     delivered_to: Seq,
     dialect: A2aDialect,
     config: PushConfig,
-    /// It is sent with credentials, which are in the vault of the node that was asked for it.
+    /// It is sent with credentials, which are in the vault of the node that was asked for it, or in that of all nodes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     guarded: bool,
 }
 
 impl PushNotifications {
     /// Goes on with what was wanted before. `allowed` are receivers in private networks, as `host` or `host:port`.
-    pub async fn load(hub: Hub, allowed: Vec<String>, vault: Vault) -> Result<Self, StoreError> {
+    pub async fn load(hub: Hub, allowed: Vec<String>, vault: ServerVault) -> Result<Self, StoreError> {
         let (facts, receivers) = PushJournal::load(Arc::clone(hub.store()), vault).await?;
         let inner = PushInner {
             is_leader: AtomicBool::new(hub.role().is_none()),

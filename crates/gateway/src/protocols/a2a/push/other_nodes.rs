@@ -1,8 +1,8 @@
 //! Which of several nodes sends what. Each update is sent by one node; while nodes change places it may be sent twice, with
 //! the same id.
 //!
-//! What needs credentials is sent by the node whose vault has them, everything else by the living node with the lowest
-//! name.
+//! What needs credentials that one node's vault has is sent by that node, everything else by the living node with the
+//! lowest name.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -80,9 +80,11 @@ impl PushNotifications {
 impl PushInner {
     /// Whether this node sends to that receiver.
     pub(super) fn delivers(&self, receiver: &Receiver) -> bool {
-        match receiver.guarded {
-            true => has_push_credentials(&receiver.config),
-            false => self.is_leader.load(Ordering::Relaxed),
+        let is_leader = self.is_leader.load(Ordering::Relaxed);
+        match (receiver.guarded, self.facts.shares_secrets()) {
+            (false, _) => is_leader,
+            (true, false) => has_push_credentials(&receiver.config),
+            (true, true) => is_leader && has_push_credentials(&receiver.config),
         }
     }
 }

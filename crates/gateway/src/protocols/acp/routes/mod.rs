@@ -1,5 +1,6 @@
 //! `/acp`: the Agent Client Protocol over WebSocket and streamable HTTP.
 
+mod forward;
 mod get;
 mod post;
 
@@ -26,6 +27,8 @@ use uuid::Uuid;
 
 use super::{Addressed, CloseOutcome, MessagePacer, ShutdownSignals};
 use crate::protocols::acp::AcpState;
+
+pub(crate) use self::forward::node_client;
 
 /// Which connection a request belongs to.
 const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
@@ -58,6 +61,11 @@ async fn handle_acp_get(
         };
     }
     let (parts, _) = request.into_parts();
+    if let Ok(Some((id, _))) = addressed_connection_header(&parts.headers)
+        && let Some(response) = forward::pass_on_to_holder(&state, id, &parts, Bytes::new()).await
+    {
+        return forward::hold_stream_permit(response, permit);
+    }
     get::get_event_stream(&state, &caller, permit, &parts).await.unwrap_or_else(|refusal| *refusal)
 }
 
@@ -92,6 +100,11 @@ async fn handle_acp_post(
     request: Parts,
     body: Bytes,
 ) -> Response {
+    if let Ok(Some((id, _))) = addressed_connection_header(&request.headers)
+        && let Some(response) = forward::pass_on_to_holder(&state, id, &request, body.clone()).await
+    {
+        return response;
+    }
     post::post_message(&state, &caller, &request, body).await.unwrap_or_else(|refusal| *refusal)
 }
 
@@ -99,13 +112,16 @@ async fn handle_acp_post(
 async fn handle_acp_delete(
     State(state): State<Arc<AcpState>>,
     Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
+    request: Parts,
 ) -> Response {
-    let id = match addressed_connection_header(&headers) {
+    let id = match addressed_connection_header(&request.headers) {
         Ok(Some((id, _))) => id,
         Ok(None) => return missing_connection_id_response(),
         Err(refusal) => return *refusal,
     };
+    if let Some(response) = forward::pass_on_to_holder(&state, id, &request, Bytes::new()).await {
+        return response;
+    }
     match state.acp.close_connection(id, &caller).await {
         CloseOutcome::Over => empty_acp_response(StatusCode::ACCEPTED),
         CloseOutcome::Unknown => unknown_connection_response(),

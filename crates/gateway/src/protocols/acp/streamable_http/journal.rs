@@ -13,6 +13,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::envelope::answered_request_in_envelope;
+use super::holder::delete_holder;
 
 /// How long a connection is known after its last sign of life.
 pub(super) const CONNECTION_TTL: Duration = Duration::from_secs(60 * 60);
@@ -215,7 +216,7 @@ impl ConnectionJournal {
 
     /// Nobody knows the connection any more.
     pub(super) async fn delete(&self) -> Result<(), StoreError> {
-        self.store.delete_scope(&self.scope).await
+        delete_journal(&*self.store, &self.scope).await
     }
 
     fn apply_fact(&mut self, fact: &ConnectionFact) {
@@ -303,13 +304,23 @@ pub(super) async fn delete_expired_journals(store: &dyn Store) -> Result<(), Sto
     loop {
         let page = store.scopes(SCOPE_PREFIX, after.as_deref(), PAGE_SIZE).await?;
         for (name, _) in page.iter().filter(|(_, seen)| journal_age(*seen) > CONNECTION_TTL) {
-            store.delete_scope(name).await?;
+            delete_journal(store, name).await?;
         }
         match page.into_iter().next_back() {
             Some((last, _)) => after = Some(last),
             None => return Ok(()),
         }
     }
+}
+
+/// True if something is kept of a connection.
+pub(super) async fn is_known_connection(store: &dyn Store, id: Uuid) -> Result<bool, StoreError> {
+    Ok(!store.read_scope(&journal_scope_name(id), Seq::ZERO, 1).await?.is_empty())
+}
+
+async fn delete_journal(store: &dyn Store, scope: &str) -> Result<(), StoreError> {
+    delete_holder(store, scope.trim_start_matches(SCOPE_PREFIX)).await?;
+    store.delete_scope(scope).await
 }
 
 fn journal_age(since: Timestamp) -> Duration {

@@ -4,6 +4,7 @@ mod connection_actor;
 mod delivery;
 mod early_answers;
 mod envelope;
+mod holder;
 mod journal;
 mod open_stream;
 mod sse_pipe;
@@ -24,6 +25,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use self::connection_actor::{ConnectionActor, ConnectionOrigin};
+pub use self::holder::ConnectionHolder;
+use self::holder::LivingNodes;
 pub use self::sse_pipe::SsePipeReader;
 use super::AcpClient;
 use gander_domain::authorize::Denied;
@@ -49,6 +52,7 @@ pub struct Connections {
     large_responses: Arc<LargeResponses>,
     defaults: AcpOptions,
     known: Mutex<HashMap<Uuid, mpsc::Sender<ConnectionRequest>>>,
+    nodes: Mutex<LivingNodes>,
 }
 
 /// What a request asks of its connection.
@@ -175,7 +179,7 @@ pub enum CreateOutcome {
 impl Connections {
     /// Connections of clients that are spoken to like this unless they ask for something else.
     pub fn new(services: Arc<Services>, large_responses: Arc<LargeResponses>, defaults: AcpOptions) -> Arc<Self> {
-        Arc::new(Self { services, large_responses, defaults, known: Mutex::default() })
+        Arc::new(Self { services, large_responses, defaults, known: Mutex::default(), nodes: Mutex::default() })
     }
 
     /// How clients are spoken to that ask for nothing else.
@@ -220,7 +224,10 @@ impl Connections {
         }
         let origin = ConnectionOrigin::Fresh { client: Box::new(client), initialize };
         match self.spawn_connection(id, origin).await {
-            SpawnOutcome::Ready => CreateOutcome::Connection(id, answer),
+            SpawnOutcome::Ready => {
+                self.note_held(id).await;
+                CreateOutcome::Connection(id, answer)
+            }
             SpawnOutcome::Full => CreateOutcome::Full,
             SpawnOutcome::Unavailable => CreateOutcome::Unavailable,
         }
