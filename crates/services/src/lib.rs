@@ -35,6 +35,7 @@ pub mod session_watch;
 pub mod sessions;
 pub mod slash_commands;
 pub mod state;
+pub mod telemetry;
 mod times;
 pub mod token;
 #[cfg(test)]

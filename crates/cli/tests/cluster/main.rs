@@ -19,3 +19,4 @@ mod protocols;
 mod seeded_random;
 mod shared_facts;
 mod test_cluster;
+mod traces;
