@@ -125,6 +125,7 @@ fn catalog() -> Arc<SessionCatalog> {
             default_model: Some("demo/scripted".to_owned()),
             efforts: Vec::new(),
             agent_models: Default::default(),
+            agent_options: Default::default(),
             policy: None,
         })
     }))

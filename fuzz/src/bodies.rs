@@ -5,12 +5,12 @@ use gander_wire::a2a::protobuf::{MessageType, read_protobuf, table, write_protob
 use gander_wire::a2a::requests::A2aMethod;
 use gander_wire::a2a::{A2aDialect, A2aRequest, content as a2a_content, question as a2a_question};
 use gander_wire::acp_rest::requests::{
-    AcpRestRunRequest, ResumeRequest, check_cancel_body, read_acp_rest_history_message,
+    AcpRestRunRequest, ResumeRequest, check_acp_rest_cancel_request, read_acp_rest_history_message,
 };
 use gander_wire::acp_rest::types::AcpRestMessage;
-use gander_wire::adk::evaluation::{AddSession, EvalCase, RunEvalRequest, invocations, read_eval_set_id};
+use gander_wire::adk::evaluation::{AddSession, EvalCase, RunEvalRequest, evaluation_invocations, read_eval_set_id};
 use gander_wire::adk::live::LiveInput;
-use gander_wire::adk::requests::{read_adk_state_delta, read_adk_telemetry_consent, read_memory_session_id};
+use gander_wire::adk::requests::{read_adk_memory_session_id, read_adk_state_delta, read_adk_telemetry_consent};
 use gander_wire::adk::{AdkRunRequest, NewAdkArtifact, NewAdkSession};
 use gander_wire::goose::client::GoosedTurn;
 use gander_wire::goose::requests::{read_goose_conversation, read_goose_prompt};
@@ -40,7 +40,7 @@ pub fn fuzz_acp_rest(data: &[u8]) {
         drop(format!("{request:?}"));
     }
     drop(ResumeRequest::from_body(run_id(), data));
-    drop(check_cancel_body(run_id(), data));
+    drop(check_acp_rest_cancel_request(run_id(), data));
     if let Ok(message) = serde_json::from_slice::<AcpRestMessage>(data) {
         drop(read_acp_rest_history_message(&message));
     }
@@ -138,10 +138,10 @@ pub fn fuzz_adk(data: &[u8]) {
         NewAdkSession::from_named_body("s", data).err(),
         NewAdkArtifact::from_body(data).err(),
         read_adk_state_delta(data).err(),
-        read_memory_session_id(data).err(),
+        read_adk_memory_session_id(data).err(),
         read_adk_telemetry_consent(data).err(),
         read_eval_set_id(data).err(),
-        EvalCase::from_body("e", data).map(|case| drop(case.invocations().map(invocations))).err(),
+        EvalCase::from_body("e", data).map(|case| drop(case.invocations().map(evaluation_invocations))).err(),
         AddSession::from_body(data).err(),
         RunEvalRequest::from_body(data).err(),
     ]

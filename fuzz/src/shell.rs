@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use gander_domain::{Event, Policy, Provenance, ToolCall};
 use gander_tools::ToolEffect;
 use gander_tools::permission::{
-    CallContext, Outlet, Verdict, WorkspaceFolders, decide_permission, find_reads, named_paths, plain_words,
+    CallContext, Outlet, Verdict, WorkspaceFolders, decide_permission, find_reads, paths_named_in_script,
+    plain_script_words,
 };
 use serde_json::json;
 
@@ -17,17 +18,17 @@ pub fn fuzz_shell_line(data: &[u8]) {
     let Ok(line) = std::str::from_utf8(data) else { return };
     let cwd = Path::new("/workspace");
     let folders = WorkspaceFolders { root: PathBuf::from("/workspace"), extra: Vec::new() };
-    drop(named_paths(line, cwd));
-    if let Some(commands) = plain_words(line) {
+    drop(paths_named_in_script(line, cwd));
+    if let Some(commands) = plain_script_words(line) {
         for words in &commands {
             let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
-            let again = plain_words(&quoted.join(" "));
+            let again = plain_script_words(&quoted.join(" "));
             assert!(again.is_none_or(|again| again == [words.clone()]), "{words:?} is read otherwise when quoted");
         }
     }
     if let Some(reads) = find_reads(line, cwd, &folders) {
         let safe = reads.rewrite_safely(line);
-        assert!(plain_words(&safe).is_some(), "{line:?} was made into what is not plain: {safe:?}");
+        assert!(plain_script_words(&safe).is_some(), "{line:?} was made into what is not plain: {safe:?}");
     }
     let call = ToolCall { arguments: json!({ "command": line }), ..sample_call() };
     let verdicts = [Policy::ReadOnly, Policy::Ask].map(|policy| decide(policy, &call, &folders));

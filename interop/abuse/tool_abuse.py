@@ -12,7 +12,9 @@ from gander_server import Watch
 
 # Every level makes two of the next: 2^8 - 1 processes that all live for a while, unless something stops them.
 FORK_BOMB = "bomb() { if [ $1 -gt 0 ]; then bomb $(($1 - 1)) & bomb $(($1 - 1)) & fi; sleep 5; }; bomb 7; wait; echo survived"
-MEMORY_HOG = "python3 -c 'x = bytearray(b\"x\") * (700 << 20); print(len(x))'; echo after the hog $?"
+# The system's own: one in somebody's home cannot be run in the sandbox.
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
+MEMORY_HOG = PYTHON + " -c 'x = bytearray(b\"x\") * (700 << 20); print(len(x))'; echo after the hog $?"
 DISK_FILLER = "dd if=/dev/zero of=filler bs=1M count=300 2>&1; ls -l filler; rm -f filler; echo after the filler"
 ENDLESS_OUTPUT = "yes abcdefghijklmnopqrstuvwxyz | head -c 50000000; echo after the flood"
 

@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Principal;
+use crate::trace::TraceContext;
 
 /// Who calls, with what authority, and from where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +27,9 @@ pub struct Caller {
     pub protocol: Protocol,
     /// How its bytes reach the server.
     pub transport: Transport,
+    /// The span of the request, if requests are traced. A prompt keeps it for its run, and so it is stored nowhere else.
+    #[serde(skip)]
+    pub trace: Option<TraceContext>,
 }
 
 /// A set of [`Scope`]s.
@@ -144,7 +148,7 @@ impl Caller {
     /// Somebody on stdio or the Unix socket with every scope.
     pub fn local(principal: Principal) -> Self {
         let (scopes, protocol, transport) = (Scopes::ALL, Protocol::Acp, Transport::Local);
-        Self { principal, scopes, adk_user: None, roots: None, protocol, transport }
+        Self { principal, scopes, adk_user: None, roots: None, protocol, transport, trace: None }
     }
 
     /// The server itself, going on with what this principal began.
@@ -159,13 +163,14 @@ impl Caller {
             roots: None,
             protocol: Protocol::Internal,
             transport: Transport::Network,
+            trace: None,
         }
     }
 
     /// Somebody with a token.
     pub fn with_token(identity: Identity, protocol: Protocol, transport: Transport) -> Self {
         let Identity { principal, scopes, adk_user, roots } = identity;
-        Self { principal, scopes: scopes.into_iter().collect(), adk_user, roots, protocol, transport }
+        Self { principal, scopes: scopes.into_iter().collect(), adk_user, roots, protocol, transport, trace: None }
     }
 
     /// This caller without any authority, for connections whose requests each bring their own.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::trace::{TRACE_META, TraceContext};
 use crate::{
     MAX_STATE_BYTES, Message, Part, QuestionId, Reply, ResetReason, RunId, RunOrigin, Seq, SettingsPatch, State,
     TextMark,
@@ -87,6 +88,18 @@ impl Command {
     /// The run that a prompt begins.
     pub fn prompted_run(&self) -> Option<RunId> {
         if let Self::Prompt { run, .. } = self { Some(*run) } else { None }
+    }
+
+    /// The same, with the span of the request that it came with noted in what is kept of a prompt.
+    #[must_use]
+    pub fn with_trace(mut self, trace: Option<TraceContext>) -> Self {
+        if let (Self::Prompt { meta, .. }, Some(trace)) = (&mut self, trace) {
+            let meta = meta.get_or_insert_with(|| Value::Object(serde_json::Map::new()));
+            if let Value::Object(fields) = meta {
+                fields.insert(TRACE_META.to_owned(), Value::String(trace.to_string()));
+            }
+        }
+        self
     }
 }
 

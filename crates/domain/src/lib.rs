@@ -32,6 +32,7 @@ mod size;
 pub mod state;
 pub mod text_mark;
 pub mod tool;
+pub mod trace;
 pub mod view;
 
 pub use agent::{

@@ -21,6 +21,7 @@ use crate::error::{self, problem_response, retry_later_response};
 use crate::origin_check::HostRejected;
 use crate::request_scanner::FramingError;
 use crate::request_token::{presents_token, request_token};
+use crate::request_trace::RequestTrace;
 use crate::revocation::{Revoked, end_when_revoked};
 use crate::route::{Access, RouteRule};
 use crate::settings::OpenProtocol;
@@ -91,12 +92,14 @@ pub async fn guard_route(state: Arc<HttpState>, route: RouteRule, mut request: R
             Some(counted.and_then(|credential| guard_identify_caller(&state, &request, &route, scope, credential)))
         }
     };
-    let revoked = match identified.transpose() {
-        Ok(Some((caller, revoked))) => {
+    let (trace, revoked) = match identified.transpose() {
+        Ok(Some((mut caller, revoked))) => {
+            let telemetry = &state.services.telemetry;
+            let trace = RequestTrace::begin(telemetry, &route, request.method(), request.headers(), &mut caller);
             request.extensions_mut().insert(caller);
-            revoked
+            (trace, revoked)
         }
-        Ok(None) => None,
+        Ok(None) => (None, None),
         Err(refusal) => return body::refuse_unread_body(request, *refusal).await,
     };
     if let Some(revoked) = &revoked {
@@ -107,10 +110,14 @@ pub async fn guard_route(state: Arc<HttpState>, route: RouteRule, mut request: R
             retry_later_response(StatusCode::SERVICE_UNAVAILABLE, "draining", "the server is about to end", 5);
         return body::refuse_unread_body(request, refusal).await;
     }
-    match body::read_body(&state.limits, route.payload, request).await {
+    let response = match body::read_body(&state.limits, route.payload, request).await {
         Ok(request) => end_when_revoked(next.run(request).await, revoked),
         Err(refusal) => *refusal,
+    };
+    if let Some(trace) = trace {
+        trace.end(&response);
     }
+    response
 }
 
 /// A body in another coding than chunks would be taken for what it is not.

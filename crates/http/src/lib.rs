@@ -30,6 +30,7 @@ pub mod protocol;
 pub mod rate_limit;
 mod request_scanner;
 mod request_token;
+mod request_trace;
 pub mod revocation;
 pub mod route;
 pub mod route_tables;

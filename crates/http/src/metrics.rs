@@ -22,6 +22,12 @@ const ABOUT: &[(&str, &str, &str)] = &[
     ("gander_store_commits_total", "counter", "Commits of this process"),
     ("gander_store_entries_total", "counter", "Entries that this process wrote"),
     ("gander_store_deltas_total", "counter", "Deltas among them"),
+    ("gander_otel_spans_sent_total", "counter", "Spans that the collector took"),
+    (
+        "gander_otel_spans_dropped_total",
+        "counter",
+        "Spans that were dropped: the queue was full, or the collector away",
+    ),
     ("gander_node_lease", "gauge", "1 if this node may run sessions"),
     ("gander_cluster_nodes", "gauge", "Nodes on the same database, by role and state"),
     ("gander_cluster_sessions_owned", "gauge", "Sessions that a node owns, by node"),
@@ -66,6 +72,10 @@ pub(crate) async fn get_metrics(State(state): State<Arc<HttpState>>) -> Response
     text.put("gander_store_commits_total", &[], stats.commits);
     text.put("gander_store_entries_total", &[], stats.entries);
     text.put("gander_store_deltas_total", &[], stats.deltas);
+    if let Some((sent, dropped)) = state.services.telemetry.span_counts() {
+        text.put("gander_otel_spans_sent_total", &[], sent);
+        text.put("gander_otel_spans_dropped_total", &[], dropped);
+    }
     if hub.role().is_some() {
         text.put("gander_node_lease", &[], u64::from(hub.has_lease()));
         // Without the store there is nothing to say of others, and the figures of this process are wanted all the more.

@@ -13,6 +13,7 @@ use gander_services::grants::Grants;
 use gander_services::memory::Memories;
 use gander_services::models::Models;
 use gander_services::recipes::Recipes;
+use gander_services::telemetry::Telemetry;
 use gander_services::trust::Trust;
 use gander_services::workspaces::Workspaces;
 use gander_tools::permission::{LivePolicy, LiveRules};
@@ -42,6 +43,7 @@ pub struct Native {
     pub apps: Apps,
     pub artifacts: Artifacts,
     pub memories: Memories,
+    pub telemetry: Telemetry,
     /// Every tool of our own, whichever of them are on.
     pub own_tools: Arc<[ListedTool]>,
     /// Where sub-agents are started. Set once the hub is there, which itself is made with this back-end.

@@ -51,7 +51,8 @@ impl NativeRun<'_> {
             Routing::Model => {
                 let named = self.context.settings.model.as_deref();
                 let keys = self.client_resources.keys.as_ref();
-                self.native.models.model_for_mode(named, Some("fast"), keys).await.ok()
+                let model = self.native.models.model_for_mode(named, Some("fast"), keys).await.ok();
+                model.map(|model| self.native.telemetry.trace_model(model, &self.view))
             }
         };
         let (modes, mut query) = (self.available_modes(), model.as_deref().map(ModelQuery::new));
@@ -106,6 +107,7 @@ impl NativeRun<'_> {
         let (named, keys) = (self.context.settings.model.as_deref(), self.client_resources.keys.as_ref());
         let model = self.native.models.model_for_mode(named, mode.model.as_deref(), keys).await;
         let model = model.map_err(|error| Outcome::failed("model", error.to_string()))?;
+        let model = self.native.telemetry.trace_model(model, &self.view);
         let workspace = Arc::new(self.open_workspace().await?);
         let task = recipe.map(|followed| followed.recipe.run_task()).unwrap_or_default();
         let tools = Arc::new(self.session_tools(workspace, task.tools, sub_recipes));
@@ -204,6 +206,7 @@ impl NativeRun<'_> {
             agent_catalog: Arc::clone(&self.native.agent_catalog),
             recipes: Arc::clone(&self.native.recipes),
             extensions: Arc::clone(&self.native.extensions),
+            trace: self.view.run.as_ref().and_then(|run| self.native.telemetry.run_context(self.view.session, run)),
             parent: self.view.clone(),
             client_resources: self.client_resources.clone(),
         }))

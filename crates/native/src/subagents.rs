@@ -11,6 +11,7 @@ use gander_agent::modes::AgentCatalog;
 use gander_agent::turn::OUTPUT;
 use gander_domain::caller::Caller;
 use gander_domain::sanitize;
+use gander_domain::trace::TraceContext;
 use gander_domain::{
     Budget, Choice, ChoiceKind, Command, Event, IfBusy, Outcome, Part, Question, QuestionId, QuestionKind,
     QuestionOrigin, Reply, Role, Roster, Routing, RunId, RunOrigin, Seq, SessionId, SessionView, Settings,
@@ -39,6 +40,8 @@ pub struct HubSubagents {
     pub recipes: Arc<Recipes>,
     pub extensions: Arc<Extensions>,
     pub parent: SessionView,
+    /// What their runs are part of, if runs are traced.
+    pub trace: Option<TraceContext>,
     /// What the run's own client lends is passed on.
     pub client_resources: ClientResources,
 }
@@ -51,6 +54,7 @@ struct SubagentRun<'a> {
     origin: RunOrigin,
     /// The name of its task: people are told who asks.
     name: &'a str,
+    trace: Option<TraceContext>,
     parent: Parent<'a>,
 }
 
@@ -130,7 +134,7 @@ impl SubagentRunner for HubSubagents {
         };
         let run = RunId::new(derived_subagent_id(call, &task.name, "run"));
         let origin = RunOrigin { by: self.parent.owner.clone(), door: DOOR.to_owned() };
-        let sub = SubagentRun { hub: &hub, session, run, origin, name: &task.name, parent };
+        let sub = SubagentRun { hub: &hub, session, run, origin, name: &task.name, trace: self.trace, parent };
         let has_servers = match self.attach_recipe_extensions(&sub, task).await {
             Ok(has_servers) => has_servers,
             Err(why) => return failed(why),
@@ -324,7 +328,7 @@ impl SubagentRun<'_> {
 
     /// Whatever the parent's people answer was authorised there.
     fn subagent_caller(&self) -> Caller {
-        Caller::internal(self.origin.by.clone())
+        Caller { trace: self.trace, ..Caller::internal(self.origin.by.clone()) }
     }
 
     /// What it says may be what a page told it: its parent has to know before it hears it.

@@ -38,6 +38,7 @@ pub mod sessions;
 pub mod shared_credentials;
 pub mod slash_commands;
 pub mod state;
+pub mod telemetry;
 mod times;
 pub mod token;
 #[cfg(test)]

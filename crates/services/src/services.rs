@@ -27,6 +27,7 @@ use crate::recipes::Recipes;
 use crate::schedules::{Schedule, Schedules};
 use crate::sessions::Sessions;
 use crate::state::SharedState;
+use crate::telemetry::Telemetry;
 use crate::trust::Trust;
 use crate::workspaces::Workspaces;
 
@@ -62,6 +63,8 @@ pub struct Services {
     pub reminder_delay: Option<Duration>,
     /// What agents did, and with whose consent.
     pub audit: Audit,
+    /// Traces, if the settings name a collector.
+    pub telemetry: Telemetry,
     /// What was put away under a name.
     pub artifacts: Artifacts,
     /// Values that outlive a session.

@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod call_record;
+pub mod collector;
 pub mod conformance;
 pub mod goosed;
 pub mod harness;

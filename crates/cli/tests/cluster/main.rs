@@ -28,3 +28,4 @@ mod shared_credentials;
 mod shared_facts;
 mod test_cluster;
 mod versions;
+mod traces;

@@ -157,7 +157,7 @@ async fn the_trail_goes_to_a_file_and_a_syslog_as_it_grows_and_nothing_twice_aft
         }
         // The file is written before the syslog is sent to, the note of both after: wait for it, then kill.
         let note = launch.data.join("audit-export.json");
-        let is_noted = || std::fs::read_to_string(&note).is_ok_and(|text| text.matches(&session).count() == 5);
+        let is_noted = || std::fs::read_to_string(&note).is_ok_and(|text| text.matches(&session).count() == 10);
         eventually("what was exported is noted", async || is_noted()).await?;
         server.kill().await?;
     }

@@ -59,6 +59,7 @@ mod served;
 mod server_command;
 mod session_history;
 mod tls;
+mod traces;
 mod unanswered;
 mod untrusted_protocols;
 mod untrusted_text;

@@ -27,6 +27,7 @@ use gander_services::schedules::{Schedules, canonical_time_zone};
 use gander_services::sessions::Sessions;
 use gander_services::shared_credentials::SharedCredentials;
 use gander_services::state::SharedState;
+use gander_services::telemetry::Telemetry;
 use gander_services::token::owner_token;
 use gander_services::trust::{PROJECT_FOLDER, Trust};
 use gander_services::workspaces::Workspaces;
@@ -104,6 +105,7 @@ pub(super) struct StoredServices {
     pub(super) apps: Apps,
     pub(super) artifacts: Artifacts,
     pub(super) memories: Memories,
+    pub(super) telemetry: Telemetry,
     pub(super) agent_catalog: Arc<AgentCatalog>,
     pub(super) credentials: Option<SharedCredentials>,
 }
@@ -246,6 +248,7 @@ pub(super) fn build_native(
         apps: stored.apps.clone(),
         artifacts: stored.artifacts.clone(),
         memories: stored.memories.clone(),
+        telemetry: stored.telemetry.clone(),
         own_tools: Arc::clone(own_tools),
         hub: Arc::default(),
     }
@@ -305,7 +308,7 @@ pub(super) fn build_services(
     tools: Arc<[ListedTool]>,
     controls: mpsc::Sender<ControlRequest>,
 ) -> Services {
-    let audit_settings = Arc::clone(live);
+    let audit = build_audit(live, &hub, stored.credentials.clone());
     let (config, policy, live) = (live.started(), live_policy(live), Arc::clone(live));
     let known_agents = Arc::clone(&agents);
     let default_settings: Arc<dyn Fn() -> Settings + Send + Sync> = Arc::new(move || {
@@ -315,7 +318,6 @@ pub(super) fn build_services(
         let (policy, effort) = (config.sections.permissions.policy, config.sections.model.effort);
         Settings { policy, effort, ..Settings::new(&manifest.name, manifest.default_mode()) }
     });
-    let audit = build_audit(&audit_settings, &hub, stored.credentials);
     let clients = Arc::new(AttachedClients::default());
     let status = status_reporter(hub.clone(), Arc::clone(&clients), Arc::clone(models));
     let (models, roster, known) = (Arc::clone(models), Arc::clone(&agents), Arc::clone(models));
@@ -323,6 +325,7 @@ pub(super) fn build_services(
     Services {
         sessions: Sessions::new(hub.clone(), workspaces.clone(), Arc::clone(&default_settings), audit.clone()),
         audit,
+        telemetry: stored.telemetry,
         artifacts: stored.artifacts,
         shared_state: SharedState::new(Arc::clone(hub.store())),
         hub,

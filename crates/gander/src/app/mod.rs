@@ -4,6 +4,7 @@ mod agents;
 mod build;
 mod cluster;
 mod store;
+mod telemetry;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -56,6 +57,7 @@ use self::build::{
 use self::cluster::{SharedSecrets, cluster_options, runs_schedules};
 use self::store::open_server_store;
 pub use self::store::open_store;
+use self::telemetry::{TraceTask, build_collector, start_telemetry};
 use crate::config::{Config, LiveConfig, Sections};
 
 /// How often the settings file is looked at while nothing is decided by it.
@@ -81,6 +83,7 @@ pub struct App {
     shared: SharedSecrets,
     /// Cancelled when nothing new begins by the clock.
     clock: CancellationToken,
+    traces: TraceTask,
     controls: Mutex<Option<mpsc::Receiver<ControlRequest>>>,
     /// Of the embedder.
     routes: Mutex<Vec<OwnRoute>>,
@@ -221,11 +224,9 @@ impl App {
 
     async fn start_with_parts(config: Config, parts: AddedParts) -> anyhow::Result<Arc<Self>> {
         let AddedParts { agents: more_agents, native: native_agent, store, routes, ids } = parts;
-        let store = match store {
-            Some(store) => store,
-            None => open_server_store(&config).await?,
-        };
+        let store = if let Some(store) = store { store } else { open_server_store(&config).await? };
         let models = Arc::new(build_models(&config)?);
+        let (telemetry, traces) = start_telemetry(&config, &store)?;
         let grants = Grants::load(Arc::clone(&store)).await?;
         let sandbox = build_sandbox(&config);
         let trust = Trust::load(Arc::clone(&store)).await?;
@@ -247,6 +248,7 @@ impl App {
             apps: Apps::new(artifacts.clone()),
             artifacts,
             memories: Memories::new(Arc::clone(&store)),
+            telemetry: telemetry.clone(),
             agent_catalog,
             credentials: shared.credentials.clone(),
         };
@@ -261,6 +263,7 @@ impl App {
         let hub = Hub::with_cache(Arc::clone(&store), Arc::clone(&agents) as _, recovery_policy(&config), cache)
             .with_default_policy(live_policy(&live))
             .with_on_deleted(on_session_deleted(&stored))
+            .with_on_run_ended(telemetry.on_run_ended())
             .with_cluster(cluster_options(&config, build_workspaces(&config, &stored.files)));
         weak.get_or_init(|| hub.downgrade());
         let (sender, controls) = mpsc::channel(8);
@@ -269,19 +272,18 @@ impl App {
         let services = Arc::new(services);
         let push = load_push_notifications(&config, &services, &shared.vault).await?;
         let signer = CardSigner::load(&config.sections.a2a, config.paths.data_directory())?.map(Arc::new);
-        let (clock, controls) = (CancellationToken::new(), Mutex::new(Some(controls)));
+        let (clock, controls, routes) = (CancellationToken::new(), Mutex::new(Some(controls)), Mutex::new(routes));
         follow_settings(&live, &models, &services, configured);
         let large_responses = LargeResponses::new(config.paths.data_directory().to_owned());
-        let routes = Mutex::new(routes);
         let app =
-            Self { live, store, services, models, large_responses, push, signer, shared, clock, controls, routes };
+            Self { live, store, services, models, large_responses, push, signer, shared, clock, traces, controls, routes };
         app.services.hub.start_cluster().await?;
-        app.spawn_background_tasks();
+        app.spawn_background_tasks()?;
         Ok(Arc::new(app))
     }
 
     /// Neither open runs nor providers that have to be looked for delay the first answer.
-    fn spawn_background_tasks(&self) {
+    fn spawn_background_tasks(&self) -> anyhow::Result<()> {
         let (hub, models) = (self.services.hub.clone(), Arc::clone(&self.models));
         let restored = self.config().paths.restored();
         if runs_schedules(hub.role()) {
@@ -292,7 +294,8 @@ impl App {
         tokio::spawn(Arc::clone(&self.services.agents).watch_files(self.clock.clone()));
         tokio::spawn(watch_app_settings(Arc::clone(&self.live), self.clock.clone()));
         let config = self.live.started();
-        let (sinks, note) = (config.sections.audit.sinks(), config.paths.audit_export_file());
+        let collector = build_collector(config, config.sections.audit.otel.as_ref())?;
+        let (sinks, note) = (config.sections.audit.sinks(collector), config.paths.audit_export_file());
         if let Some(export) = AuditExport::new(self.services.audit.clone(), sinks, note) {
             tokio::spawn(export.run(self.clock.clone()));
         }
@@ -309,6 +312,7 @@ impl App {
             }
             models.default_model().await;
         });
+        Ok(())
     }
 
     /// What every protocol works with.
@@ -387,6 +391,7 @@ impl App {
         self.clock.cancel();
         self.services.hub.drain_sessions(self.live.started().grace).await;
         self.push.stop();
+        self.traces.finish().await;
         self.services.protected.note_server_end().await;
         if let Err(error) = self.store.close().await {
             tracing::error!(%error, "the log did not close");

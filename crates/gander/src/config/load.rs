@@ -7,6 +7,7 @@ use std::time::Duration;
 use gander_agent::context_files::UserDirs;
 use gander_services::oidc::OidcSettings;
 use gander_services::paths::{Paths, PathsError};
+use gander_services::telemetry::OtlpHeaders;
 use toml::{Table, Value};
 
 use super::agents::FileAgent;
@@ -130,6 +131,7 @@ pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Co
         sections,
         tool_environment: environment.for_tools(),
         own: load_user_dirs(environment),
+        otlp_headers: OtlpHeaders::parse(environment.get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default()),
         secret: goose::goose_secret_key(environment),
         home: environment.get("HOME").map(PathBuf::from),
         browser: environment.browser(),

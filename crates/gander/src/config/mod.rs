@@ -30,6 +30,7 @@ use gander_mcp::Spec;
 use gander_models::{Catalogue, CatalogueError, Keys};
 use gander_services::oidc::{OidcProvider, OidcSettings};
 use gander_services::paths::Paths;
+use gander_services::telemetry::OtlpHeaders;
 use gander_tools::{self, BuiltIn};
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -78,6 +79,8 @@ pub struct Config {
     pub tool_environment: gander_tools::Environment,
     /// Where the person keeps notes for agents and skills of their own.
     pub own: UserDirs,
+    /// What collectors for OpenTelemetry want to see, such as a key.
+    pub otlp_headers: OtlpHeaders,
     /// A second token of the owner, chosen in the environment as goose's clients do.
     pub secret: Option<SecretString>,
     /// Where data lives.
@@ -184,7 +187,7 @@ impl Config {
         let keys = self.keys.key_names().filter_map(|name| self.keys.get(name)).filter(|key| !key.starts_with("http"));
         let agents = self.agents.iter().flat_map(|agent| &agent.secrets);
         let secrets = self.secret.iter().chain(agents).map(|secret| secret.expose_secret());
-        keys.chain(secrets).map(str::to_owned).collect()
+        keys.chain(secrets).chain(self.otlp_headers.secrets()).map(str::to_owned).collect()
     }
 
     /// Where the owner's own agents are: beside the settings file.

@@ -11,6 +11,7 @@ use gander_http::settings::{Limits, ServerSection};
 use gander_services::audit::{AuditSinks, SyslogAddress};
 use gander_services::oidc::OidcSection;
 use gander_services::schedules::MissedRuns;
+use gander_services::telemetry::{OtelSection, OtlpAddress, OtlpClient};
 use gander_services::units::{ByteSize, DurationSetting};
 use gander_tools::permission::Rule;
 use gander_wire::acp::AcpOptions;
@@ -58,6 +59,8 @@ pub struct Sections {
     pub cluster: ClusterSection,
     /// What is logged.
     pub log: LogSection,
+    /// Where traces go.
+    pub otel: OtelSection,
     /// The owner's own model providers, in the form of the built-in list.
     #[serde(default)]
     pub providers: toml::Table,
@@ -100,12 +103,15 @@ pub struct AuditSection {
     /// A syslog that it is sent to.
     #[serde(default)]
     pub syslog: Option<SyslogAddress>,
+    /// A collector for OpenTelemetry that it is sent to.
+    #[serde(default)]
+    pub otel: Option<OtlpAddress>,
 }
 
 impl AuditSection {
     /// Where the trail goes as it grows.
-    pub fn sinks(&self) -> AuditSinks {
-        AuditSinks { file: self.file.clone(), syslog: self.syslog.clone() }
+    pub fn sinks(&self, collector: Option<OtlpClient>) -> AuditSinks {
+        AuditSinks { file: self.file.clone(), syslog: self.syslog.clone(), collector }
     }
 }
 

@@ -55,6 +55,11 @@ pub const SETTINGS: &[Setting] = &[
         "A syslog that each action is sent to once it has ended (RFC 5424): unix:/dev/log, udp://host:port or tcp://host:port.",
     ),
     unset_setting(
+        "audit.otel",
+        r#""http://127.0.0.1:4318""#,
+        "A collector for OpenTelemetry that each action is sent to once it has ended, as a log record (OTLP over HTTP, JSON). See observability.md.",
+    ),
+    unset_setting(
         "auth.oidc.issuer",
         r#""https://login.example.com""#,
         "The OpenID Connect issuer whose tokens are accepted beside those of `gander token` (see tokens.md). https, or http on this machine. Not set: local tokens only.",
@@ -418,6 +423,12 @@ pub const SETTINGS: &[Setting] = &[
         r#""info""#,
         "Log level: error, warn, info, debug or trace, optionally per module (`info,gander_gateway=debug`).",
     ),
+    unset_setting(
+        "otel.endpoint",
+        r#""http://127.0.0.1:4318""#,
+        "The collector for OpenTelemetry that traces of requests, runs, model calls and tool calls are sent to (OTLP over HTTP, JSON). Not set: nothing is sent, whatever OTEL_EXPORTER_OTLP_ENDPOINT says. See observability.md.",
+    ),
+    setting_value("otel.service", r#""gander""#, "What this server is called there (`service.name`)."),
 ];
 
 /// The setting with this key.

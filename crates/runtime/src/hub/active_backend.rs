@@ -222,6 +222,7 @@ impl SessionTaskState {
         after.acknowledge_all();
         for run in after.ended.drain(..) {
             lock_hub_mutex(&self.hub.client_resources).remove(&run);
+            (self.hub.on_run_ended)(self.machine.view(), run);
         }
         for order in after.orders.drain(..) {
             self.dispatch_order(order).await?;

@@ -92,6 +92,7 @@ struct HubInner {
     draining: AtomicBool,
     stop: CancellationToken,
     on_deleted: OnDeleted,
+    on_run_ended: OnRunEnded,
     commits: Arc<CommitLog>,
     /// This node among others, if the store has several.
     cluster: Option<ClusterMember>,
@@ -104,6 +105,9 @@ struct HubInner {
 ///
 /// A function and not a call to the services: they are built on the hub.
 pub type OnDeleted = Arc<dyn Fn(SessionId) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// Hears of every run that this process ended, once its end is stored. It must not wait: the session does.
+pub type OnRunEnded = Arc<dyn Fn(&SessionView, RunId) + Send + Sync>;
 
 type Tasks = HashMap<SessionId, mpsc::Sender<SessionRequest>>;
 
@@ -153,6 +157,7 @@ impl Hub {
             draining: AtomicBool::new(false),
             stop: CancellationToken::new(),
             on_deleted: Arc::new(|_| Box::pin(std::future::ready(()))),
+            on_run_ended: Arc::new(|_, _| {}),
             commits: Arc::default(),
             cluster: None,
             commit_clock: CommitClock::start(),
@@ -175,6 +180,15 @@ impl Hub {
     pub fn with_on_deleted(mut self, on_deleted: OnDeleted) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             inner.on_deleted = on_deleted;
+        }
+        self
+    }
+
+    /// The same, telling somebody of every run that ended. Before anybody else has the hub.
+    #[must_use]
+    pub fn with_on_run_ended(mut self, on_run_ended: OnRunEnded) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.on_run_ended = on_run_ended;
         }
         self
     }
@@ -229,7 +243,7 @@ impl Hub {
         ack: Ack,
         client_resources: ClientResources,
     ) -> StartedSession {
-        let id = birth.session;
+        let (id, prompt) = (birth.session, prompt.with_trace(caller.trace));
         if !self.inner.takes_sessions() {
             return self.create_and_forward(caller, birth, aliases, prompt, ack, client_resources);
         }
@@ -303,6 +317,7 @@ impl Hub {
         client_resources: ClientResources,
     ) -> impl Future<Output = Result<Accepted, HubError>> + Send + use<> {
         let (reply, answer) = oneshot::channel();
+        let command = command.with_trace(caller.trace);
         let mut again = None;
         match self.attach_client_resources(caller, &command, client_resources) {
             Ok(()) => {

@@ -4,6 +4,7 @@
 //! session leaves is written down: its actions without their content, for as long as `audit.keep` says.
 
 mod export;
+mod otel;
 mod syslog;
 mod trail;
 

@@ -108,20 +108,24 @@ impl SyslogAddress {
     }
 }
 
-/// One record as a message. What makes it too long is left out, and the message says so.
 fn syslog_message(record: &AuditRecord) -> String {
-    let whole = serde_json::to_value(record).unwrap_or_default();
     let head = syslog_header(record);
-    let message = format!("{head} {whole}");
-    if message.len() <= MAX_MESSAGE_BYTES {
-        return message;
+    let rest = MAX_MESSAGE_BYTES.saturating_sub(head.len() + 1);
+    format!("{head} {}", audit_record_text(record, rest))
+}
+
+/// One record as JSON. What makes it too long is left out, and it says so.
+pub(super) fn audit_record_text(record: &AuditRecord, max_bytes: usize) -> String {
+    let mut short = serde_json::to_value(record).unwrap_or_default();
+    let whole = short.to_string();
+    if whole.len() <= max_bytes {
+        return whole;
     }
-    let mut short = whole;
     if let Value::Object(fields) = &mut short {
         ["arguments", "shown", "title"].iter().for_each(|name| drop(fields.remove(*name)));
         fields.insert("truncated".to_owned(), Value::Bool(true));
     }
-    format!("{head} {short}")
+    short.to_string()
 }
 
 fn syslog_header(record: &AuditRecord) -> String {

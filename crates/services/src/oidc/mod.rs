@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 pub use device_login::{DeviceLogin, LoginError, LoginTokens, ServerLogin};
 pub use http::{OidcHttp, OidcHttpError};
 pub use keys::{IssuerStatus, probe_oidc_issuer};
+pub(crate) use settings::is_loopback_url;
 pub use settings::{OidcSection, OidcSettings, SignatureAlgorithm};
 pub use stored_logins::{StoredLoginError, StoredLogins};
 

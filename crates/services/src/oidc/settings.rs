@@ -125,7 +125,7 @@ fn check_issuer_url(issuer: &str) -> Result<(), String> {
 }
 
 /// True if an address leads to this machine, in plain sight.
-pub(super) fn is_loopback_url(url: &Url) -> bool {
+pub(crate) fn is_loopback_url(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())

@@ -94,6 +94,36 @@ async fn every_route_lets_in_whom_the_table_says() {
     assert!(wrong.is_empty(), "{} of them:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// Links are followed and pages fetched ahead by programs that nobody asked.
+#[tokio::test]
+async fn no_get_changes_anything() {
+    let server = TestServer::open().await;
+    let token = server.token("ann", &[Scope::Prompt, Scope::Approve, Scope::Admin]);
+    let session = server.ok(&token, "/agent/start", &json!({})).await["id"].as_str().unwrap().to_owned();
+    let before = server.stored_figures(&token).await;
+    let mut found = 0;
+    for row in rows().iter().filter(|row| row.method == Method::GET) {
+        for value in [session.as_str(), "gander", NOTHING] {
+            // Only the head: some are streams without an end.
+            let request = server.client.get(server.url(&filled(row.path, value))).header("a2a-version", "1.0");
+            found += u32::from(server.sent(request.bearer_auth(&token)).await.status().is_success());
+        }
+    }
+    assert!(found > 40, "only {found} of them found anything");
+    assert_eq!(server.stored_figures(&token).await, before, "something was stored");
+}
+
+impl TestServer {
+    /// How much the store has written, for sessions and for anything else.
+    async fn stored_figures(&self, token: &str) -> Vec<String> {
+        let (status, text) = self.ask(Some(token), &Method::GET, "/metrics", None).await;
+        assert_eq!(status, 200, "{text}");
+        let is_stored =
+            |line: &&str| line.starts_with("gander_store_commits") || line.starts_with("gander_store_entries");
+        text.lines().filter(is_stored).map(str::to_owned).collect()
+    }
+}
+
 /// What a body asks for can need more than its route.
 #[tokio::test]
 async fn every_body_that_asks_for_more_needs_more() {
