@@ -84,6 +84,7 @@ pub(crate) fn proposal_question(id: QuestionId, call: &ToolCall, then: Option<St
         subagent: None,
         preview: Vec::new(),
         outward: None,
+        meta: None,
     })
 }
 

@@ -45,6 +45,9 @@ impl Client {
     pub async fn connect(link: Link, who: Implementation, handler: Arc<dyn Handler>) -> Result<Self, CallError> {
         let mut connection = AgentConnection::new(link);
         connection.client.accept_extensions();
+        if handler.wants_whole_updates() {
+            connection.client.keep_whole_updates();
+        }
         let call = connection.client.initialize_with(who, handler.offers());
         let hello = tokio::time::timeout(CALL_TIMEOUT, connection.wait_for_answer(call, |_| {})).await;
         let late = CallError::Late { method: "initialize".to_owned(), limit: CALL_TIMEOUT };

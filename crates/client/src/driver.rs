@@ -66,6 +66,10 @@ enum RequestDuty {
 /// What goes to the handler in order. Answers stand in the same line, so that they come after what was told before.
 enum HandlerEvent {
     Update(Box<SessionNotification>),
+    WholeUpdate {
+        params: Value,
+        known: Option<Box<SessionNotification>>,
+    },
     Notice {
         method: String,
         params: Value,
@@ -122,6 +126,7 @@ impl ConnectionDriver {
     fn handle_event(&mut self, told: AgentEvent, place: mpsc::Permit<'_, HandlerEvent>) {
         match told {
             AgentEvent::Updated(update) => place.send(HandlerEvent::Update(update)),
+            AgentEvent::UpdatedWhole { params, known } => place.send(HandlerEvent::WholeUpdate { params, known }),
             AgentEvent::Notified { method, params } => place.send(HandlerEvent::Notice { method, params }),
             AgentEvent::Answered { call, result } => self.handle_answer(call, Ok(result), place),
             AgentEvent::Failed { call, error } => {
@@ -274,6 +279,9 @@ async fn drive_handler(handler: Arc<dyn Handler>, mut line: mpsc::Receiver<Handl
     while let Some(telling) = line.recv().await {
         match telling {
             HandlerEvent::Update(update) => handler.updated(*update).await,
+            HandlerEvent::WholeUpdate { params, known } => {
+                handler.updated_whole(params, known.map(|known| *known)).await;
+            }
             HandlerEvent::Notice { method, params } => handler.notified(method, params).await,
             // Nobody may be waiting any more.
             HandlerEvent::Reached(reached) => drop(reached.send(())),

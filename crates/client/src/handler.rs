@@ -30,6 +30,19 @@ pub trait Handler: Send + Sync + 'static {
     /// Something happened in a session. A slow handler slows the agent down, nothing is dropped.
     async fn updated(&self, _update: SessionNotification) {}
 
+    /// True if updates that the types of the schema may not hold whole go to [`updated_whole`](Self::updated_whole).
+    fn wants_whole_updates(&self) -> bool {
+        false
+    }
+
+    /// Something happened in a session that the types may not hold whole: a kind of update or content that they do not
+    /// know, `_meta`. `params` is all of it, `known` what they hold, if anything.
+    async fn updated_whole(&self, _params: Value, known: Option<SessionNotification>) {
+        if let Some(known) = known {
+            self.updated(known).await;
+        }
+    }
+
     /// The agent says something else, such as `elicitation/complete`.
     async fn notified(&self, _method: String, _params: Value) {}
 

@@ -352,6 +352,7 @@ fn scripted_question(title: String) -> Question {
         subagent: None,
         preview: Vec::new(),
         outward: None,
+        meta: None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Between a session and whatever runs its agent: orders go out, reports come back.
 
+use serde_json::Value;
+
 use crate::{
     Answer, ArtifactContent, Delta, Message, MessageId, Notice, Outcome, Part, Plan, ProviderPayload, Question,
     QuestionId, Route, RunId, Seq, Settings, State, TextMark, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
@@ -103,6 +105,19 @@ pub enum Report {
     Titled(String),
     /// Something worth telling.
     Noticed(Notice),
+    /// Something in words of the agent's protocol that no other report says.
+    OpaqueUpdate {
+        /// The protocol, such as `acp`.
+        protocol: String,
+        /// What was told.
+        body: Box<Value>,
+    },
+    /// A report whose entry keeps what only the agent's protocol could say.
+    WithMeta {
+        report: Box<Report>,
+        /// For the door of that protocol, opaque to everybody else.
+        meta: Box<Value>,
+    },
     /// The window was full: the model's context is now this.
     Compacted {
         /// Entries up to here still count.

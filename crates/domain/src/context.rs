@@ -160,6 +160,7 @@ impl Context {
             | Event::MessageStarted { .. }
             | Event::PartDelta { .. }
             | Event::ToolUpdated { .. }
+            | Event::OpaqueUpdate { .. }
             | Event::Unknown(_) => {} // no model needs to know
         }
     }

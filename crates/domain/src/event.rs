@@ -208,6 +208,14 @@ pub enum Event {
         /// How, and what it gave.
         result: ToolResult,
     },
+    /// The agent told something in its own protocol for which there is no event: kept as it came, for clients that speak
+    /// that protocol. The one fact that does not close an open message, as agents tell such things in mid-sentence.
+    OpaqueUpdate {
+        /// The protocol, such as `acp`.
+        protocol: String,
+        /// What was told.
+        body: Box<Value>,
+    },
     /// A person is asked.
     QuestionAsked { question: Question },
     /// The one answer.

@@ -168,6 +168,7 @@ impl Provenance {
             | Event::MessageDone { .. }
             | Event::ToolStarted { .. }
             | Event::ToolUpdated { .. }
+            | Event::OpaqueUpdate { .. }
             | Event::Unknown(_) => {} // brings no text into the context that was not there
         }
     }

@@ -34,6 +34,9 @@ pub struct Question {
     /// Asked because the call would carry something out while private data and untrusted text are in the context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outward: Option<Box<OutwardCall>>,
+    /// What only the protocol of the agent that asks could say: opaque to everybody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Box<Value>>,
 }
 
 /// What a sub-agent asks about.

@@ -2,7 +2,14 @@
 
 use serde_json::Value;
 
-use crate::{Event, Message, Part, SessionView, ToolCall, ToolContent, ToolResult};
+use crate::{Entry, Event, Message, Part, SessionView, ToolCall, ToolContent, ToolResult};
+
+impl Entry {
+    /// Its size in bytes, about.
+    pub fn approximate_bytes(&self) -> usize {
+        self.event.approximate_bytes() + self.meta.as_deref().map_or(0, json_size)
+    }
+}
 
 impl Event {
     /// Its size in bytes, about: of what may be large; the rest counts as much as it is at most.
@@ -13,6 +20,7 @@ impl Event {
             Self::ToolCalled { call } => SMALL_EVENT_BYTES + call.approximate_bytes(),
             Self::ToolDone { result, .. } => SMALL_EVENT_BYTES + result.approximate_bytes(),
             Self::ToolUpdated { content, .. } => SMALL_EVENT_BYTES + tool_content_size(content),
+            Self::OpaqueUpdate { body, .. } => SMALL_EVENT_BYTES + json_size(body),
             Self::RunQueued { parts, .. } => {
                 SMALL_EVENT_BYTES + parts.iter().map(Part::approximate_bytes).sum::<usize>()
             }

@@ -224,6 +224,7 @@ impl SessionView {
             | Event::ToolUpdated { .. }
             | Event::ArtifactSaved { .. }
             | Event::TextMarked { .. }
+            | Event::OpaqueUpdate { .. }
             | Event::Unknown(_) => {}
             Event::TitleSet { title } => self.title = Some(title.clone()),
             Event::SettingsChanged { patch } => self.settings.apply_patch(patch),
@@ -389,6 +390,7 @@ impl SessionView {
             | Event::RunEnded { .. }
             | Event::MessageDone { .. }
             | Event::ToolUpdated { .. }
+            | Event::OpaqueUpdate { .. }
             | Event::Unknown(_) => {} // not about the inside of a run
         }
     }

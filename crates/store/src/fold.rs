@@ -148,6 +148,7 @@ impl SideTableChanges {
             | Event::ToolStarted { .. }
             | Event::ToolUpdated { .. }
             | Event::ToolDone { .. }
+            | Event::OpaqueUpdate { .. }
             | Event::Unknown(_) => {}
         }
     }

@@ -92,6 +92,7 @@ pub fn permission(id: QuestionId, call: ToolCallId) -> Question {
         subagent: None,
         preview: Vec::new(),
         outward: None,
+        meta: None,
     }
 }
 

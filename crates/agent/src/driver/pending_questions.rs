@@ -34,6 +34,7 @@ impl PendingQuestions {
             subagent,
             preview: Vec::new(),
             outward: None,
+            meta: None,
         }
     }
 

@@ -118,6 +118,7 @@ impl Watch {
             | AgentEvent::Failed { .. }
             | AgentEvent::Updated(_)
             | AgentEvent::Requested { .. }
+            | AgentEvent::UpdatedWhole { .. }
             | AgentEvent::Notified { .. } => {}
         }
     }

@@ -131,15 +131,27 @@ impl Prompter {
         Self { url, token: test_server.token.clone(), client: test_server.client.clone(), session }
     }
 
-    /// One run to its end: the status.
+    /// One run to its end. A server whose disk does not keep up says so, and is asked again.
     async fn run(&self, text: &str) -> anyhow::Result<Value> {
+        loop {
+            if let Some(run) = self.try_run(text).await? {
+                return Ok(run);
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    async fn try_run(&self, text: &str) -> anyhow::Result<Option<Value>> {
         let input = json!([{ "role": "user", "parts": [{ "content": text }] }]);
         let body = json!({ "agent_name": "behind", "mode": "sync", "session_id": self.session, "input": input });
         let request = self.client.post(format!("{}/runs", self.url)).bearer_auth(&self.token).json(&body);
         let response = request.timeout(Duration::from_secs(60)).send().await?;
         let (status, text) = (response.status(), response.text().await?);
+        if status == reqwest::StatusCode::SERVICE_UNAVAILABLE {
+            return Ok(None);
+        }
         ensure!(status.is_success(), "{status}: {text}");
-        Ok(serde_json::from_str(&text)?)
+        Ok(Some(serde_json::from_str(&text)?))
     }
 }
 

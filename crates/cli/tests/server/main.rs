@@ -11,6 +11,7 @@ mod adk;
 mod agent_confinement;
 mod agent_kills;
 mod agent_offers;
+mod agent_words;
 mod agents;
 mod all_protocols;
 mod artifacts;

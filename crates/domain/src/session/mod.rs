@@ -33,7 +33,7 @@ const IDLE_EFFECTS_CAPACITY: usize = 64;
 /// 6. Sequence numbers only grow, by one.
 /// 7. Replay = live: the view folded from the stored entries is the view the machine has, and a whole message
 ///    equals its joined deltas. There is one open message, only its last part grows, and a durable entry first
-///    closes it.
+///    closes it, an opaque update excepted.
 /// 8. Commit, then publish: an order to run a tool carries [`OrderTiming::AfterCommit`] or [`OrderTiming::AfterSync`]. (That nobody
 ///    sees an uncommitted entry is the store's half of this law.)
 /// 9. A turn belongs to the session: no command tells the machine that a client came or went.

@@ -1,6 +1,8 @@
 //! What a back-end tells, checked against the laws: whatever it says, the log stays lawful.
 
-use super::{MachineContext, OrderTiming, Session};
+use serde_json::Value;
+
+use super::{Effect, MachineContext, OrderTiming, Session};
 use crate::view::ToolStage;
 use crate::{
     Answer, Delta, DeltaKind, Event, MAX_STATE_BYTES, Message, MessageId, Notice, Order, Part, Question, QuestionId,
@@ -47,6 +49,11 @@ impl Session {
             }
             Report::Titled(_) => {}
             Report::Noticed(notice) => self.append_durable(context, run, Event::Noticed { notice }),
+            // The open message goes on behind it.
+            Report::OpaqueUpdate { protocol, body } => {
+                self.append(context.at, Some(run), Event::OpaqueUpdate { protocol, body })
+            }
+            Report::WithMeta { report, meta } => self.handle_report_with_meta(context, run, *report, meta),
             Report::Compacted { keep_to, replacement } => {
                 let replacement = self.with_unconfirmed_steering(replacement);
                 let reason = ResetReason::Compacted;
@@ -54,6 +61,27 @@ impl Session {
             }
             Report::Parked => self.handle_parked(context, run),
             Report::Ended(outcome) => self.end_run(context, outcome),
+        }
+    }
+
+    /// The meta goes to the entry that the report is about: neither to one that only closes a message before it, nor to
+    /// what follows from a wanted tool.
+    fn handle_report_with_meta(
+        &mut self,
+        context: &mut MachineContext<'_>,
+        run: RunId,
+        report: Report,
+        meta: Box<Value>,
+    ) {
+        let before = self.effects.len();
+        self.handle_report(context, run, report);
+        let written = self.effects.iter_mut().skip(before).rev().filter_map(|effect| match effect {
+            Effect::Append(entry) => Some(entry),
+            Effect::Order { .. } => None,
+        });
+        let follows = |event: &Event| matches!(event, Event::ToolStarted { .. } | Event::QuestionAsked { .. });
+        if let Some(entry) = written.into_iter().find(|entry| !follows(&entry.event)) {
+            entry.meta = Some(meta);
         }
     }
 
@@ -232,6 +260,7 @@ fn report_closes_something(report: &Report) -> bool {
         | Report::UsageAdded(_)
         | Report::Parked
         | Report::Ended(_) => true,
+        Report::WithMeta { report, .. } => report_closes_something(report),
         Report::MessageStarted { .. }
         | Report::Deltas(_)
         | Report::ToolWanted { .. }
@@ -245,6 +274,7 @@ fn report_closes_something(report: &Report) -> bool {
         | Report::ArtifactSaved { .. }
         | Report::Titled(_)
         | Report::Noticed(_)
+        | Report::OpaqueUpdate { .. }
         | Report::Routed(_)
         | Report::Compacted { .. } => false,
     }

@@ -4,10 +4,11 @@
 
 use expect_test::{Expect, expect};
 use gander_domain::{
-    Accepted, ChoiceKind, Command, CommandError, Delta, DeltaKind, IfBusy, Order, OrderTiming, Outcome, Part, Question,
-    QuestionOrigin, Recovery, Reply, Report, RunOrigin, StopReason, ToolEnd, ToolGate, ToolResult,
+    Accepted, ChoiceKind, Command, CommandError, Delta, DeltaKind, Event, IfBusy, Order, OrderTiming, Outcome, Part,
+    Question, QuestionOrigin, Recovery, Reply, Report, Role, RunOrigin, StopReason, ToolEnd, ToolGate, ToolResult,
 };
 use gander_testkit::{SessionScript, build};
+use serde_json::json;
 
 const END: Report = Report::Ended(Outcome::Completed { stop: StopReason::EndTurn });
 
@@ -120,6 +121,29 @@ fn a_streamed_turn() {
         run_ended
     "#]],
     );
+}
+
+#[test]
+fn an_opaque_update_leaves_the_message_open_and_meta_goes_to_the_entry_that_is_meant() {
+    let mut script = running();
+    let delta = |text: &str| Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: text.to_owned() }]);
+    let body = || Box::new(json!({ "a": 1 }));
+    let with_meta = |report| Report::WithMeta { report: Box::new(report), meta: body() };
+    script.report(build::run(1), delta("Hel"));
+    script.report(build::run(1), Report::OpaqueUpdate { protocol: "acp".to_owned(), body: body() });
+    script.report(build::run(1), with_meta(delta("lo")));
+    let call = build::shell(build::call_id(1));
+    script.report(build::run(1), with_meta(Report::ToolWanted { call, gate: ToolGate::External }));
+    script.report(build::run(1), with_meta(Report::Titled("Given".to_owned())));
+    script.report(build::run(1), with_meta(Report::Titled("not heard: it has one".to_owned())));
+    let entries = script.log.iter().filter(|entry| entry.meta.as_deref() == Some(&json!({ "a": 1 })));
+    let noted: Vec<String> = entries.map(|entry| json!(entry.event)["kind"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(noted, ["part_delta", "tool_called", "title_set"]);
+    let whole = script.log.iter().filter_map(|entry| match &entry.event {
+        Event::MessageDone { message } if message.role == Role::Agent => Some(message.plain_text()),
+        _ => None,
+    });
+    assert_eq!(whole.collect::<Vec<_>>(), ["Hello"]);
 }
 
 #[test]

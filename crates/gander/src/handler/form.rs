@@ -113,5 +113,6 @@ pub(super) fn new_form_question(title: String, ask: QuestionKind, origin: Questi
         subagent: None,
         preview: Vec::new(),
         outward: None,
+        meta: None,
     }
 }

@@ -85,6 +85,7 @@ impl Journal {
             | Event::MessageDone { .. }
             | Event::ToolUpdated { .. }
             | Event::TextMarked { .. }
+            | Event::OpaqueUpdate { .. }
             | Event::Unknown(_) => {} // no handler waits for these
         }
     }

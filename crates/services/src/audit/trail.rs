@@ -154,6 +154,7 @@ impl AuditTrail {
             | Event::PartDelta { .. }
             | Event::MessageDone { .. }
             | Event::ToolUpdated { .. }
+            | Event::OpaqueUpdate { .. }
             | Event::Unknown(_) => {} // no action
         }
     }

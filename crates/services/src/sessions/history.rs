@@ -126,7 +126,7 @@ impl HistoryReader {
             }
             self.messages +=
                 usize::from(matches!(&entry.event, Event::MessageDone { message } if counts_in_history(message)));
-            self.bytes += entry.event.approximate_bytes();
+            self.bytes += entry.approximate_bytes();
             self.reversed.push(entry);
             if is_history_boundary && self.is_full() {
                 return ReadOn::No { earlier: HistoryEnd::after(Seq(seq.0.saturating_sub(1))) };
@@ -197,6 +197,7 @@ fn is_history_boundary(entry: &Entry) -> bool {
         | Event::QuestionAnswered { .. }
         | Event::PlanSet { .. }
         | Event::UsageAdded { .. }
+        | Event::OpaqueUpdate { .. }
         | Event::Unknown(_) => false,
     }
 }

@@ -161,7 +161,7 @@ impl PostgresShared {
 
 /// About how much memory entries take up.
 fn postgres_entries_bytes(entries: &[Entry]) -> usize {
-    entries.iter().map(|entry| entry.event.approximate_bytes()).sum()
+    entries.iter().map(|entry| entry.approximate_bytes()).sum()
 }
 
 fn lock_postgres_shared<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

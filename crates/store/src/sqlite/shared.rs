@@ -167,7 +167,7 @@ fn with_seeded_sqlite_bug(mut entries: Vec<Entry>) -> Vec<Entry> {
 
 /// About how much entries are, without writing them out.
 pub(super) fn sqlite_entries_bytes(entries: &[Entry]) -> usize {
-    entries.iter().map(|entry| entry.event.approximate_bytes()).sum()
+    entries.iter().map(|entry| entry.approximate_bytes()).sum()
 }
 
 /// What was done so far.

@@ -135,6 +135,7 @@ impl Story {
             subagent: None,
             preview: Vec::new(),
             outward: None,
+            meta: None,
         };
         self.push(Event::QuestionAsked { question });
         id

@@ -144,6 +144,7 @@ pub fn permission_question(id: QuestionId, call: &ToolCall, prompt: &PermissionP
         subagent: None,
         preview: prompt.outward.iter().map(|outward| permission_text_content(&outward.reason)).collect(),
         outward: prompt.outward.clone().map(Box::new),
+        meta: None,
     }
 }
 

@@ -161,6 +161,7 @@ impl A2aProjection {
             | Event::RunRecovered { .. }
             | Event::CancelRequested { .. }
             | Event::MessageStarted { .. }
+            | Event::OpaqueUpdate { .. }
             | Event::Unknown(_) => vec![], // not about a task, or told by what follows
         }
     }

@@ -3,6 +3,7 @@
 use gander_domain::{Entry, Event, RunOrigin, Seq, SessionCatalog, SessionView};
 use serde_json::Value;
 
+use super::agent_words::is_raw_conversation;
 use super::projection::{SessionUpdateOut, join_session_updates, present_updates, project_acp_entry};
 use super::schema::SessionUpdate;
 use super::write_update::{UpdatePrefix, write_session_update};
@@ -48,7 +49,8 @@ fn continue_run_in_history(view: &mut SessionView, entry: &Entry) {
 fn is_conversation_update(update: &SessionUpdateOut<'_>) -> bool {
     match update {
         SessionUpdateOut::Text(_) | SessionUpdateOut::Compaction(_) => true,
-        SessionUpdateOut::Settings { .. } | SessionUpdateOut::Notice(_) | SessionUpdateOut::Draft(_) => false,
+        SessionUpdateOut::Settings { .. } | SessionUpdateOut::Notice(_) => false,
+        SessionUpdateOut::Raw(raw) => is_raw_conversation(raw),
         SessionUpdateOut::Other(update) => matches!(
             **update,
             SessionUpdate::UserMessageChunk(_)

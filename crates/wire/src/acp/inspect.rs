@@ -53,6 +53,7 @@ fn inspected_acp_question(view: &SessionView, entry: &Entry) -> Option<Value> {
         | Event::ToolDone { .. }
         | Event::PlanSet { .. }
         | Event::UsageAdded { .. }
+        | Event::OpaqueUpdate { .. }
         | Event::Unknown(_) => None,
     }
 }

@@ -6,6 +6,7 @@
 
 mod abilities;
 mod acp_options;
+mod agent_words;
 pub mod client;
 pub mod config_options;
 mod connection;
@@ -27,12 +28,14 @@ mod write_update;
 
 pub use abilities::ClientAbilities;
 pub use acp_options::{AcpOptions, WhenBusy};
+pub use agent_words::{AGENT_WORDS, merge_agent_words, unsaid_agent_words};
 pub use client::AgentClient;
 pub use connection::{Connection, ReminderForm};
 pub use dialect::Dialect;
 pub use history::{history_conversation_updates, history_state_updates};
 pub use host_calls::{HostAnswer, HostCall, HostCallError, HostCallId};
-pub use projection::{SessionUpdateOut, join_session_updates, project_acp_entry};
+pub use projection::{RawUpdate, SessionUpdateOut, join_session_updates, project_acp_entry};
+pub use question::{REASON_META, UNATTENDED_META};
 pub use types::{
     AgentProfile, ArchiveFilter, Intent, IntentTicket, ListFilter, ListedSession, LoginMethod, Presence, SessionParams,
     Withdrawal,

@@ -9,6 +9,7 @@ use gander_domain::{
 };
 use serde_json::Value;
 
+use super::agent_words;
 use super::content::{acp_content_block, acp_tool_content};
 use super::schema::{self, SessionUpdate};
 
@@ -26,10 +27,19 @@ pub enum SessionUpdateOut<'a> {
     Notice(Box<schema::Notice>),
     /// For clients that offer to show compactions.
     Compaction(Box<schema::CompactionUpdate>),
-    /// What only version 2 tells.
-    Draft(Box<Value>),
+    /// What only version 2 tells, or the agent in words of its own: written as it is.
+    Raw(Box<RawUpdate>),
     /// Everything else.
     Other(Box<SessionUpdate>),
+}
+
+/// An update as a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RawUpdate {
+    /// The update.
+    pub update: Value,
+    /// The `_meta` beside it.
+    pub meta: Option<Value>,
 }
 
 /// A piece of one part of a message.
@@ -58,6 +68,14 @@ pub enum ChunkSpeaker {
 
 /// What an entry looks like to a client. `view` is the session before the entry.
 pub fn project_acp_entry<'a>(view: &SessionView, entry: &'a Entry) -> Vec<SessionUpdateOut<'a>> {
+    let updates = project_acp_event(view, entry);
+    match &entry.meta {
+        Some(meta) => agent_words::with_agent_words(updates, &entry.event, meta),
+        None => updates,
+    }
+}
+
+fn project_acp_event<'a>(view: &SessionView, entry: &'a Entry) -> Vec<SessionUpdateOut<'a>> {
     match &entry.event {
         Event::PartDelta { message, part, growth, text } => {
             vec![SessionUpdateOut::Text(TextChunk { voice: delta_speaker(*growth), message: *message, part: *part, text: text.into() })]
@@ -77,6 +95,7 @@ pub fn project_acp_entry<'a>(view: &SessionView, entry: &'a Entry) -> Vec<Sessio
         Event::SettingsChanged { patch } => vec![settings_update(view, patch)],
         Event::HistoryReset { replacement, reason, .. } => history_reset_updates(entry, replacement, *reason),
         Event::Noticed { notice: told } => vec![notice_update(told)],
+        Event::OpaqueUpdate { protocol, body } => agent_words::opaque_update(protocol, body).into_iter().collect(),
         Event::RunRecovered { .. } => vec![notice_update(&Notice {
             severity: Severity::Info,
             title: "The turn was picked up after a restart".to_owned(),

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::abilities::ClientAbilities;
+use super::agent_words::{AGENT_WORDS, merge_agent_words};
 use super::content::acp_tool_content;
 use super::projection::acp_permission_tool_call;
 use super::schema::{
@@ -22,10 +23,10 @@ use crate::jsonrpc::{Error, Peer, RequestId};
 const PLAN_META: &str = "gander/plan";
 
 /// Where in `_meta` of a rejection stands why, in a person's words.
-const REASON_META: &str = "gander/reason";
+pub const REASON_META: &str = "gander/reason";
 
 /// Where in `_meta` of a rejection a client says that it has nobody to ask.
-const UNATTENDED_META: &str = "gander/unattended";
+pub const UNATTENDED_META: &str = "gander/unattended";
 
 /// Where in `_meta` of a tool call stands the sub-agent that wants it.
 const SUBAGENT_META: &str = "gander/subagent";
@@ -91,7 +92,10 @@ pub(super) fn acp_question_request(
     const ELICITATION: &str = "elicitation/create";
     match &question.ask {
         QuestionKind::Choose { choices } => {
-            let params = serde_json::to_value(acp_permission_request(view, question, choices)).ok()?;
+            let mut params = serde_json::to_value(acp_permission_request(view, question, choices)).ok()?;
+            if let Some(words) = question.meta.as_deref().and_then(|meta| meta.get(AGENT_WORDS)) {
+                merge_agent_words(&mut params, words);
+            }
             Some(("session/request_permission", params))
         }
         QuestionKind::Form { schema } if abilities.forms => {

@@ -6,7 +6,7 @@ use gander_domain::{MessageId, SessionCatalog, SessionId, Settings};
 use serde::Serialize;
 
 use super::config_options::{config_options, current_mode_option};
-use super::projection::{ChunkSpeaker, SessionUpdateOut, TextChunk};
+use super::projection::{ChunkSpeaker, RawUpdate, SessionUpdateOut, TextChunk};
 use super::schema::{ConfigOptionUpdate, CurrentModeUpdate, SessionUpdate};
 use crate::jsonrpc::{Outbox, write_json_to_outbox};
 
@@ -50,7 +50,7 @@ pub(super) fn write_session_update(
         SessionUpdateOut::Compaction(compaction) => {
             write_update_as_json(out, prefix, &SessionUpdate::CompactionUpdate((**compaction).clone()))
         }
-        SessionUpdateOut::Draft(update) => write_update_as_json(out, prefix, update),
+        SessionUpdateOut::Raw(raw) => write_raw_update(out, prefix, raw),
         SessionUpdateOut::Other(update) => write_update_as_json(out, prefix, update),
     }
 }
@@ -63,6 +63,18 @@ fn write_update_as_json<T: Serialize + ?Sized>(out: &mut Outbox, prefix: &Update
     out.push_message(|bytes| {
         bytes.extend_from_slice(&prefix.0);
         write_json_to_outbox(bytes, update);
+        bytes.extend_from_slice(b"}}");
+    });
+}
+
+fn write_raw_update(out: &mut Outbox, prefix: &UpdatePrefix, raw: &RawUpdate) {
+    out.push_message(|bytes| {
+        bytes.extend_from_slice(&prefix.0);
+        write_json_to_outbox(bytes, &raw.update);
+        if let Some(meta) = &raw.meta {
+            bytes.extend_from_slice(br#","_meta":"#);
+            write_json_to_outbox(bytes, meta);
+        }
         bytes.extend_from_slice(b"}}");
     });
 }

@@ -18,7 +18,7 @@ use crate::saved_artifact::SavedArtifact;
 const MAX_KEPT_OUTPUT: usize = 64 * 1024;
 
 /// Every kind of generic event. The name of its kind is also the name of its content.
-pub const GENERIC_KINDS: [&str; 15] = [
+pub const GENERIC_KINDS: [&str; 16] = [
     "answered",
     "artifact",
     "history",
@@ -33,6 +33,7 @@ pub const GENERIC_KINDS: [&str; 15] = [
     "stopped",
     "title",
     "tool",
+    "update",
     "usage",
 ];
 
@@ -217,6 +218,9 @@ impl AcpRestProjection {
             Fact::HistoryReset { reason, .. } => emit_acp_rest_generic_event("history", json!(reason), emit),
             Fact::ToolUpdated { call, content } => {
                 emit_acp_rest_generic_event("tool", json!({ "call": call, "content": content }), emit)
+            }
+            Fact::OpaqueUpdate { protocol, body } => {
+                emit_acp_rest_generic_event("update", json!({ "protocol": protocol, "body": body }), emit)
             }
             Fact::SessionCreated { .. }
             | Fact::ArchiveSet { .. }

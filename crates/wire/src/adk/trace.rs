@@ -100,6 +100,7 @@ impl AdkTraceBuilder<'_> {
             | Fact::ArtifactSaved { .. }
             | Fact::TextMarked { .. }
             | Fact::Routed { .. }
+            | Fact::OpaqueUpdate { .. }
             | Fact::Unknown(_) => {}
         }
     }

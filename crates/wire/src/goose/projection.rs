@@ -64,6 +64,7 @@ pub fn project_goose_entry(view: &SessionView, entry: &Entry) -> Vec<Value> {
         | Event::ToolStarted { .. }
         | Event::ToolUpdated { .. }
         | Event::QuestionAnswered { .. }
+        | Event::OpaqueUpdate { .. }
         | Event::Unknown(_) => vec![],
         Event::RunEnded { outcome } => goose_run_end_events(outcome, &spent),
     }
@@ -106,6 +107,7 @@ pub fn project_legacy_goose_events(view: &SessionView, entry: &Entry) -> Vec<Val
         | Event::ToolStarted { .. }
         | Event::ToolUpdated { .. }
         | Event::QuestionAnswered { .. }
+        | Event::OpaqueUpdate { .. }
         | Event::Unknown(_) => vec![],
     }
 }

@@ -80,6 +80,7 @@ impl GooseTranscript {
             | Event::PartDelta { .. }
             | Event::ToolStarted { .. }
             | Event::ToolUpdated { .. }
+            | Event::OpaqueUpdate { .. }
             | Event::Unknown(_) => {} // not said by anybody
         }
     }

@@ -225,6 +225,7 @@ fn turn_report_question(id: QuestionId, title: &str, ask: QuestionKind) -> Quest
         subagent: None,
         preview: Vec::new(),
         outward: None,
+        meta: None,
     }
 }
 

@@ -346,6 +346,7 @@ fn an_address_that_was_visited_is_told_to_be_complete() {
         subagent: None,
         preview: Vec::new(),
         outward: None,
+        meta: None,
     };
     script.report(build::run(5), Report::Asked(question));
     let mut test_connection = TestConnection::open(&script.log);

@@ -131,6 +131,7 @@ impl PermissionEvaluator for TestHands {
             subagent: None,
             preview: Vec::new(),
             outward: None,
+            meta: None,
         };
         ToolDecision::Ask(call, question)
     }

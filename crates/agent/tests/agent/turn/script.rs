@@ -100,6 +100,7 @@ pub fn question(id: QuestionId, call: &ToolCall, fingerprint: String) -> Questio
         subagent: None,
         preview: Vec::new(),
         outward: None,
+        meta: None,
     }
 }
 

@@ -133,6 +133,7 @@ impl Conversation {
             | AgentEvent::Ended { .. }
             | AgentEvent::Answered { .. }
             | AgentEvent::Failed { .. }
+            | AgentEvent::UpdatedWhole { .. }
             | AgentEvent::Notified { .. } => {}
         }
     }

@@ -137,6 +137,7 @@ impl ChatDriver {
             | AgentEvent::Asked { .. }
             | AgentEvent::Requested { .. }
             | AgentEvent::Withdrawn { .. }
+            | AgentEvent::UpdatedWhole { .. }
             | AgentEvent::Notified { .. }) => conversation.handle_event(event),
         }
     }

@@ -162,6 +162,7 @@ impl RunTurn<'_> {
             | AgentEvent::Ended { .. }
             | AgentEvent::Updated(_)
             | AgentEvent::Requested { .. }
+            | AgentEvent::UpdatedWhole { .. }
             | AgentEvent::Notified { .. } => {}
         }
         Ok(None)

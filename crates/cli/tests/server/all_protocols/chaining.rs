@@ -68,7 +68,7 @@ async fn an_agent_behind_another_gander_looks_the_same_in_every_protocol() -> an
     Ok(())
 }
 
-/// Two turns in a session of this agent, as each protocol shows them.
+/// Three turns in a session of this agent, as each protocol shows them.
 async fn shown_by_every_protocol(agent: &str, settings: &str) -> anyhow::Result<Vec<(&'static str, Vec<String>)>> {
     let (_root, server, mut test_session) = test_server_with(settings).await?;
     test_session.agent = agent.to_owned();
@@ -78,19 +78,53 @@ async fn shown_by_every_protocol(agent: &str, settings: &str) -> anyhow::Result<
             json!([{ "thought": "let me see" }, { "text": "first I look ", "chunks": 3 }, { "tool": "shell", "args": { "command": "echo x >> ran; cat ran" } }]),
             json!([{ "text": "all done", "chunks": 2 }]),
         ]),
+        script(&[
+            json!([{ "tool": "write", "args": { "path": "ran", "content": "y\n" } }]),
+            json!([{ "text": "written" }]),
+        ]),
         script(&[json!([{ "text": "a picture" }, { "image": true }])]),
     ];
-    let mut run_ids = Vec::new();
+    let (mut run_ids, mut questions) = (Vec::new(), Vec::new());
     for text in runs {
         test_session.run = test_session.start(&text).await?;
-        finish_run(&test_session).await?;
+        finish_run(&test_session, &mut questions).await?;
         run_ids.push(test_session.run.clone());
     }
-    collect_projections(&server, &test_session, &run_ids).await
+    ensure!(questions.len() == 2, "not asked twice: {questions:?}");
+    let mut shown = collect_projections(&server, &test_session, &run_ids).await?;
+    let mut names = Names { folder: test_session.folder().display().to_string(), ..Names::default() };
+    shown.push(("questions", names.lines(&Value::Array(questions))));
+    Ok(shown)
+}
+
+/// What every protocol shows of the open question below its title: what an approval would do.
+async fn shown_question(test_session: &TestSession) -> anyhow::Result<Value> {
+    let mut shown = serde_json::Map::new();
+    for protocol in protocols::all() {
+        let (text, call) = protocol.question(test_session).await.context(protocol.name())?;
+        let preview = text.split_once("\n\n").map_or("", |(_, preview)| preview.trim());
+        // An editor reads what is beside the title, see below.
+        ensure!(protocol.name() == "acp" || !preview.is_empty(), "{} shows no preview: {text}", protocol.name());
+        shown.insert(protocol.name().to_owned(), json!({ "preview": preview, "call": call }));
+    }
+    let mut editor = test_session.editor().await?;
+    let is_question = |message: &Value| message["method"] == "session/request_permission";
+    if !editor.seen.iter().any(is_question) {
+        editor.until(is_question).await?;
+    }
+    let asked = editor.seen.iter().find(|message| is_question(message)).context("no question")?;
+    let content = &asked["params"]["toolCall"]["content"];
+    ensure!(content.as_array().is_some_and(|content| !content.is_empty()), "{asked}");
+    shown.insert("content".to_owned(), content.clone());
+    let run = test_session.run_object().await?;
+    let parts = run["await_request"]["message"]["parts"].as_array().cloned().unwrap_or_default();
+    let data = parts.iter().filter_map(|part| serde_json::from_str::<Value>(part["content"].as_str()?).ok());
+    shown.insert("data".to_owned(), data.map(|data| data["preview"].clone()).collect());
+    Ok(Value::Object(shown))
 }
 
 /// Allows what is asked, until the run is over.
-async fn finish_run(test_session: &TestSession) -> anyhow::Result<()> {
+async fn finish_run(test_session: &TestSession, questions: &mut Vec<Value>) -> anyhow::Result<()> {
     let acp_rest =
         protocols::all().into_iter().find(|protocol| protocol.name() == "acp_rest").context("no ACP-REST")?;
     let finished = async {
@@ -98,7 +132,10 @@ async fn finish_run(test_session: &TestSession) -> anyhow::Result<()> {
             let run = test_session.run_object().await?;
             match run["status"].as_str() {
                 Some("completed") => return anyhow::Ok(()),
-                Some("awaiting") => drop(acp_rest.answer(test_session).await?),
+                Some("awaiting") => {
+                    questions.push(shown_question(test_session).await?);
+                    acp_rest.answer(test_session).await?;
+                }
                 Some("failed" | "cancelled") => anyhow::bail!("{run}"),
                 _ => tokio::time::sleep(Duration::from_millis(20)).await,
             }

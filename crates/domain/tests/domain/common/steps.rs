@@ -8,6 +8,7 @@ use gander_domain::{
 };
 use gander_testkit::{SessionScript, build};
 use proptest::prelude::*;
+use serde_json::json;
 use uuid::Uuid;
 
 #[derive(Clone, Debug)]
@@ -129,6 +130,9 @@ fn report() -> impl Strategy<Value = Report> {
         1 => Just(Report::ArtifactSaved { name: "a.txt".to_owned(), version: 0, mime: None, content: None, call: None }),
         1 => Just(Report::Titled("Given".to_owned())),
         1 => Just(Report::Compacted { keep_to: Seq::ZERO, replacement: Vec::new() }),
+        1 => Just(Report::OpaqueUpdate { protocol: "acp".to_owned(), body: Box::new(json!({ "update": {} })) }),
+        1 => delta().prop_map(|delta| with_meta(Report::Deltas(vec![delta]))),
+        1 => Just(with_meta(Report::MessageDone { tail: vec![Part::text("tail")], native: None, interrupted: false })),
         2 => Just(Report::Parked),
         2 => outcome().prop_map(Report::Ended),
     ]
@@ -163,6 +167,10 @@ fn gate() -> impl Strategy<Value = ToolGate> {
 
 fn origin() -> impl Strategy<Value = QuestionOrigin> {
     prop_oneof![Just(QuestionOrigin::Parked), Just(QuestionOrigin::Held), Just(QuestionOrigin::NonBlocking)]
+}
+
+fn with_meta(report: Report) -> Report {
+    Report::WithMeta { report: Box::new(report), meta: Box::new(json!({ "acp": {} })) }
 }
 
 fn bare_question(id: u128, origin: QuestionOrigin) -> Question {

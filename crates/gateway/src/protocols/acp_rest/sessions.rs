@@ -170,6 +170,7 @@ impl AcpRest {
                 | Event::ToolDone { .. }
                 | Event::QuestionAsked { .. }
                 | Event::QuestionAnswered { .. }
+                | Event::OpaqueUpdate { .. }
                 | Event::Unknown(_) => {}
             }
         }

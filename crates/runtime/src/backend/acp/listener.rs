@@ -17,9 +17,10 @@ use gander_client::{Code, Error, Handler};
 use gander_tools::permission::is_protected_path;
 use gander_tools::sandbox::Wrap;
 use gander_tools::{Environment, Host, HostError, LocalHost};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
+use super::agent_turn::ToldUpdate;
 use super::learned_offers::LearnedOffers;
 use super::prompt_run::AgentEvent;
 use super::terminals::{TerminalPlace, Terminals};
@@ -83,6 +84,17 @@ impl Listener {
         }
     }
 
+    /// Takes from an update what the agent offers. What is left goes to the run.
+    fn learn_from_update(&self, update: SessionUpdate) -> SessionUpdate {
+        if let SessionUpdate::AvailableCommandsUpdate(commands) = &update {
+            self.offers.learn_commands(&json!(commands)["availableCommands"]);
+        }
+        if let SessionUpdate::ConfigOptionUpdate(options) = &update {
+            self.offers.learn_options(&json!(options)["configOptions"]);
+        }
+        self.without_terminals(update)
+    }
+
     /// The terminals of an agent are ours, and nobody else knows them: what was printed is shown in their place, unless the
     /// agent tells that beside.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
@@ -123,21 +135,24 @@ impl Handler for Listener {
         ClientCapabilities::new().fs(files).terminal(true).elicitation(forms)
     }
 
+    fn wants_whole_updates(&self) -> bool {
+        true
+    }
+
+    async fn updated_whole(&self, params: Value, known: Option<SessionNotification>) {
+        let known = known.map(|known| self.learn_from_update(known.update));
+        self.send_event(AgentEvent::Updated(Box::new(ToldUpdate { known, whole: Some(params) }))).await;
+    }
+
     async fn updated(&self, update: SessionNotification) {
-        if let SessionUpdate::AvailableCommandsUpdate(commands) = &update.update {
-            self.offers.learn_commands(&json!(commands)["availableCommands"]);
-        }
-        if let SessionUpdate::ConfigOptionUpdate(options) = &update.update {
-            self.offers.learn_options(&json!(options)["configOptions"]);
-        }
-        let update = self.without_terminals(update.update);
-        self.send_event(AgentEvent::Updated(Box::new(update))).await;
+        let update = self.learn_from_update(update.update);
+        self.send_event(AgentEvent::Updated(Box::new(update.into()))).await;
     }
 
     async fn request_permission(&self, request: RequestPermissionRequest) -> Result<RequestPermissionResponse, Error> {
         let (answer, answered) = oneshot::channel();
         self.send_event(AgentEvent::Permission(Box::new(request), answer)).await;
-        Ok(RequestPermissionResponse::new(answered.await.unwrap_or(RequestPermissionOutcome::Cancelled)))
+        Ok(answered.await.unwrap_or_else(|_| RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled)))
     }
 
     async fn elicit(&self, request: CreateElicitationRequest) -> Result<CreateElicitationResponse, Error> {

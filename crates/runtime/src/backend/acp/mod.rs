@@ -4,6 +4,7 @@
 //! again by the agent's own means; where it has none, the log says that its context is lost.
 
 mod agent_sandbox;
+pub(super) mod agent_turn;
 mod error;
 mod learned_offers;
 mod listener;

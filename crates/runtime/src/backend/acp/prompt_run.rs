@@ -4,33 +4,37 @@ use std::time::Duration;
 
 use gander_client::schema::{
     ContentBlock, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction, ElicitationMode, Meta,
-    PromptRequest, PromptResponse, RequestPermissionOutcome, RequestPermissionRequest, SessionUpdate,
+    PromptRequest, PromptResponse, RequestPermissionRequest, RequestPermissionResponse,
 };
 use gander_client::{CallError, Client};
 use gander_domain::{Message, Order, Outcome, Part, QuestionId, Reply, Report};
 use gander_store::clock::SystemIds;
-use gander_wire::acp::client::AgentTurn;
 use gander_wire::acp::content::acp_content_block;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::agent_turn::{AgentTurn, ToldUpdate};
+
 /// Updates that wait to be reported. Beyond them the agent has to wait.
 pub(in crate::backend) const EVENT_CAPACITY: usize = 64;
+
+/// So many reports go to the session before more is taken from the agent.
+const MAX_GATHERED_REPORTS: usize = 16;
 
 /// What an agent says while a prompt is under way.
 pub(in crate::backend) enum AgentEvent {
     /// Something happened.
-    Updated(Box<SessionUpdate>),
+    Updated(Box<ToldUpdate>),
     /// It asks whether it may.
-    Permission(Box<RequestPermissionRequest>, oneshot::Sender<RequestPermissionOutcome>),
+    Permission(Box<RequestPermissionRequest>, oneshot::Sender<RequestPermissionResponse>),
     /// It wants a form filled in.
     Form(Box<CreateElicitationRequest>, oneshot::Sender<CreateElicitationResponse>),
 }
 
 /// A question that the agent waits on.
 enum OpenQuestion {
-    Permission(oneshot::Sender<RequestPermissionOutcome>),
+    Permission(oneshot::Sender<RequestPermissionResponse>),
     Form(oneshot::Sender<CreateElicitationResponse>),
 }
 
@@ -77,10 +81,10 @@ impl PromptRun {
             let goes_on = tokio::select! {
                 biased;
                 order = orders.recv() => self.handle_order(order, client, theirs).await,
-                Some(event) = events.recv() => self.handle_event(event).await,
+                Some(event) = events.recv() => self.handle_events(event, events).await,
                 ended = &mut prompt => {
                     while let Ok(event) = events.try_recv() {
-                        self.handle_event(event).await;
+                        self.handle_events(event, events).await;
                     }
                     return self.handle_end(ended).await;
                 }
@@ -99,17 +103,35 @@ impl PromptRun {
     pub(in crate::backend) async fn report_failure(&mut self, reason: &str, message: &str) {
         let reports = match self.cancelled_at {
             Some(_) => vec![Report::Ended(Outcome::Cancelled)],
-            None => self.turn.handle_failure(reason, message),
+            None => self.turn.handle_failure(reason, message, &mut SystemIds),
         };
         self.send_reports(reports).await;
     }
 
-    async fn handle_event(&mut self, event: AgentEvent) -> bool {
+    /// What the agent said, and what else of it waits already: a burst of words is one report, not a thousand.
+    async fn handle_events(&mut self, first: AgentEvent, events: &mut mpsc::Receiver<AgentEvent>) -> bool {
+        let mut reports = self.event_reports(first);
+        while reports.len() < MAX_GATHERED_REPORTS
+            && let Ok(event) = events.try_recv()
+        {
+            for report in self.event_reports(event) {
+                match (reports.last_mut(), report) {
+                    (Some(Report::Deltas(gathered)), Report::Deltas(more)) if gathered.len() < EVENT_CAPACITY => {
+                        gathered.extend(more);
+                    }
+                    (_, report) => reports.push(report),
+                }
+            }
+        }
+        self.send_reports(reports).await
+    }
+
+    fn event_reports(&mut self, event: AgentEvent) -> Vec<Report> {
         if self.cancelled_at.is_some() {
             // Whatever it still asks is not answered: the client cancels what is open.
-            return true;
+            return Vec::new();
         }
-        let reports = match event {
+        match event {
             AgentEvent::Updated(update) => self.turn.handle_update(*update, &mut SystemIds),
             AgentEvent::Permission(request, answer) => {
                 let (question, reports) = self.turn.handle_permission(&request, &mut SystemIds);
@@ -117,8 +139,7 @@ impl PromptRun {
                 reports
             }
             AgentEvent::Form(request, answer) => self.ask_form(&request, answer),
-        };
-        self.send_reports(reports).await
+        }
     }
 
     fn ask_form(
@@ -159,11 +180,11 @@ impl PromptRun {
     async fn handle_answer(&mut self, question: QuestionId, reply: &Reply) -> bool {
         let Some(place) = self.open_questions.iter().position(|(asked, _)| *asked == question) else { return true };
         let (_, open) = self.open_questions.remove(place);
-        let (outcome, ready) = self.turn.answer_question(question, reply);
+        let (response, ready) = self.turn.answer_question(question, reply);
         let goes_on = self.send_reports(ready.into_iter().collect()).await;
         // An agent that is gone says so by the end of its prompt.
         match open {
-            OpenQuestion::Permission(answer) => drop(answer.send(outcome)),
+            OpenQuestion::Permission(answer) => drop(answer.send(response)),
             OpenQuestion::Form(answer) => drop(answer.send(prompt_run_form_response(reply))),
         }
         goes_on
@@ -173,7 +194,7 @@ impl PromptRun {
         let reports = match (ended, self.cancelled_at) {
             (Err(error), _) => return PromptEnd::Failed(error),
             (Ok(_), Some(_)) => vec![Report::Ended(Outcome::Cancelled)],
-            (Ok(response), None) => self.turn.handle_end(&response),
+            (Ok(response), None) => self.turn.handle_end(&response, &mut SystemIds),
         };
         self.send_reports(reports).await;
         PromptEnd::Settled

@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Goosed, GoosedRemote, goosed_store_trouble, rest_run};
 use crate::backend::BackendRun;
+use crate::backend::acp::agent_turn::ToldUpdate;
 use crate::backend::acp::prompt_run::{AgentEvent, EVENT_CAPACITY, PromptEnd, PromptRun, prompt_run_blocks};
 use crate::backend::hand_over::HandOver;
 use crate::backend::orders::wait_for_cancel_order;
@@ -31,13 +32,22 @@ struct AcpHandler(mpsc::Sender<AgentEvent>);
 impl Handler for AcpHandler {
     async fn updated(&self, update: SessionNotification) {
         // Nobody hears it only if the run is over.
-        self.0.send(AgentEvent::Updated(Box::new(update.update))).await.ok();
+        self.0.send(AgentEvent::Updated(Box::new(update.update.into()))).await.ok();
+    }
+
+    fn wants_whole_updates(&self) -> bool {
+        true
+    }
+
+    async fn updated_whole(&self, params: Value, known: Option<SessionNotification>) {
+        let told = ToldUpdate { known: known.map(|known| known.update), whole: Some(params) };
+        self.0.send(AgentEvent::Updated(Box::new(told))).await.ok();
     }
 
     async fn request_permission(&self, request: RequestPermissionRequest) -> Result<RequestPermissionResponse, Error> {
         let (answer, answered) = oneshot::channel();
         self.0.send(AgentEvent::Permission(Box::new(request), answer)).await.ok();
-        Ok(RequestPermissionResponse::new(answered.await.unwrap_or(RequestPermissionOutcome::Cancelled)))
+        Ok(answered.await.unwrap_or_else(|_| RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled)))
     }
 }
 
@@ -230,6 +240,16 @@ impl Handler for GatedHandler {
     async fn updated(&self, update: SessionNotification) {
         if self.gate.is_open() {
             self.events.updated(update).await;
+        }
+    }
+
+    fn wants_whole_updates(&self) -> bool {
+        true
+    }
+
+    async fn updated_whole(&self, params: Value, known: Option<SessionNotification>) {
+        if self.gate.is_open() {
+            self.events.updated_whole(params, known).await;
         }
     }
 

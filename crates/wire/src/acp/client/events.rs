@@ -47,6 +47,8 @@ pub enum AgentEvent {
     Failed { call: CallId, error: Error },
     /// Something happened in a session: see [`ShownUpdate`].
     Updated(Box<SessionNotification>),
+    /// The same, for what the types of the schema may not hold whole: `known` is what they hold, if anything.
+    UpdatedWhole { params: Value, known: Option<Box<SessionNotification>> },
     /// It wants to know whether it may.
     Asked { permission: PermissionRequest, request: Box<RequestPermissionRequest> },
     /// It wants something that this client offered, or something of its own.
@@ -67,6 +69,7 @@ impl AgentEvent {
             | Self::Answered { call, .. }
             | Self::Failed { call, .. } => Some(*call),
             Self::Updated(_)
+            | Self::UpdatedWhole { .. }
             | Self::Asked { .. }
             | Self::Requested { .. }
             | Self::Withdrawn { .. }

@@ -2,7 +2,6 @@
 
 mod events;
 mod request;
-mod turn;
 
 use std::collections::VecDeque;
 
@@ -12,10 +11,9 @@ use serde_json::{Value, json};
 
 pub use self::events::{AgentEvent, CallId, PermissionRequest, ShownUpdate};
 pub use self::request::AgentRequest;
-pub use self::turn::AgentTurn;
 use super::schema::{
     ClientCapabilities, ClientSessionCapabilities, ContentBlock, Implementation, InitializeRequest, NoticeCapabilities,
-    RequestPermissionRequest, SessionNotification, StopReason,
+    RequestPermissionRequest, SessionNotification, SessionUpdate, StopReason,
 };
 use crate::jsonrpc::{Code, Counters, Error, Incoming, Outbox, Params, Peer, RequestId, Responder};
 
@@ -32,6 +30,7 @@ pub struct AgentClient {
     told: VecDeque<AgentEvent>,
     offers: ClientCapabilities,
     extensions: Extensions,
+    updates: UpdateForm,
     calls: i64,
 }
 
@@ -42,6 +41,16 @@ enum Extensions {
     Refused,
     /// Given to whoever owns this client.
     PassedOn,
+}
+
+/// How updates are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum UpdateForm {
+    /// As far as the schema's types hold them.
+    #[default]
+    Known,
+    /// Also as they came, where the types may not hold all of it.
+    Whole,
 }
 
 /// What we asked the agent.
@@ -77,6 +86,11 @@ impl AgentClient {
     /// Wants to be told of methods of the agent's own, which begin with an underscore, too.
     pub fn accept_extensions(&mut self) {
         self.extensions = Extensions::PassedOn;
+    }
+
+    /// Wants updates whole that the types of the schema may not hold whole.
+    pub fn keep_whole_updates(&mut self) {
+        self.updates = UpdateForm::Whole;
     }
 
     /// Makes a session in this folder.
@@ -203,9 +217,7 @@ impl AgentClient {
 
     fn handle_notification(&mut self, method: &str, params: Params<'_>) {
         let told = match method {
-            "session/update" => {
-                params.parse::<SessionNotification>().map(|update| AgentEvent::Updated(Box::new(update)))
-            }
+            "session/update" => self.read_update(params),
             method => params.value().map(|params| AgentEvent::Notified { method: method.to_owned(), params }),
         };
         match told {
@@ -213,6 +225,27 @@ impl AgentClient {
             Err(_) => self.peer.counters.ignored_notifications += 1,
         }
     }
+
+    fn read_update(&self, params: Params<'_>) -> Result<AgentEvent, Error> {
+        let known = params.parse::<SessionNotification>();
+        match (self.updates, known) {
+            (UpdateForm::Known, known) => known.map(|told| AgentEvent::Updated(Box::new(told))),
+            (UpdateForm::Whole, Ok(told)) if is_plain_text_update(&told) => Ok(AgentEvent::Updated(Box::new(told))),
+            (UpdateForm::Whole, known) => {
+                let (params, known) = (params.value()?, known.ok().map(Box::new));
+                Ok(AgentEvent::UpdatedWhole { params, known })
+            }
+        }
+    }
+}
+
+/// True for the text of a message alone: most updates, so nothing else may cost them anything.
+fn is_plain_text_update(told: &SessionNotification) -> bool {
+    let (SessionUpdate::AgentMessageChunk(chunk) | SessionUpdate::AgentThoughtChunk(chunk)) = &told.update else {
+        return false;
+    };
+    let ContentBlock::Text(text) = &chunk.content else { return false };
+    told.meta.is_none() && chunk.meta.is_none() && text.meta.is_none() && text.annotations.is_none()
 }
 
 fn client_call_event(asked: PendingCall, result: Result<&RawValue, Error>) -> AgentEvent {

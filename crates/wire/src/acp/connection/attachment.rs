@@ -12,6 +12,7 @@ use gander_domain::{
 use super::log_meta::{own_prompt_in_log_meta, session_log_meta};
 use super::{ActivePrompt, ClientQuestion, session_message_origin};
 use crate::acp::abilities::ClientAbilities;
+use crate::acp::agent_words::is_raw_compaction;
 use crate::acp::config_options::{config_options, current_mode_option, mode_option_state};
 use crate::acp::error::{acp_prompt_outcome_or_error, acp_stop_reason_meta};
 use crate::acp::projection::{SessionUpdateOut, join_session_updates, project_acp_entry, title_update};
@@ -321,10 +322,8 @@ impl<'c, 'e> AttachmentFeed<'c, 'e> {
         let told = match update {
             SessionUpdateOut::Notice(_) => self.abilities.notices && replay.is_none(),
             SessionUpdateOut::Compaction(_) => self.abilities.compaction,
-            SessionUpdateOut::Text(_)
-            | SessionUpdateOut::Settings { .. }
-            | SessionUpdateOut::Draft(_)
-            | SessionUpdateOut::Other(_) => true,
+            SessionUpdateOut::Raw(raw) => self.abilities.compaction || !is_raw_compaction(raw),
+            SessionUpdateOut::Text(_) | SessionUpdateOut::Settings { .. } | SessionUpdateOut::Other(_) => true,
         };
         told && !silent
     }
@@ -387,6 +386,7 @@ impl<'c, 'e> AttachmentFeed<'c, 'e> {
             | Event::ToolUpdated { .. }
             | Event::ToolDone { .. }
             | Event::QuestionAsked { .. }
+            | Event::OpaqueUpdate { .. }
             | Event::Unknown(_) => {}
         }
     }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::attachment::Attachment;
 use super::log_meta::session_log_meta;
+use super::v2_updates::raw_v2_update;
 use super::{ActivePrompt, Connection, QueuedRequest, session_message_origin};
 use crate::acp::config_options::{config_options, mode_option_state};
 use crate::acp::dialect::goosed_hello;
@@ -369,7 +370,7 @@ impl Connection {
         self.peer.respond_result(responder, &json!({ "messageId": run }));
         if let Some(attachment) = self.sessions.get(&session) {
             let ended = v2::v2_run_end_update(&Outcome::Completed { stop: gander_domain::StopReason::EndTurn }, None);
-            attachment.send_update(&mut self.peer.out, &SessionUpdateOut::Draft(Box::new(ended)));
+            attachment.send_update(&mut self.peer.out, &raw_v2_update(ended));
         }
     }
 

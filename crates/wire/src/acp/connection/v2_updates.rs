@@ -4,7 +4,7 @@ use gander_domain::{Entry, Event, Message, RunId};
 use serde_json::{Value, json};
 
 use super::attachment::{Attachment, AttachmentFeed};
-use crate::acp::projection::SessionUpdateOut;
+use crate::acp::projection::{RawUpdate, SessionUpdateOut};
 use crate::acp::v2;
 use crate::jsonrpc::{MessageOrigin, Outbox};
 
@@ -64,6 +64,6 @@ fn v2_whole_message_updates(message: &Message) -> Vec<SessionUpdateOut<'static>>
     v2::v2_message_updates(message).into_iter().map(raw_v2_update).collect()
 }
 
-fn raw_v2_update(update: Value) -> SessionUpdateOut<'static> {
-    SessionUpdateOut::Draft(Box::new(update))
+pub(super) fn raw_v2_update(update: Value) -> SessionUpdateOut<'static> {
+    SessionUpdateOut::Raw(Box::new(RawUpdate { update, meta: None }))
 }

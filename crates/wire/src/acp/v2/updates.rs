@@ -35,8 +35,8 @@ pub(in crate::acp) fn v2_run_end_update(outcome: &Outcome, usage: Option<Usage>)
 /// A whole message: what the agent thought and what it said are two.
 pub(in crate::acp) fn v2_message_updates(message: &Message) -> Vec<Value> {
     let is_thought = |part: &&Part| matches!(part, Part::Thought { .. });
-    let thoughts: Vec<_> = message.parts.iter().filter(is_thought).filter_map(acp_content_block).collect();
-    let words: Vec<_> = message.parts.iter().filter(|part| !is_thought(part)).filter_map(acp_content_block).collect();
+    let thoughts: Vec<_> = message.parts.iter().filter(is_thought).filter_map(v2_content_block).collect();
+    let words: Vec<_> = message.parts.iter().filter(|part| !is_thought(part)).filter_map(v2_content_block).collect();
     let kind = match message.role {
         Role::User => "user_message",
         Role::Agent | Role::Tool => "agent_message",
@@ -45,6 +45,14 @@ pub(in crate::acp) fn v2_message_updates(message: &Message) -> Vec<Value> {
     let said = json!({ "sessionUpdate": kind, "messageId": message.id, "content": words });
     let told = [(thoughts.is_empty(), thought), (words.is_empty(), said)];
     told.into_iter().filter(|(empty, _)| !empty).map(|(_, update)| update).collect()
+}
+
+/// Content that nobody here knows is passed on: version 2 has room for it.
+fn v2_content_block(part: &Part) -> Option<Value> {
+    match part {
+        Part::Unknown(block) if block["type"].is_string() => Some(block.clone()),
+        part => acp_content_block(part).map(|block| json!(block)),
+    }
 }
 
 /// Thoughts have an id of their own: in the log they are parts of the message that they led to.

@@ -87,6 +87,7 @@ impl HistoryProjection {
             | Fact::ToolUpdated { .. }
             | Fact::ToolDone { .. }
             | Fact::QuestionAsked { .. }
+            | Fact::OpaqueUpdate { .. }
             | Fact::Unknown(_) => {} // told by the run, if at all
         }
         if let Some(telling) = &mut self.telling {

@@ -185,6 +185,7 @@ impl AdkProjection {
             | Fact::CancelRequested { .. }
             | Fact::ToolStarted { .. }
             | Fact::ToolUpdated { .. }
+            | Fact::OpaqueUpdate { .. }
             | Fact::Unknown(_) => {}
         }
         self.emit_questions(entry.at, events);

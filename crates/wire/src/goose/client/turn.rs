@@ -326,6 +326,7 @@ impl GoosedTurn {
             subagent: None,
             preview: Vec::new(),
             outward: None,
+            meta: None,
         };
         let place = self.fresh.iter().position(|(fresh, _)| *fresh == theirs && !form);
         match place.map(|place| self.fresh.remove(place)) {
