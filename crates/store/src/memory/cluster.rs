@@ -317,6 +317,7 @@ impl ClusterStore for MemoryStore {
 
     async fn send_command(&self, command: SessionCommand) -> Result<(), StoreError> {
         self.before_call().await?;
+        command.encode_body()?;
         {
             let mut state = self.lock_open()?;
             state.session_head(command.session)?;

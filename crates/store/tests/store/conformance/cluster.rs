@@ -251,6 +251,19 @@ pub async fn a_withdrawn_command_is_gone(harness: &impl ClusterHarness) {
     assert_eq!(cluster(&nodes[1]).claim_work(9).await.unwrap(), []);
 }
 
+pub async fn a_command_that_its_reader_cannot_read_is_refused(harness: &impl ClusterHarness) {
+    let nodes = joined(harness, 2).await;
+    let mut story = Story::new(1);
+    create_kept(&mut story, &nodes[0]).await;
+    let nested = (0..127).fold(json!("deep"), |inner, _| json!([inner]));
+    let deep = SessionCommand { body: json!({ "wrapped": nested }), ..command(1, &story, &nodes[1]) };
+    let refused = cluster(&nodes[1]).send_command(deep).await;
+    assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
+    let next = command(2, &story, &nodes[1]);
+    cluster(&nodes[1]).send_command(next.clone()).await.unwrap();
+    assert_eq!(cluster(&nodes[0]).pending_commands(9).await.unwrap(), [next]);
+}
+
 pub async fn a_reader_elsewhere_sees_everything_once(harness: &impl ClusterHarness) {
     let nodes = joined(harness, 2).await;
     let (owner, reader) = (&nodes[0], &nodes[1]);
