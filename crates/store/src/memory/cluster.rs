@@ -120,6 +120,11 @@ impl ClusterState {
         self.commands.iter().any(|(command, answer)| command.session == session && answer.is_none())
     }
 
+    /// False if it was withdrawn, or its answer was taken.
+    pub(super) fn has_command(&self, id: CommandId) -> bool {
+        self.commands.iter().any(|(command, _)| command.id == id)
+    }
+
     /// Writes down what became of commands; gives the nodes that wait for it.
     pub(super) fn answer_commands(&mut self, answers: Vec<CommandAnswer>) -> Vec<NodeId> {
         let mut origins = Vec::new();
