@@ -27,6 +27,11 @@ pub trait ModelFaults: Send + Sync + 'static {
     /// When the copies of a hint arrive; none if it is lost.
     fn hint_delays(&self) -> Vec<Duration>;
 
+    /// True if sessions cannot be deleted.
+    fn refuses_delete(&self) -> bool {
+        false
+    }
+
     /// Told of every append that counts: the writer's epoch, and the one that may write.
     fn on_append(&self, _session: SessionId, _written: Epoch, _current: Epoch) {}
 
