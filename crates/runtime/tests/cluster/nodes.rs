@@ -194,6 +194,40 @@ impl ModelFaults for CutOff {
     }
 }
 
+/// A store that stores and does not say so.
+struct SilentWrites(tokio::sync::watch::Receiver<bool>);
+
+#[async_trait]
+impl ModelFaults for SilentWrites {
+    async fn before_call(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn after_write(&self) -> Result<(), StoreError> {
+        let mut silent = self.0.clone();
+        silent.wait_for(|silent| !silent).await.map(drop).map_err(|_| StoreError::Closed)
+    }
+
+    fn hint_delays(&self) -> Vec<Duration> {
+        vec![Duration::ZERO]
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_does_not_stop_is_not_handed_over() {
+    let store = MemoryStore::new();
+    let (silence, is_silent) = tokio::sync::watch::channel(false);
+    let id = NodeId(Uuid::from_u128(1));
+    let one = start(store.join_with_faults(id, Arc::new(SilentWrites(is_silent))), id, NodeRole::All, "a").await;
+    let session = create(&one, "/shared").await;
+    command(&one, session, prompt(1, IfBusy::Refuse)).await.unwrap();
+    silence.send_replace(true);
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    one.hub.drain_sessions(Duration::ZERO).await;
+    let observer = store.join_cluster(NodeId(Uuid::from_u128(9)));
+    assert_eq!(observer.nodes().await.unwrap()[0].sessions, 1, "its owner until the lease ends");
+}
+
 /// A store that deletes nothing.
 struct Undeletable(Arc<AtomicBool>);
 
