@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -47,6 +48,16 @@ pub struct ServerLogin {
     pub audience: String,
     #[serde(default)]
     pub scopes: Vec<String>,
+}
+
+impl ServerLogin {
+    /// True if its tokens are made out to the server at this address: the audience is an address of the same origin.
+    pub fn is_made_out_to(&self, server: &str) -> bool {
+        match (Url::parse(&self.audience), Url::parse(server)) {
+            (Ok(audience), Ok(server)) => audience.origin().is_tuple() && audience.origin() == server.origin(),
+            (Ok(_) | Err(_), _) => false,
+        }
+    }
 }
 
 /// What the issuer gave, and how to get it anew.
@@ -227,6 +238,28 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_token_is_made_out_to_a_server_by_its_origin() {
+        for (audience, server, fits) in [
+            ("https://agents.example.com", "https://agents.example.com", true),
+            ("https://agents.example.com/api", "https://AGENTS.example.com:443/", true),
+            ("https://agents.example.com", "https://agents.example.com:8443", false),
+            ("https://agents.example.com", "http://agents.example.com", false),
+            ("https://agents.example.com", "https://other.example.com", false),
+            ("https://agents.example.com", "https://agents.example.com@other.example.com", false),
+            ("gander", "https://agents.example.com", false),
+            ("urn:gander", "urn:gander", false),
+        ] {
+            let login = ServerLogin {
+                issuer: "https://login.example.com".to_owned(),
+                client_id: "cli".to_owned(),
+                audience: audience.to_owned(),
+                scopes: Vec::new(),
+            };
+            assert_eq!(login.is_made_out_to(server), fits, "{audience} {server}");
+        }
+    }
 
     #[test]
     fn an_issuer_makes_nobody_poll_without_a_pause_or_for_ever() {
