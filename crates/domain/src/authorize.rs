@@ -72,9 +72,9 @@ impl Caller {
         self.require_scope(Scope::Admin, "reading the audit trail")
     }
 
-    /// Seeing what belongs to the whole server, and so what others do.
+    /// Seeing what belongs to the whole server, and so what others do. A token of the owner's may be meant for less.
     pub fn may_see_server(&self) -> bool {
-        self.is_owner() || self.has_scope(Scope::Admin)
+        self.has_scope(Scope::Admin)
     }
 
     /// Naming a program that the server then starts.
@@ -170,6 +170,14 @@ mod tests {
     fn caller(scopes: &[Scope], transport: Transport) -> Caller {
         let scopes = scopes.iter().copied().collect();
         Caller { scopes, transport, ..Caller::local(Principal::named("ann")) }
+    }
+
+    #[test]
+    fn the_whole_server_is_for_admins_to_see_whoever_they_are() {
+        let owner = |scopes: &[Scope]| Caller { principal: Principal::owner(), ..caller(scopes, Transport::Network) };
+        assert!(!owner(&[Scope::Read, Scope::Prompt, Scope::Approve]).may_see_server(), "an owner's lesser token");
+        assert!(owner(&[Scope::Admin]).may_see_server() && Caller::local_owner().may_see_server());
+        assert!(caller(&[Scope::Admin], Transport::Network).may_see_server());
     }
 
     #[test]

@@ -14,6 +14,8 @@ use crate::settings::Limits;
 
 /// Above this, addresses that have been quiet are forgotten.
 const MAX_TRACKED_ADDRESSES: usize = 4096;
+/// Above this, buckets that are full again are forgotten: a new one is as full.
+const MAX_TRACKED_CALLERS: usize = 4096;
 /// A connection is not silenced for longer than this at once.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -77,6 +79,7 @@ impl RateLimiter {
         let here = caller.is_same_machine();
         let BucketRate { per_second, burst } = self.rate(here);
         let mut buckets = lock_rate_limit(&self.buckets);
+        self.forget_full_buckets(&mut buckets, now);
         let bucket = buckets.entry((caller.principal.clone(), here)).or_insert(TokenBucket { left: burst, at: now });
         let filled = bucket.left + now.duration_since(bucket.at).as_secs_f64() * per_second;
         bucket.at = now;
@@ -96,10 +99,21 @@ impl RateLimiter {
         let here = caller.is_same_machine();
         let BucketRate { per_second, burst } = self.rate(here);
         let mut buckets = lock_rate_limit(&self.buckets);
+        self.forget_full_buckets(&mut buckets, now);
         let bucket = buckets.entry((caller.principal.clone(), here)).or_insert(TokenBucket { left: burst, at: now });
         let filled = bucket.left + now.duration_since(bucket.at).as_secs_f64() * per_second;
         *bucket = TokenBucket { left: filled.min(burst) - 1.0, at: now };
         Duration::from_secs_f64((-bucket.left / per_second).clamp(0.0, MAX_PAUSE.as_secs_f64()))
+    }
+
+    fn forget_full_buckets(&self, buckets: &mut HashMap<(Principal, bool), TokenBucket>, now: Instant) {
+        if buckets.len() < MAX_TRACKED_CALLERS {
+            return;
+        }
+        buckets.retain(|(_, here), bucket| {
+            let BucketRate { per_second, burst } = if *here { self.local } else { self.remote };
+            bucket.left + now.duration_since(bucket.at).as_secs_f64() * per_second < burst
+        });
     }
 
     /// Counts a wrong token. False if this address has tried too often.
@@ -175,6 +189,20 @@ mod tests {
         assert_eq!((quotas.count_bad_token(address, now), quotas.count_bad_token(address, now)), (true, false));
         quotas.nodes.live_gateways.store(1, Ordering::Relaxed);
         assert!((0..3).all(|_| take("bob", Transport::Network, now)));
+    }
+
+    #[test]
+    fn callers_that_were_quiet_are_forgotten_once_there_are_many() {
+        let (quotas, now) = (quotas(), Instant::now());
+        for number in 0..MAX_TRACKED_CALLERS {
+            quotas.take_request(&caller(&format!("user{number}"), Transport::Network), now);
+        }
+        let busy = caller("busy", Transport::Network);
+        (0..3).for_each(|_| drop(quotas.charge_message(&busy, now)));
+        assert_eq!(lock_rate_limit(&quotas.buckets).len(), MAX_TRACKED_CALLERS + 1, "nobody was quiet yet");
+        let later = now + Duration::from_millis(150);
+        assert!(quotas.take_request(&caller("new", Transport::Network), later));
+        assert_eq!(lock_rate_limit(&quotas.buckets).len(), 2, "the new one, and the one that is not full yet");
     }
 
     fn caller(name: &str, transport: Transport) -> Caller {

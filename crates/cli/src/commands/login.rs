@@ -1,5 +1,7 @@
 //! `gander login` and `gander logout`: the login at a server elsewhere, by the device flow of its identity provider.
 
+use std::io::{self, IsTerminal as _};
+
 use anyhow::{Context as _, bail};
 use clap::Args;
 use gander_client::{CertificatePin, Endpoint, LinkError};
@@ -22,12 +24,18 @@ pub(super) struct LoginOptions {
     /// Fingerprint of its certificate, as `gander serve --tls-self-signed` prints it
     #[arg(long, value_name = "SHA256")]
     fingerprint: Option<String>,
+    /// What the server's tokens are made out to, if that is not its address
+    #[arg(long, value_name = "NAME")]
+    audience: Option<String>,
 }
 
 pub(super) async fn run_login(context: Context, options: LoginOptions) -> anyhow::Result<Exit> {
     let login = find_server_login(&options).await?;
     let output = context.output;
     let (issuer, audience) = (clean_output_text(&login.issuer), clean_output_text(&login.audience));
+    if !may_send_login(&context, &options, &login)? {
+        bail!("{} asks for a token made out to {audience}; if that is right: --audience {audience}", options.url);
+    }
     output.note(&format!("Logging in at {issuer} for {audience}."));
     let device = DeviceLogin::start(login).await?;
     output.line(&format!("Open {}", clean_output_text(&device.verification_uri)))?;
@@ -47,6 +55,27 @@ pub(super) async fn run_login(context: Context, options: LoginOptions) -> anyhow
     logins.put(&options.url, &tokens).context("cannot keep the login")?;
     output.note(&format!("Logged in. Try: gander chat --attach {}", options.url));
     Ok(Exit::Done)
+}
+
+/// A server could name the audience of another one at the same issuer, and would then be sent a token that counts there:
+/// a person, or the one who wrote the command, says that it is this server's.
+fn may_send_login(context: &Context, options: &LoginOptions, login: &ServerLogin) -> anyhow::Result<bool> {
+    if let Some(audience) = &options.audience {
+        return Ok(*audience == login.audience);
+    }
+    if login.is_made_out_to(&options.url) {
+        return Ok(true);
+    }
+    if !io::stdin().is_terminal() || !context.output.error_style().is_terminal() {
+        return Ok(false);
+    }
+    let (server, audience) = (clean_output_text(&options.url), clean_output_text(&login.audience));
+    context
+        .output
+        .note(&format!("{server} will be sent a token made out to {audience}. Is that the same server? [y/n]"));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
 pub(super) fn run_logout(context: &Context, url: &str) -> anyhow::Result<Exit> {

@@ -18,6 +18,7 @@ use toml::Value;
 
 use super::Environment;
 use super::known_agents::{KNOWN_AGENTS, KnownAgent, find_known_agent};
+use super::secret_names::is_secret_variable;
 
 /// An agent without a prompt for so long is stopped, unless something else is set.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
@@ -341,12 +342,6 @@ fn lent_paths(paths: &[String], environment: &Environment) -> Vec<PathBuf> {
         None => PathBuf::from(path),
     };
     paths.iter().map(expanded).collect()
-}
-
-/// Variables that hold what nobody should read have names that say so.
-fn is_secret_variable(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    ["KEY", "TOKEN", "SECRET", "PASSWORD"].iter().any(|word| name.ends_with(word))
 }
 
 fn preset_agent_command(known: Option<&KnownAgent>) -> Vec<String> {

@@ -15,6 +15,7 @@ mod live;
 mod load;
 mod provider_keys;
 mod proxy;
+mod secret_names;
 mod sections;
 mod setting;
 mod settings;

@@ -9,7 +9,7 @@ use gander_domain::{
     Accepted, Command, MachineContext, Order, Report, RunId, Session, SessionId, SessionView, authorize,
 };
 use gander_store::clock::{self, SystemIds};
-use gander_store::{Alias, Claim, CommandAnswer, Ownership, SessionCommand, StoreError};
+use gander_store::{Alias, Claim, CommandAnswer, CommandId, Ownership, SessionCommand, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -66,14 +66,24 @@ pub(super) struct SessionTaskState {
     pub(super) active_backend: ActiveBackend,
     /// Cancelled when this node may no longer act for its sessions.
     lease_lost: CancellationToken,
-    deleting: Option<DeleteReply>,
+    /// Whoever wants the session to be gone.
+    deleting: Vec<DeleteReply>,
 }
 
 /// Who is told that the session is gone.
 enum DeleteReply {
     Caller(Reply<()>),
-    /// Another node, which sees it.
-    OtherNode,
+    /// Another node, which sees it; what it sent is answered only if it fails.
+    OtherNode(CommandId),
+}
+
+impl DeleteReply {
+    fn command(&self) -> Option<CommandId> {
+        match self {
+            Self::OtherNode(command) => Some(*command),
+            Self::Caller(_) => None,
+        }
+    }
 }
 
 impl SessionRequest {
@@ -203,7 +213,7 @@ impl SessionTaskState {
 
     fn new(hub: &Arc<HubInner>, machine: Session, commit_queue: CommitQueue, active_backend: ActiveBackend) -> Self {
         let lease_lost = hub.lease_lost();
-        Self { hub: Arc::clone(hub), machine, commit_queue, active_backend, lease_lost, deleting: None }
+        Self { hub: Arc::clone(hub), machine, commit_queue, active_backend, lease_lost, deleting: Vec::new() }
     }
 
     /// A session that its first append makes.
@@ -225,8 +235,8 @@ impl SessionTaskState {
                 return Err(self.give_up(error));
             }
             if self.is_idle() {
-                if let Some(reply) = self.deleting.take() {
-                    return self.delete_session(inbox, reply).await;
+                if !self.deleting.is_empty() {
+                    return self.delete_session(inbox).await;
                 }
                 match hub.retire_task(self, inbox) {
                     Some(live) => self = live,
@@ -265,6 +275,7 @@ impl SessionTaskState {
     fn give_up(&mut self, error: StoreError) -> StoreError {
         if let Some(member) = &self.hub.cluster {
             member.forget_handled(self.commit_queue.unanswered_commands());
+            member.forget_handled(self.deleting.iter().filter_map(DeleteReply::command));
         }
         if matches!(error, StoreError::Fenced { .. }) {
             self.commit_queue.refuse_waiting(&error);
@@ -289,7 +300,7 @@ impl SessionTaskState {
 
     /// A session in which nothing runs belongs to nobody: any node may take its next command.
     fn next_ownership(&self) -> Ownership {
-        let runs = self.machine.has_backend() || self.commit_queue.has_orders() || self.deleting.is_some();
+        let runs = self.machine.has_backend() || self.commit_queue.has_orders() || !self.deleting.is_empty();
         if runs || self.hub.cluster.is_none() { Ownership::Keep } else { Ownership::Release }
     }
 
@@ -317,7 +328,7 @@ impl SessionTaskState {
     }
 
     fn is_idle(&self) -> bool {
-        let gave_up = self.hub.cluster.is_none() || !self.commit_queue.is_owned() || self.deleting.is_some();
+        let gave_up = self.hub.cluster.is_none() || !self.commit_queue.is_owned() || !self.deleting.is_empty();
         !self.machine.has_backend() && self.commit_queue.is_empty() && gave_up
     }
 
@@ -342,7 +353,7 @@ impl SessionTaskState {
             SessionRequest::View(reply) => drop(reply.send(Ok(self.machine.view().clone()))),
             SessionRequest::Delete(reply) => {
                 self.cancel_all_runs();
-                self.deleting = Some(DeleteReply::Caller(reply));
+                self.deleting.push(DeleteReply::Caller(reply));
             }
             SessionRequest::Remote(command) => self.handle_remote(*command),
             SessionRequest::Wake => {}
@@ -362,7 +373,7 @@ impl SessionTaskState {
             }
             Ok(RemoteRequest::Delete) => {
                 self.cancel_all_runs();
-                self.deleting.get_or_insert(DeleteReply::OtherNode);
+                self.deleting.push(DeleteReply::OtherNode(id));
                 return;
             }
             Err(error) => {
@@ -404,20 +415,29 @@ impl SessionTaskState {
         }
     }
 
-    async fn delete_session(
-        self,
-        inbox: &mut mpsc::Receiver<SessionRequest>,
-        reply: DeleteReply,
-    ) -> Result<(), StoreError> {
+    async fn delete_session(mut self, inbox: &mut mpsc::Receiver<SessionRequest>) -> Result<(), StoreError> {
         let id = self.id();
         let deleted = self.hub.store.delete(id, clock::current_time()).await;
-        if let DeleteReply::Caller(reply) = reply {
-            drop(reply.send(deleted.clone().map_err(HubError::from)));
+        for reply in std::mem::take(&mut self.deleting) {
+            match (reply, &deleted) {
+                (DeleteReply::Caller(reply), _) => drop(reply.send(deleted.clone().map_err(HubError::from))),
+                (DeleteReply::OtherNode(_), Ok(_)) => {}
+                (DeleteReply::OtherNode(command), Err(error)) => {
+                    let body = RemoteAnswer::Failed(error.to_string()).into_body();
+                    self.commit_queue.answer_command(Ack::Committed, CommandAnswer { command, body });
+                }
+            }
+        }
+        if deleted.is_err() {
+            // It goes on, and belongs to nobody.
+            self.apply_effects_and_commit().await.map_err(|error| self.give_up(error))?;
+            self.commit_queue.finish_append().await.map_err(|error| self.give_up(error))?.acknowledge_all();
         }
         lock_hub_mutex(&self.hub.tasks).remove(&id);
         inbox.close();
+        let refusal = deleted.err().unwrap_or(StoreError::NotFound(id));
         while let Some(request) = inbox.recv().await {
-            self.hub.refuse_request(request, &StoreError::NotFound(id));
+            self.hub.refuse_request(request, &refusal);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What one node does for the others, step by step.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -192,6 +192,83 @@ impl ModelFaults for CutOff {
     fn hint_delays(&self) -> Vec<Duration> {
         Vec::new() // every hint is lost
     }
+}
+
+/// A store that stores and does not say so.
+struct SilentWrites(tokio::sync::watch::Receiver<bool>);
+
+#[async_trait]
+impl ModelFaults for SilentWrites {
+    async fn before_call(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn after_write(&self) -> Result<(), StoreError> {
+        let mut silent = self.0.clone();
+        silent.wait_for(|silent| !silent).await.map(drop).map_err(|_| StoreError::Closed)
+    }
+
+    fn hint_delays(&self) -> Vec<Duration> {
+        vec![Duration::ZERO]
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_does_not_stop_is_not_handed_over() {
+    let store = MemoryStore::new();
+    let (silence, is_silent) = tokio::sync::watch::channel(false);
+    let id = NodeId(Uuid::from_u128(1));
+    let one = start(store.join_with_faults(id, Arc::new(SilentWrites(is_silent))), id, NodeRole::All, "a").await;
+    let session = create(&one, "/shared").await;
+    command(&one, session, prompt(1, IfBusy::Refuse)).await.unwrap();
+    silence.send_replace(true);
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    one.hub.drain_sessions(Duration::ZERO).await;
+    let observer = store.join_cluster(NodeId(Uuid::from_u128(9)));
+    assert_eq!(observer.nodes().await.unwrap()[0].sessions, 1, "its owner until the lease ends");
+}
+
+/// A store that deletes nothing.
+struct Undeletable(Arc<AtomicBool>);
+
+#[async_trait]
+impl ModelFaults for Undeletable {
+    async fn before_call(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn after_write(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn hint_delays(&self) -> Vec<Duration> {
+        vec![Duration::ZERO]
+    }
+
+    fn refuses_delete(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_that_fails_elsewhere_is_told_and_can_be_tried_again() {
+    let store = MemoryStore::new();
+    let refuses = Arc::new(AtomicBool::new(true));
+    let id = NodeId(Uuid::from_u128(2));
+    let faulty = store.join_with_faults(id, Arc::new(Undeletable(Arc::clone(&refuses))));
+    let gateway = node(&store, 1, NodeRole::Gateway, "a").await;
+    let worker = start(faulty, id, NodeRole::Worker, "a").await;
+    let session = create(&gateway, "/shared").await;
+    command(&gateway, session, prompt(1, IfBusy::Refuse)).await.unwrap();
+    let owner = Caller::local_owner();
+    let both = tokio::join!(gateway.hub.delete_session(&owner, session), gateway.hub.delete_session(&owner, session));
+    for refused in [both.0, both.1] {
+        assert!(matches!(refused, Err(HubError::Store(StoreError::Failed(_)))), "{refused:?}");
+    }
+    assert_eq!(worker.agent.at_work.load(Ordering::SeqCst), 0);
+    refuses.store(false, Ordering::SeqCst);
+    gateway.hub.delete_session(&owner, session).await.unwrap();
+    assert_eq!(gateway.hub.session_view(session).await, Err(StoreError::Deleted(session).into()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,10 +13,13 @@ use super::oidc_unix_seconds;
 const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// How long to wait between two polls if the issuer does not say, and how much longer each time it says `slow_down`.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// The longest time between two polls.
+/// The shortest time between two polls, and the longest.
+const MIN_POLL_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(60);
 /// How long a code is good if the issuer does not say.
 const CODE_TTL: Duration = Duration::from_secs(600);
+/// Nobody is waited for longer than this, whatever the issuer says.
+const MAX_CODE_TTL: Duration = Duration::from_secs(60 * 60);
 /// A token that ends sooner than this is refreshed before it is used.
 const REFRESH_BEFORE: u64 = 60;
 
@@ -44,6 +48,16 @@ pub struct ServerLogin {
     pub audience: String,
     #[serde(default)]
     pub scopes: Vec<String>,
+}
+
+impl ServerLogin {
+    /// True if its tokens are made out to the server at this address: the audience is an address of the same origin.
+    pub fn is_made_out_to(&self, server: &str) -> bool {
+        match (Url::parse(&self.audience), Url::parse(server)) {
+            (Ok(audience), Ok(server)) => audience.origin().is_tuple() && audience.origin() == server.origin(),
+            (Ok(_) | Err(_), _) => false,
+        }
+    }
 }
 
 /// What the issuer gave, and how to get it anew.
@@ -97,8 +111,7 @@ impl DeviceLogin {
         else {
             return Err(LoginError::Refused(oauth_error_text(status, &answer)));
         };
-        let seconds = |name: &str, default: Duration| answer[name].as_u64().map_or(default, Duration::from_secs);
-        let (interval, expires_in) = (seconds("interval", POLL_INTERVAL), seconds("expires_in", CODE_TTL));
+        let (interval, expires_in) = poll_times(&answer);
         let verification_uri_complete = text("verification_uri_complete");
         Ok(Self {
             http,
@@ -201,6 +214,13 @@ impl std::fmt::Debug for LoginTokens {
     }
 }
 
+/// How often to poll and for how long, within limits.
+fn poll_times(answer: &Value) -> (Duration, Duration) {
+    let seconds = |name: &str, default: Duration| answer[name].as_u64().map_or(default, Duration::from_secs);
+    let interval = seconds("interval", POLL_INTERVAL).clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
+    (interval, seconds("expires_in", CODE_TTL).min(MAX_CODE_TTL))
+}
+
 /// Issuers name the audience differently: `resource` is RFC 8707's word and must be an address, `audience` is older.
 fn audience_fields(audience: &str) -> Vec<(&'static str, &str)> {
     let is_address = audience.starts_with("https://") || audience.starts_with("http://");
@@ -211,4 +231,43 @@ fn audience_fields(audience: &str) -> Vec<(&'static str, &str)> {
 fn oauth_error_text(status: u16, answer: &Value) -> String {
     let said = answer["error_description"].as_str().or(answer["error"].as_str());
     said.map_or_else(|| format!("status {status}"), |said| said.chars().take(300).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_made_out_to_a_server_by_its_origin() {
+        for (audience, server, fits) in [
+            ("https://agents.example.com", "https://agents.example.com", true),
+            ("https://agents.example.com/api", "https://AGENTS.example.com:443/", true),
+            ("https://agents.example.com", "https://agents.example.com:8443", false),
+            ("https://agents.example.com", "http://agents.example.com", false),
+            ("https://agents.example.com", "https://other.example.com", false),
+            ("https://agents.example.com", "https://agents.example.com@other.example.com", false),
+            ("gander", "https://agents.example.com", false),
+            ("urn:gander", "urn:gander", false),
+        ] {
+            let login = ServerLogin {
+                issuer: "https://login.example.com".to_owned(),
+                client_id: "cli".to_owned(),
+                audience: audience.to_owned(),
+                scopes: Vec::new(),
+            };
+            assert_eq!(login.is_made_out_to(server), fits, "{audience} {server}");
+        }
+    }
+
+    #[test]
+    fn an_issuer_makes_nobody_poll_without_a_pause_or_for_ever() {
+        let times =
+            |interval: u64, expires_in: u64| poll_times(&json!({"interval": interval, "expires_in": expires_in}));
+        assert_eq!(times(2, 30), (Duration::from_secs(2), Duration::from_secs(30)));
+        assert_eq!(times(0, 0), (MIN_POLL_INTERVAL, Duration::ZERO));
+        assert_eq!(times(u64::MAX, u64::MAX), (MAX_POLL_INTERVAL, MAX_CODE_TTL));
+        assert_eq!(poll_times(&json!({})), (POLL_INTERVAL, CODE_TTL));
+    }
 }

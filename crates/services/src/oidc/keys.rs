@@ -17,7 +17,7 @@ use super::http::{OidcHttp, OidcHttpError};
 use super::settings::SignatureAlgorithm;
 use super::verify::JwtHeader;
 
-/// How old keys may be before they are fetched again: what the issuer took back counts no longer than this.
+/// How old keys may be before they are fetched again: what a reachable issuer took back counts no longer than this.
 const KEYS_TTL: Duration = Duration::from_secs(10 * 60);
 /// How long keys count while the issuer cannot be reached.
 const STALE_KEYS_TTL: Duration = Duration::from_secs(24 * 60 * 60);
@@ -51,8 +51,8 @@ struct KeysState {
     fetched_at: Option<Instant>,
     /// When the fetches of the last minute began, whether they worked or not.
     tried_at: VecDeque<Instant>,
-    /// How many there were at all.
-    tries: u64,
+    /// How many came to an end.
+    fetches: u64,
 }
 
 impl SigningKeys {
@@ -61,19 +61,21 @@ impl SigningKeys {
     }
 
     /// The key that signed a token with this header.
+    ///
+    /// Known keys count while the issuer does not answer, and nobody waits for it then: they are kept fresh apart from
+    /// requests.
     pub(super) async fn find(&self, header: &JwtHeader) -> Result<Jwk, OidcError> {
-        self.refresh_if_old().await;
-        if let Some(key) = self.lookup(header)? {
+        if let Ok(Some(key)) = self.lookup(header) {
             return Ok(key);
         }
-        // The issuer may have changed its keys.
+        // The first token, or the issuer may have changed its keys.
         self.refresh().await;
         self.lookup(header)?.ok_or(OidcError::UnknownKey)
     }
 
-    /// True if the keys need not be fetched again yet.
-    pub(super) fn are_fresh(&self) -> bool {
-        self.lock_state().fetched_at.is_some_and(|at| at.elapsed() < KEYS_TTL)
+    /// True if the keys were had and are due to be fetched again.
+    fn are_old(&self) -> bool {
+        self.lock_state().fetched_at.is_some_and(|at| at.elapsed() >= KEYS_TTL)
     }
 
     /// True if the issuer still has this key.
@@ -83,22 +85,26 @@ impl SigningKeys {
         is_usable && state.keys.contains(key)
     }
 
+    /// Nothing is fetched before the first token came.
     pub(super) async fn refresh_if_old(&self) {
-        if !self.are_fresh() {
+        if self.are_old() {
             self.refresh().await;
         }
     }
 
     /// Fetches the keys, unless that was done too often. Whoever comes meanwhile waits and shares the result.
     async fn refresh(&self) {
-        let seen = self.lock_state().tries;
+        let seen = self.lock_state().fetches;
         let Ok(_permit) = self.fetching.acquire().await else { return };
         if !self.lock_state().begin_fetch(seen, Instant::now()) {
             return;
         }
-        match fetch_signing_keys(&self.http, &self.issuer).await {
+        let fetched = fetch_signing_keys(&self.http, &self.issuer).await;
+        let mut state = self.lock_state();
+        // Counted at its end: whoever came meanwhile shares it.
+        state.fetches += 1;
+        match fetched {
             Ok((keys, _)) => {
-                let mut state = self.lock_state();
                 state.keys = keys;
                 state.fetched_at = Some(Instant::now());
             }
@@ -124,6 +130,19 @@ impl SigningKeys {
         })
     }
 
+    /// As if the issuer had just given these.
+    #[cfg(test)]
+    pub(super) fn put_fetched(&self, keys: Vec<Jwk>) {
+        let mut state = self.lock_state();
+        (state.keys, state.fetched_at) = (keys, Some(Instant::now()));
+    }
+
+    /// Fetches that were begun within the last minute of them.
+    #[cfg(test)]
+    pub(super) fn fetches_begun(&self) -> usize {
+        self.lock_state().tried_at.len()
+    }
+
     fn lock_state(&self) -> MutexGuard<'_, KeysState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -133,11 +152,10 @@ impl KeysState {
     /// True if this caller fetches: nobody did since it looked, and it is not too often.
     fn begin_fetch(&mut self, seen: u64, now: Instant) -> bool {
         self.tried_at.retain(|at| now.duration_since(*at) < Duration::from_secs(60));
-        if self.tries != seen || self.tried_at.len() >= MAX_FETCHES_PER_MINUTE {
+        if self.fetches != seen || self.tried_at.len() >= MAX_FETCHES_PER_MINUTE {
             return false;
         }
         self.tried_at.push_back(now);
-        self.tries += 1;
         true
     }
 }

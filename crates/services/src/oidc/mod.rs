@@ -11,6 +11,9 @@ mod settings;
 mod stored_logins;
 mod verify;
 
+#[cfg(test)]
+mod hanging_issuer_tests;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -101,9 +104,7 @@ impl OidcProvider {
     /// Who a token stands for, and what is cancelled when it ends.
     pub async fn identify(&self, token: &str, now: SystemTime) -> Result<(Identity, CancellationToken), OidcError> {
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        if self.keys.are_fresh()
-            && let Some(known) = self.known_token(&hash, oidc_unix_seconds(now))
-        {
+        if let Some(known) = self.known_token(&hash, oidc_unix_seconds(now)) {
             return Ok((known.identity, known.ended));
         }
         let header = verify::read_jwt_header(token, &self.settings)?;
@@ -142,20 +143,26 @@ impl OidcProvider {
     }
 
     /// Ends what was opened with tokens that have ended, or whose key the issuer has taken back, until `stop`.
+    ///
+    /// An issuer that does not answer holds up no end.
     pub async fn watch_expiry(self: Arc<Self>, stop: CancellationToken) {
-        let mut every = tokio::time::interval(EXPIRY_INTERVAL);
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = every.tick() => {}
+        let end_tokens = async {
+            let mut every = tokio::time::interval(EXPIRY_INTERVAL);
+            loop {
+                every.tick().await;
+                self.end_expired(oidc_unix_seconds(SystemTime::now()));
             }
-            if !self.lock_known().is_empty() {
-                tokio::select! {
-                    () = stop.cancelled() => return,
-                    () = self.keys.refresh_if_old() => {}
-                }
+        };
+        let refresh_keys = async {
+            loop {
+                tokio::time::sleep(EXPIRY_INTERVAL).await;
+                self.keys.refresh_if_old().await;
             }
-            self.end_expired(oidc_unix_seconds(SystemTime::now()));
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = end_tokens => {}
+            () = refresh_keys => {}
         }
     }
 

@@ -27,6 +27,11 @@ pub trait ModelFaults: Send + Sync + 'static {
     /// When the copies of a hint arrive; none if it is lost.
     fn hint_delays(&self) -> Vec<Duration>;
 
+    /// True if sessions cannot be deleted.
+    fn refuses_delete(&self) -> bool {
+        false
+    }
+
     /// Told of every append that counts: the writer's epoch, and the one that may write.
     fn on_append(&self, _session: SessionId, _written: Epoch, _current: Epoch) {}
 
@@ -118,6 +123,11 @@ impl ClusterState {
 
     fn has_commands(&self, session: SessionId) -> bool {
         self.commands.iter().any(|(command, answer)| command.session == session && answer.is_none())
+    }
+
+    /// False if it was withdrawn, or its answer was taken.
+    pub(super) fn has_command(&self, id: CommandId) -> bool {
+        self.commands.iter().any(|(command, _)| command.id == id)
     }
 
     /// Writes down what became of commands; gives the nodes that wait for it.
@@ -317,6 +327,7 @@ impl ClusterStore for MemoryStore {
 
     async fn send_command(&self, command: SessionCommand) -> Result<(), StoreError> {
         self.before_call().await?;
+        command.encode_body()?;
         {
             let mut state = self.lock_open()?;
             state.session_head(command.session)?;

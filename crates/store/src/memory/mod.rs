@@ -200,6 +200,9 @@ impl Store for MemoryStore {
     }
 
     async fn delete(&self, session: SessionId, _at: Timestamp) -> Result<(), StoreError> {
+        if self.faults().is_some_and(|faults| faults.refuses_delete()) {
+            return Err(StoreError::Failed("sessions cannot be deleted".to_owned()));
+        }
         self.lock_open()?.delete_session(session)?;
         let owner = self.deleted_owner(session).await?;
         self.feeds.end_session(session, owner.as_ref());

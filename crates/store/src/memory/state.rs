@@ -83,6 +83,10 @@ impl MemoryState {
             return Err(StoreError::Fenced { current: log.epoch });
         }
         check_memory_order(log.last_seq(), &entries)?;
+        // Its sender was told that nobody took it. Without entries nothing was carried out.
+        if !entries.is_empty() && answers.iter().any(|answer| !self.cluster.has_command(answer.command)) {
+            return Err(StoreError::Busy("a command was withdrawn meanwhile".to_owned()));
+        }
         self.check_scopes(&scopes)?;
         scopes.into_iter().for_each(|scope| {
             self.append_scope(scope);

@@ -30,7 +30,7 @@ const DELTAS_SQL: &str = "WITH moved AS (UPDATE session s SET head = i.head, nod
      SELECT id, head, unowned_work, ARRAY[]::uuid[] FROM moved";
 
 /// The parameters of `append_batch`.
-const BATCH_PARAMETERS: usize = 64;
+const BATCH_PARAMETERS: usize = 65;
 
 /// The appends of one session in a batch: they are stored together or not at all.
 pub(super) struct SessionGroup {
@@ -53,7 +53,8 @@ pub(super) struct BatchColumns {
     folds: FoldColumns,
     scopes: ScopeColumns,
     snapshots: BTreeMap<(Uuid, i64), (i64, Vec<u8>)>,
-    answers: BTreeMap<Uuid, String>,
+    /// By command: of which session, and the text.
+    answers: BTreeMap<Uuid, (Uuid, String)>,
 }
 
 #[derive(Default)]
@@ -155,8 +156,9 @@ impl BatchColumns {
         let query = self.created.bind_to(sqlx::query(AssertSqlSafe(sql)));
         let query = self.entries.bind_to(self.appends.bind_to(query));
         let query = self.scopes.bind_to(self.folds.bind_to(query));
-        let (answered, answers): (Vec<Uuid>, Vec<String>) = self.answers.into_iter().unzip();
-        bind_batch_snapshots(query, self.snapshots).bind(answered).bind(answers)
+        let (answered, answers): (Vec<Uuid>, Vec<(Uuid, String)>) = self.answers.into_iter().unzip();
+        let (sessions, bodies): (Vec<Uuid>, Vec<String>) = answers.into_iter().unzip();
+        bind_batch_snapshots(query, self.snapshots).bind(answered).bind(bodies).bind(sessions)
     }
 
     fn is_deltas_only(&self) -> bool {
@@ -177,7 +179,7 @@ impl BatchColumns {
             self.created.push_pending(pending)?;
             self.scopes.push_pending(pending);
             let answers = pending.append.answers.iter();
-            self.answers.extend(answers.map(|answer| (answer.command.0, answer.body.to_string())));
+            self.answers.extend(answers.map(|answer| (answer.command.0, (session, answer.body.to_string()))));
             if let Some(snapshot) = &pending.append.snapshot {
                 let value = (i64::from(snapshot.version), snapshot.body.clone());
                 self.snapshots.insert((session, snapshot.seq.0 as i64), value);

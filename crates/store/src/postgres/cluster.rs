@@ -70,12 +70,18 @@ pub(super) async fn list_nodes(database: impl PgExecutor<'_>) -> Result<Vec<Node
     Ok(rows.iter().map(decode_status).collect())
 }
 
-/// Forgets nodes that have been gone for a while, and answers that nobody waits for any more.
+/// Forgets nodes that have been gone for a while, and commands and answers that nobody waits for any more.
 pub(super) async fn forget_gone_nodes(pool: &PgPool) -> Result<(), StoreError> {
     let statements = [
         "DELETE FROM node n WHERE n.lease_until < clock_timestamp() - INTERVAL '10 minutes' \
          AND NOT EXISTS (SELECT 1 FROM session s WHERE s.node = n.id)",
         "DELETE FROM command c WHERE c.answer IS NOT NULL AND NOT EXISTS (SELECT 1 FROM node n WHERE n.id = c.origin)",
+        // Only its origin withdraws a command. The sessions' rows first and in order, as whoever answers does.
+        "WITH orphan AS (SELECT c.id FROM session s JOIN command c ON c.session = s.id WHERE s.commands > 0 \
+         AND c.answer IS NULL AND NOT EXISTS (SELECT 1 FROM node n WHERE n.id = c.origin) ORDER BY s.id FOR UPDATE OF s), \
+         gone AS (DELETE FROM command c USING orphan WHERE c.id = orphan.id AND c.answer IS NULL RETURNING c.session) \
+         UPDATE session s SET commands = s.commands - g.number \
+         FROM (SELECT gone.session, count(*) AS number FROM gone GROUP BY gone.session) g WHERE s.id = g.session",
     ];
     for sql in statements {
         sqlx::query(sql).execute(pool).await.map_err(postgres_store_error)?;
@@ -139,13 +145,14 @@ impl ClusterStore for PostgresStore {
 
     /// The session's row is locked before the command gets its place, so that those of one session are in order.
     async fn send_command(&self, command: SessionCommand) -> Result<(), StoreError> {
+        let body = command.encode_body()?;
         let query = sqlx::query(
             "WITH target AS (UPDATE session SET commands = commands + 1 WHERE id = $2 AND deleted_at IS NULL \
              RETURNING id, node) INSERT INTO command (id, session, origin, body) \
              SELECT $1, target.id, $3, $4 FROM target RETURNING (SELECT node FROM target)",
         );
         let query = query.bind(command.id.0).bind(command.session.uuid()).bind(command.origin.0);
-        let query = query.bind(command.body.to_string());
+        let query = query.bind(body);
         let row = query.fetch_optional(&self.pool).await.map_err(postgres_store_error)?;
         let Some(row) = row else {
             return Err(read_head(&self.pool, command.session)
@@ -171,24 +178,23 @@ impl ClusterStore for PostgresStore {
             .fetch_all(&self.pool)
             .await
             .map_err(postgres_store_error)?;
-        let command = |row: &PgRow| {
-            Ok(SessionCommand {
-                id: CommandId(row.get(0)),
-                session: SessionId::new(row.get(1)),
-                origin: NodeId(row.get(2)),
-                body: parse_postgres_command_body(row.get(3))?,
-            })
+        let command = |row: &PgRow| SessionCommand {
+            id: CommandId(row.get(0)),
+            session: SessionId::new(row.get(1)),
+            origin: NodeId(row.get(2)),
+            body: parse_postgres_command_body(CommandId(row.get(0)), row.get(3)),
         };
-        rows.iter().map(command).collect()
+        Ok(rows.iter().map(command).collect())
     }
 
     async fn take_answers(&self) -> Result<Vec<CommandAnswer>, StoreError> {
         let query = sqlx::query("DELETE FROM command WHERE origin = $1 AND answer IS NOT NULL RETURNING id, answer");
         let rows = query.bind(self.node().0).fetch_all(&self.pool).await.map_err(postgres_store_error)?;
         let answer = |row: &PgRow| {
-            Ok(CommandAnswer { command: CommandId(row.get(0)), body: parse_postgres_command_body(row.get(1))? })
+            let command = CommandId(row.get(0));
+            CommandAnswer { command, body: parse_postgres_command_body(command, row.get(1)) }
         };
-        rows.iter().map(answer).collect()
+        Ok(rows.iter().map(answer).collect())
     }
 
     /// The session's row first, as whoever answers does: the two never wait for each other.
@@ -255,6 +261,10 @@ fn decode_status(row: &PgRow) -> NodeStatus {
     NodeStatus { node: NodeId(row.get(0)), info, lease, renewed, sessions: row.get::<i64, _>(6).unsigned_abs() }
 }
 
-fn parse_postgres_command_body(body: &str) -> Result<Value, StoreError> {
-    serde_json::from_str(body).map_err(|error| StoreError::Corrupt(error.to_string()))
+/// Null if it cannot be read, which no request or answer is: whoever gets it says so, and the others go on.
+fn parse_postgres_command_body(command: CommandId, body: &str) -> Value {
+    serde_json::from_str(body).unwrap_or_else(|error| {
+        tracing::warn!(command = %command.0, %error, "a command or its answer is not readable");
+        Value::Null
+    })
 }

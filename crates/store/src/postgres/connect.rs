@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0001_log.sql"),
     include_str!("../../migrations/postgres/0002_append.sql"),
     include_str!("../../migrations/postgres/0003_node.sql"),
+    include_str!("../../migrations/postgres/0004_withdrawn.sql"),
 ];
 
 /// The oldest server that the schema was tried on.

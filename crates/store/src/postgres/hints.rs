@@ -23,8 +23,11 @@ pub(super) const HINTS_CAPACITY: usize = 4096;
 /// wait for the first word of an answer.
 const GATHER: Duration = Duration::from_millis(15);
 
-/// A notification takes 8,000 bytes.
-const MAX_HEADS: usize = 60;
+/// A notification takes less than 8,000 bytes: no more is gathered for one that is longer than this.
+const FULL_NOTIFICATION: usize = 5_000;
+
+/// A principal whose name is longer goes unmentioned: what it changed is found by looking.
+const MAX_OWNER_BYTES: usize = 2_000;
 
 /// Time between two tries to listen.
 const LISTEN_DELAY: Duration = Duration::from_millis(500);
@@ -68,28 +71,39 @@ pub(super) async fn send_hints(pool: PgPool, channel: String, node: NodeId, mut 
     while let Some(first) = hints.recv().await {
         tokio::time::sleep_until(next_send).await;
         next_send = Instant::now() + GATHER;
-        let mut heads: BTreeMap<SessionId, Seq> = BTreeMap::new();
-        let mut notification = Notification { from: Some(node), ..Notification::default() };
-        let mut next = Some(first);
-        while let Some(hint) = next {
-            match hint {
-                HintMessage::Head(session, head, owner) => {
-                    heads.insert(session, head);
-                    notification.owners.extend(owner);
-                }
-                HintMessage::Commands(node) => drop(notification.commands.insert(node)),
-                HintMessage::Answers(node) => drop(notification.answers.insert(node)),
-                HintMessage::Work => notification.work = true,
-            }
-            next = if heads.len() < MAX_HEADS { hints.try_recv().ok() } else { None };
-        }
-        notification.heads = heads.into_iter().collect();
+        let notification = gather_notification(node, first, &mut hints);
         let Ok(text) = serde_json::to_string(&notification) else { continue };
         let sent = sqlx::query(NOTIFY_SQL).bind(&channel).bind(text).execute(&pool).await;
         if let Err(error) = sent {
             tracing::debug!(%error, "a hint was not sent");
         }
     }
+}
+
+/// What waits, as much of it as one notification takes.
+fn gather_notification(node: NodeId, first: HintMessage, hints: &mut mpsc::Receiver<HintMessage>) -> Notification {
+    let mut heads: BTreeMap<SessionId, Seq> = BTreeMap::new();
+    let mut notification = Notification { from: Some(node), ..Notification::default() };
+    let (mut next, mut bytes) = (Some(first), 0);
+    while let Some(hint) = next {
+        bytes += 80;
+        match hint {
+            HintMessage::Head(session, head, owner) => {
+                heads.insert(session, head);
+                let size = |owner: &Principal| serde_json::to_string(owner).map_or(usize::MAX, |text| text.len());
+                if let Some(owner) = owner.filter(|owner| size(owner) <= MAX_OWNER_BYTES) {
+                    let length = size(&owner);
+                    bytes += if notification.owners.insert(owner) { length } else { 0 };
+                }
+            }
+            HintMessage::Commands(node) => drop(notification.commands.insert(node)),
+            HintMessage::Answers(node) => drop(notification.answers.insert(node)),
+            HintMessage::Work => notification.work = true,
+        }
+        next = if bytes < FULL_NOTIFICATION { hints.try_recv().ok() } else { None };
+    }
+    notification.heads = heads.into_iter().collect();
+    notification
 }
 
 /// Listens until the store is closed. After a lost connection anything may have been missed.
@@ -132,5 +146,32 @@ fn take_notification(notification: Notification, node: NodeId, shared: &Postgres
     let answers = notification.answers.contains(&node);
     if commands || answers || notification.work {
         shared.hints.put(Hints { commands, answers, work: notification.work });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn no_notification_is_longer_than_the_server_takes() {
+        let (sender, mut receiver) = mpsc::channel(HINTS_CAPACITY);
+        let session = |number: u128| SessionId::new(Uuid::from_u128(number));
+        for number in 1..=200 {
+            let owner = Principal::named(format!("{}\u{1}{number}", "long".repeat(100)));
+            sender.try_send(HintMessage::Head(session(number), Seq(u64::MAX >> 1), Some(owner))).unwrap();
+        }
+        let endless = Principal::named("x".repeat(9_000));
+        sender.try_send(HintMessage::Head(session(201), Seq(1), Some(endless))).unwrap();
+        let (mut heads, mut owners) = (0, 0);
+        while let Ok(first) = receiver.try_recv() {
+            let told = gather_notification(NodeId(Uuid::from_u128(1)), first, &mut receiver);
+            let text = serde_json::to_string(&told).unwrap();
+            assert!(text.len() < 8_000, "{}", text.len());
+            (heads, owners) = (heads + told.heads.len(), owners + told.owners.len());
+        }
+        assert_eq!((heads, owners), (201, 200), "nothing else is left out");
     }
 }

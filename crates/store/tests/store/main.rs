@@ -5,6 +5,7 @@ mod conformance;
 mod copy;
 mod crash;
 mod postgres;
+mod postgres_commands;
 mod sqlite;
 mod story;
 

@@ -273,7 +273,12 @@ async fn a_login_on_another_device_lets_the_terminal_attach_and_is_refreshed() -
         granted(&lasting, 600, "refresh-2"),
     ];
     let elsewhere = Launch::demo(binary(env!("CARGO_BIN_EXE_gander")), data(root.path())?);
-    let shown = elsewhere.stdout(&["login", &url]).await?;
+    // A server that names another one's audience would be sent a token that counts there.
+    let refused = elsewhere.run(&["login", &url]).await?;
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && told.contains(&format!("--audience {AUDIENCE}")), "{told}");
+    assert!(issuer.state.lock().unwrap().forms.is_empty(), "nothing was asked of the issuer");
+    let shown = elsewhere.stdout(&["login", &url, "--audience", AUDIENCE]).await?;
     assert!(shown.contains("WDJB-MJHT") && shown.contains(&format!("{}/enter", issuer.url())), "{shown}");
     let file = elsewhere.data.join("logins.json");
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file)?.permissions());

@@ -251,6 +251,43 @@ pub async fn a_withdrawn_command_is_gone(harness: &impl ClusterHarness) {
     assert_eq!(cluster(&nodes[1]).claim_work(9).await.unwrap(), []);
 }
 
+pub async fn a_withdrawn_command_is_not_carried_out(harness: &impl ClusterHarness) {
+    let nodes = joined(harness, 2).await;
+    let (owner, sender) = (&nodes[0], &nodes[1]);
+    let (mut story, mut other) = (Story::new(1), Story::new(2));
+    create_kept(&mut story, owner).await;
+    create_kept(&mut other, owner).await;
+    let sent = command(1, &story, sender);
+    cluster(sender).send_command(sent.clone()).await.unwrap();
+    assert_eq!(cluster(owner).pending_commands(9).await.unwrap().len(), 1, "its owner has read it");
+    assert!(cluster(sender).withdraw_command(sent.id).await.unwrap());
+    let answers = || vec![CommandAnswer { command: sent.id, body: json!("yes") }];
+    let mut late = story.clone();
+    let late = Append { answers: answers(), ..kept(late.titled("late").append(Durability::Barrier)) };
+    let beside = kept(other.titled("beside").append(Durability::Barrier));
+    let (late, beside) = tokio::join!(owner.append(late), owner.append(beside));
+    assert!(matches!(late, Err(StoreError::Busy(_))), "{late:?}");
+    assert_eq!(beside.unwrap().head, other.head(), "another session's is stored");
+    assert_eq!(owner.head(story.session).await.unwrap(), story.head());
+    story.titled("something else").send(owner).await.unwrap();
+    // A command that caused nothing needs no answer either.
+    let refusal = Append::new(story.session, story.epoch, vec![], Durability::Relaxed);
+    owner.append(Append { answers: answers(), ..refusal }).await.unwrap();
+}
+
+pub async fn a_command_that_its_reader_cannot_read_is_refused(harness: &impl ClusterHarness) {
+    let nodes = joined(harness, 2).await;
+    let mut story = Story::new(1);
+    create_kept(&mut story, &nodes[0]).await;
+    let nested = (0..127).fold(json!("deep"), |inner, _| json!([inner]));
+    let deep = SessionCommand { body: json!({ "wrapped": nested }), ..command(1, &story, &nodes[1]) };
+    let refused = cluster(&nodes[1]).send_command(deep).await;
+    assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
+    let next = command(2, &story, &nodes[1]);
+    cluster(&nodes[1]).send_command(next.clone()).await.unwrap();
+    assert_eq!(cluster(&nodes[0]).pending_commands(9).await.unwrap(), [next]);
+}
+
 pub async fn a_reader_elsewhere_sees_everything_once(harness: &impl ClusterHarness) {
     let nodes = joined(harness, 2).await;
     let (owner, reader) = (&nodes[0], &nodes[1]);

@@ -180,6 +180,8 @@ macro_rules! every_cluster_case {
                 a_command_is_answered_with_its_entries_or_not_at_all,
                 commands_that_wait_are_work,
                 a_withdrawn_command_is_gone,
+                a_withdrawn_command_is_not_carried_out,
+                a_command_that_its_reader_cannot_read_is_refused,
                 a_reader_elsewhere_sees_everything_once,
                 a_reader_elsewhere_needs_no_hint,
             );
