@@ -1,7 +1,7 @@
 //! What a back-end tells, checked against the laws: whatever it says, the log stays lawful.
 
 use super::{MachineContext, OrderTiming, Session};
-use crate::view::ToolStage;
+use crate::active_run::ToolStage;
 use crate::{
     Answer, Delta, DeltaKind, Event, MAX_STATE_BYTES, Message, MessageId, Notice, Order, Part, Question, QuestionId,
     Reply, Report, ResetReason, Role, RunId, Severity, State, TextMark, ToolCall, ToolCallId, ToolContent, ToolEnd,
