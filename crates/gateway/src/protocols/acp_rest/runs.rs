@@ -7,7 +7,7 @@ use gander_domain::{
     Settings, SettingsPatch,
 };
 use gander_runtime::hub::{Ack, HubError, StartedSession};
-use gander_services::idempotency::RequestHash;
+use gander_services::request_hash::RequestHash;
 use gander_services::sessions::{FirstPrompt, NewSession, SessionError, SessionFolder};
 use gander_services::{prompts, slash_commands};
 use gander_store::clock::SystemIds;
