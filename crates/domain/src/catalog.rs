@@ -1,9 +1,10 @@
-//! What clients can choose from: agents, modes, models and slash commands.
+//! What clients can choose from: agents, modes and models.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Effort, Policy, Roster, Settings, SettingsPatch};
+use super::agent_option::AgentOption;
+use crate::{Effort, Policy, Roster, Settings};
 
 /// What a session can be set to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,52 +37,6 @@ impl SessionCatalog {
     }
 }
 
-/// An option of an agent's own, beside its mode and its model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentOption {
-    pub id: String,
-    /// For people.
-    pub name: String,
-    /// One sentence; may be empty.
-    pub description: String,
-    /// What kind of option it is, in the protocol's words, such as `thought_level`.
-    pub category: Option<String>,
-    /// What it is in a new session.
-    pub default_value: String,
-    pub choices: Vec<OptionChoice>,
-}
-
-/// One value of an agent's option.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OptionChoice {
-    pub value: String,
-    /// For people.
-    pub name: String,
-}
-
-impl AgentOption {
-    /// What it is set to. A value that the agent does not know was chosen for another agent.
-    pub fn current_value<'a>(&'a self, settings: &'a Settings) -> &'a str {
-        let chosen = settings.agent_options.get(&self.id).map(String::as_str);
-        chosen.filter(|chosen| self.has_choice(chosen)).unwrap_or(&self.default_value)
-    }
-
-    /// The change of settings that this value means; none if there is no such choice.
-    pub fn value_patch(&self, value: &str) -> Option<SettingsPatch> {
-        let agent_options = BTreeMap::from([(self.id.clone(), value.to_owned())]);
-        self.has_choice(value).then(|| SettingsPatch { agent_options, ..SettingsPatch::default() })
-    }
-
-    /// True if it is on or off, and nothing else.
-    pub fn is_switch(&self) -> bool {
-        self.choices.len() == 2 && ["true", "false"].iter().all(|value| self.has_choice(value))
-    }
-
-    fn has_choice(&self, value: &str) -> bool {
-        self.choices.iter().any(|choice| choice.value == value)
-    }
-}
-
 /// The models of an agent that brings its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentModels {
@@ -97,46 +52,4 @@ pub struct ModelChoice {
     pub id: String,
     /// For people.
     pub name: String,
-}
-
-/// A command that a person types after a slash in a prompt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlashCommand {
-    /// Who carries it out.
-    pub kind: SlashCommandKind,
-    /// What is typed after the slash.
-    pub name: String,
-    /// What it is for.
-    pub description: String,
-    /// What is typed after its name, in words; empty if nothing is.
-    pub hint: String,
-}
-
-/// Who carries out a slash command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SlashCommandKind {
-    /// The session itself: see [`SessionCommand`](crate::SessionCommand).
-    Session,
-    /// The session's agent, which is sent the text as it was typed.
-    Agent,
-    /// A recipe: its text takes the place of what was typed.
-    Recipe,
-    /// A prompt of an MCP server, likewise.
-    McpPrompt,
-}
-
-impl SlashCommand {
-    /// A command of this kind without input.
-    pub fn new(kind: SlashCommandKind, name: &str, description: &str) -> Self {
-        Self { kind, name: name.to_owned(), description: description.to_owned(), hint: String::new() }
-    }
-
-    /// Those that every session carries out itself.
-    pub fn of_every_session() -> Vec<Self> {
-        let session = |name, description| Self::new(SlashCommandKind::Session, name, description);
-        vec![
-            session("clear", "Start over with an empty conversation in the same workspace"),
-            Self { hint: "the new title".to_owned(), ..session("title", "Give this session a title") },
-        ]
-    }
 }

@@ -1,4 +1,4 @@
-//! Identities and time: newtypes that cannot be mixed up.
+//! Identities: newtypes that cannot be mixed up.
 
 use std::fmt;
 use std::str::FromStr;
@@ -140,51 +140,6 @@ uuid_newtype!(
     /// One use of a tool. The provider's own id stays in [`crate::ProviderPayload`].
     ToolCallId
 );
-
-/// Who is behind a command: the name of a token, or `owner`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Principal(String);
-
-impl Principal {
-    /// The one who started the server.
-    pub fn owner() -> Self {
-        Self("owner".to_owned())
-    }
-
-    /// A named other.
-    pub fn named(name: impl Into<String>) -> Self {
-        Self(name.into())
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Principal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Microseconds since 1970 in UTC.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Timestamp(i64);
-
-impl Timestamp {
-    /// From microseconds since 1970.
-    pub const fn from_micros(micros: i64) -> Self {
-        Self(micros)
-    }
-
-    /// Microseconds since 1970.
-    pub const fn as_micros(self) -> i64 {
-        self.0
-    }
-}
 
 #[cfg(test)]
 mod tests {

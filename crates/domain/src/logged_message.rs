@@ -1,8 +1,8 @@
 //! Whole messages and where they stand in the log, cut and replaced as its history is.
 
 use crate::event::{Entry, Event, ResetReason, Seq};
-use crate::id::Timestamp;
 use crate::message::Message;
+use crate::timestamp::Timestamp;
 
 /// A whole message of a session.
 #[derive(Clone, Debug, PartialEq)]

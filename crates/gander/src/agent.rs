@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gander_domain::{AgentManifest, Capability, LoadSession, Mode, SlashCommand, SlashCommandKind};
+use gander_domain::{AgentManifest, Capability, Mode, SlashCommand, SlashCommandKind};
 use gander_services::agents;
 use gander_services::sessions::SessionIds;
 use gander_store::Store;
 
+pub use crate::capabilities::Capabilities;
 use crate::handler::{HandlerBackend, PromptHandler, PromptRequest, PromptResult, UpdateSink};
 
 /// An agent. Describe it, give it a handler, serve it:
@@ -70,15 +71,6 @@ pub struct AgentInfo {
     skills: Vec<Capability>,
 }
 
-/// What an agent takes and can do. What is not named is refused at every protocol.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Capabilities {
-    image: bool,
-    audio: bool,
-    load_session: LoadSession,
-    outputs: Vec<String>,
-}
-
 /// A slash command that the agent offers. A prompt that begins with it arrives with
 /// [`PromptRequest::command`] set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,39 +106,6 @@ impl AgentInfo {
     pub fn skill(mut self, name: impl Into<String>, description: impl Into<String>) -> Self {
         self.skills.push(Capability { name: name.into(), description: description.into() });
         self
-    }
-}
-
-impl Capabilities {
-    /// Text in, text out, sessions that can be loaded.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// It takes images.
-    #[must_use]
-    pub fn image(self) -> Self {
-        Self { image: true, ..self }
-    }
-
-    /// It takes audio.
-    #[must_use]
-    pub fn audio(self) -> Self {
-        Self { audio: true, ..self }
-    }
-
-    /// It gives this media type beside text, such as `image/png`.
-    #[must_use]
-    pub fn output(mut self, mime: impl Into<String>) -> Self {
-        self.outputs.push(mime.into());
-        self
-    }
-
-    /// Sessions cannot be loaded: ACP has no `session/load`, `session/resume`, `session/fork` and `session/list`, goose's
-    /// REST no resume and no export, and where a session is shown (ACP-REST, ADK, goose) it is without its history.
-    #[must_use]
-    pub fn without_load_session(self) -> Self {
-        Self { load_session: LoadSession::Unsupported, ..self }
     }
 }
 

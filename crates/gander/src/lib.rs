@@ -69,6 +69,7 @@ struct Readme;
 pub mod agent;
 pub mod app;
 pub mod backup;
+mod capabilities;
 pub mod config;
 pub mod daemon;
 pub mod handler;
@@ -76,9 +77,10 @@ pub mod sandbox;
 pub mod serve;
 pub mod testing;
 
-pub use agent::{Agent, AgentInfo, Capabilities, Command, NoHandler};
+pub use agent::{Agent, AgentInfo, Command, NoHandler};
 pub use app::{App, AppBuilder};
 pub use axum;
+pub use capabilities::Capabilities;
 pub use gander_domain::caller::Scope;
 pub use gander_domain::message::plain_text;
 pub use gander_domain::{

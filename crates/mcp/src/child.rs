@@ -3,7 +3,6 @@
 use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gander_tools::Environment;
@@ -13,13 +12,11 @@ use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
+
+use super::stderr_tail::StderrTail;
 
 /// How long a server may take to end itself once nobody speaks to it, and again once it is told to.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// How much of what it complains about is kept.
-const MAX_STDERR_BYTES: usize = 4 << 10;
 
 /// A longer line of complaint is cut.
 const MAX_STDERR_LINE_BYTES: u64 = 1 << 10;
@@ -29,17 +26,6 @@ pub(super) struct Child {
     family: ProcessTree,
     ended: oneshot::Receiver<ExitStatus>,
     stderr: StderrTail,
-}
-
-/// How long the last complaint of a server that ended may take to arrive.
-const STDERR_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// The end of what it wrote to its standard error.
-#[derive(Clone, Default)]
-pub(super) struct StderrTail {
-    kept: Arc<Mutex<String>>,
-    /// Cancelled when nothing follows.
-    over: CancellationToken,
 }
 
 /// Its standard streams: what it says, and where it listens.
@@ -87,27 +73,6 @@ impl Child {
             self.family.send_signal(Signal::TERM);
             drop(tokio::time::timeout(STOP_TIMEOUT, &mut self.ended).await);
         }
-    }
-}
-
-impl StderrTail {
-    /// All there will be of a server that ended: its streams close one after the other.
-    pub(super) async fn last_lines(&self) -> String {
-        drop(tokio::time::timeout(STDERR_TIMEOUT, self.over.cancelled()).await);
-        self.text()
-    }
-
-    /// The last of them.
-    fn text(&self) -> String {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).trim().to_owned()
-    }
-
-    fn push_line(&self, line: &str) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push_str(line);
-        let over = kept.len().saturating_sub(MAX_STDERR_BYTES);
-        let cut = kept.ceil_char_boundary(over);
-        kept.drain(..cut);
     }
 }
 

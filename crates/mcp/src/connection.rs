@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gander_tools::output::clip_output;
-use gander_tools::sandbox::{Network, Sandbox, SandboxPolicy, Wrap, network_failure};
-use gander_tools::{Environment, Redactor};
+use gander_tools::sandbox::{SandboxPolicy, Wrap};
 use rmcp::ClientServiceExt as _;
 use rmcp::model::{LoggingLevel, PaginatedRequestParams, ProtocolVersion, ServerPeerInfo, SetLevelRequestParams};
 use rmcp::service::{
@@ -22,13 +21,12 @@ use tokio_util::sync::CancellationToken;
 use super::calls::Calls;
 use super::catalogue::{self, Catalogue};
 use super::child::{Child, Program};
+use super::connect_failure::{ConnectFailure, OpenError, connection_error_with_last_line};
 use super::handler::McpHandler;
 use super::http;
-use super::login::{self, Keyring};
-use super::network_store::NetworkGrantStore;
-use super::session_handle::SessionHandle;
+use super::server_env::{ServerEnv, connection_network_access};
 use super::session_handles::SessionHandles;
-use super::spec::{Confinement, Spec, Transport, spec_home_name};
+use super::spec::{Spec, Transport, spec_home_name};
 use super::write_counter::{CountedWriter, WriteCounter};
 
 /// Pages of one list that are read.
@@ -39,27 +37,6 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How much of what a server says about itself is taken in.
 const MAX_INSTRUCTIONS_BYTES: usize = 4 << 10;
-
-/// What surrounds a session's servers.
-#[derive(Clone)]
-pub(super) struct ServerEnv {
-    /// The session's own place. A server that several use has theirs besides.
-    pub session: SessionHandle,
-    pub environment: Environment,
-    pub cwd: PathBuf,
-    pub folders: Vec<PathBuf>,
-    pub sandbox: Sandbox,
-    /// What programs find without a word in their entry.
-    pub network: Network,
-    /// Which of them a person gave it to.
-    pub networks: Arc<dyn NetworkGrantStore>,
-    pub roots: Arc<[String]>,
-    pub redactor: Redactor,
-    /// Tokens of the session's owner.
-    pub keyring: Keyring,
-    /// Holds the homes of programs; absent: nothing of theirs lasts.
-    pub homes: Option<PathBuf>,
-}
 
 /// A live connection, as calls use it. Cheap to clone.
 #[derive(Clone)]
@@ -289,126 +266,6 @@ fn connection_sandbox_wrap(spec: &Spec, server_env: &ServerEnv) -> Result<Option
         .map(|policy| server_env.sandbox.wrap_command(&policy))
         .transpose()
         .map_err(|error| format!("no sandbox: {error}"))
-}
-
-/// Whether a server's program finds the network; none if it is not fenced at all.
-fn connection_network_access(spec: &Spec, server_env: &ServerEnv) -> Option<Network> {
-    match spec.confinement {
-        Confinement::Free => None,
-        Confinement::Networked => Some(Network::Open),
-        Confinement::Fenced if server_env.networks.is_granted(&spec.identity()) => Some(Network::Open),
-        Confinement::Fenced => Some(server_env.network),
-    }
-}
-
-impl ServerEnv {
-    /// Hides what this server was given, and what its login yielded by now.
-    pub(super) fn redactor_for(&self, spec: &Spec) -> Redactor {
-        self.redactor
-            .with_more_secrets(spec.secret_values().into_iter().chain(login::stored_login_tokens(spec, &self.keyring)))
-    }
-
-    /// True unless the server is a program in a sandbox without the network.
-    pub(super) fn reaches_out(&self, spec: &Spec) -> bool {
-        let is_closed = connection_network_access(spec, self) == Some(Network::Closed) && self.sandbox.is_in_force();
-        !(matches!(spec.transport, Transport::Stdio { .. }) && is_closed)
-    }
-
-    /// What may help, if this was said by a program for want of the network.
-    pub(super) fn network_advice(&self, spec: &Spec, said: &str) -> Option<&'static str> {
-        let stdio = matches!(spec.transport, Transport::Stdio { .. });
-        let closed =
-            stdio && connection_network_access(spec, self) == Some(Network::Closed) && self.sandbox.is_in_force();
-        (closed && network_failure::is_network_failure(said)).then_some(
-            "its program has no network in the sandbox: network = true in its entry, or sandbox.server_network, grants it",
-        )
-    }
-}
-
-/// Why there is no connection.
-enum ConnectFailure {
-    Start(String),
-    Greeting(Box<ClientInitializeError>, String),
-}
-
-/// Why there is no connection, for others.
-pub(super) enum OpenError {
-    /// A person has to log in first.
-    Locked,
-    Failed(FailureReport),
-}
-
-/// Why a server does not work.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FailureReport {
-    /// In one line.
-    pub reason: String,
-    /// The last of what its program complained about.
-    pub stderr: String,
-    /// It seems to have missed the network.
-    pub wants_network: bool,
-}
-
-impl From<String> for FailureReport {
-    fn from(reason: String) -> Self {
-        Self { reason, ..Self::default() }
-    }
-}
-
-impl OpenError {
-    /// Where somebody gave a token of their own a login would change nothing.
-    pub(super) fn unauthorized(spec: &Spec) -> Self {
-        match spec.is_authorized() {
-            true => Self::Failed("the given authorization was refused".to_owned().into()),
-            false => Self::Locked,
-        }
-    }
-}
-
-impl ConnectFailure {
-    fn into_open_error(self, spec: &Spec, server_env: &ServerEnv) -> OpenError {
-        match &self {
-            Self::Greeting(error, _) if error.is_authorization_required() => OpenError::unauthorized(spec),
-            Self::Greeting(_, complaints) => {
-                let stderr = server_env.redactor_for(spec).redact_text(complaints);
-                let advice = server_env.network_advice(spec, complaints);
-                let text = self.into_text(spec, server_env);
-                let reason = advice.map_or_else(|| text.clone(), |advice| format!("{text} ({advice})"));
-                OpenError::Failed(FailureReport { reason, stderr, wants_network: advice.is_some() })
-            }
-            Self::Start(_) => OpenError::Failed(self.into_text(spec, server_env).into()),
-        }
-    }
-
-    fn into_text(self, spec: &Spec, server_env: &ServerEnv) -> String {
-        let text = match self {
-            Self::Start(reason) => format!("it could not be started: {reason}"),
-            Self::Greeting(error, complaints) => {
-                connection_error_with_last_line(&connection_error_text(&error), &complaints)
-            }
-        };
-        server_env.redactor_for(spec).redact_text(&text)
-    }
-}
-
-const EXITED: &str = "it exited during startup";
-
-/// A program that dies is met either where we read or where we write.
-fn connection_error_text(error: &ClientInitializeError) -> String {
-    if let ClientInitializeError::TransportError { error, .. } = error {
-        let ended = error.error.downcast_ref::<std::io::Error>().is_some();
-        return if ended { EXITED.to_owned() } else { format!("it did not start: {}", error.error) };
-    }
-    let closed = matches!(error, ClientInitializeError::ConnectionClosed(_));
-    if closed { EXITED.to_owned() } else { format!("it did not start: {error}") }
-}
-
-/// Programs say last what they died of.
-fn connection_error_with_last_line(what: &str, complaints: &str) -> String {
-    match complaints.lines().rev().find(|line| !line.trim().is_empty()) {
-        Some(last) => format!("{what}: {}", last.trim()),
-        None => what.to_owned(),
-    }
 }
 
 fn build_connection_handler(name: &str, spec: &Spec, server_env: &ServerEnv, sessions: &SessionHandles) -> McpHandler {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use gander_domain::{QuestionKind, QuestionOrigin, Reply, Severity};
 use tokio::sync::watch;
 
-use super::connection::ServerEnv;
 use super::login::Login;
 use super::pending_login::PendingLogin;
 use super::server::McpServer;
+use super::server_env::ServerEnv;
 
 /// Asks a person to log in. A login that was begun holds, also if the run that asked is over.
 pub(super) async fn prompt_login(env: ServerEnv, server: Arc<McpServer>) {

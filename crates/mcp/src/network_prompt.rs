@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use gander_domain::{Choice, ChoiceKind, QuestionKind, QuestionOrigin};
 
-use super::connection::ServerEnv;
 use super::server::McpServer;
+use super::server_env::ServerEnv;
 use super::spec::Spec;
 
 /// Asks a person about a server that does not start without it. With nobody there it stays as it is.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::connection::ServerEnv;
 use super::server::{McpServer, ServerTimeouts};
+use super::server_env::ServerEnv;
 use super::session_handle::SessionHandle;
 use super::spec::{Spec, Transport};
 

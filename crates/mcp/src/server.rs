@@ -9,8 +9,10 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::catalogue::Catalogue;
-use super::connection::{FailureReport, McpConnection, McpConnectionHandle, OpenError, ServerEnv};
+use super::connect_failure::{FailureReport, OpenError};
+use super::connection::{McpConnection, McpConnectionHandle};
 use super::pending_login::LoginInProgress;
+use super::server_env::ServerEnv;
 use super::session_handle::Outage;
 use super::session_handles::SessionHandles;
 use super::spec::Spec;

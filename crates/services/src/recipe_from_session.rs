@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gander_agent::recipe::RecipeSource;
+use gander_agent::recipe::RecipeDraftSource;
 use gander_domain::caller::Caller;
 use gander_domain::{
     Budget, Command, Event, IfBusy, Message, Part, Policy, Role, Routing, RunId, RunOrigin, ServiceError, SessionId,
@@ -66,7 +66,7 @@ fn recipe_source_from_session(
     view: &SessionView,
     messages: &[Message],
     extras: RecipeExtras,
-) -> RecipeSource {
+) -> RecipeDraftSource {
     let texts = messages.iter().map(|message| (message.role, message.plain_text()));
     let texts: Vec<(Role, String)> = texts.filter(|(_, text)| !text.trim().is_empty()).collect();
     let mut tools: Vec<String> = Vec::new();
@@ -82,7 +82,7 @@ fn recipe_source_from_session(
         Role::Agent => format!("Agent: {text}\n"),
         Role::Tool => String::new(),
     };
-    RecipeSource {
+    RecipeDraftSource {
         title: view.title.clone().unwrap_or_else(|| "Untitled".to_owned()),
         prompts: texts.iter().filter(|(role, _)| *role == Role::User).map(|(_, text)| text.clone()).collect(),
         conversation: texts.iter().map(said).collect(),

@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use gander_domain::{Seq, SessionId};
 
 use crate::error::StoreError;
-use crate::node::{CommandAnswer, CommandId, Hints, NodeId, NodeInfo, NodeStatus, SessionCommand};
+use crate::hints::Hints;
+use crate::node::{CommandAnswer, CommandId, NodeId, NodeInfo, NodeStatus, SessionCommand};
 use crate::types::Claim;
 
 /// A store as one of several nodes sees it.

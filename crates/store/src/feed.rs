@@ -8,6 +8,8 @@ use gander_domain::{Entry, Event, Principal, Seq, SessionId};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::live_batch::LiveBatch;
+
 /// A session's ring keeps about so many bytes; older entries are in the log.
 const RING_BYTES: usize = 64 * 1024;
 
@@ -27,30 +29,6 @@ pub enum TailEvent {
     Failed(String),
     /// The log is a copy by now, whose end may be missing: what was told may not be in it.
     Truncated,
-}
-
-/// Committed entries that follow a place, shared and not copied.
-#[derive(Clone, Debug)]
-pub struct LiveBatch {
-    batches: Vec<Arc<[Entry]>>,
-    after: Seq,
-}
-
-impl LiveBatch {
-    /// The entries, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.batches.iter().flat_map(|batch| batch.iter()).filter(|entry| entry.seq > self.after)
-    }
-
-    /// The same in pieces; the first may begin with entries up to the reader's place.
-    pub fn entry_batches(&self) -> impl Iterator<Item = &[Entry]> {
-        self.batches.iter().map(AsRef::as_ref)
-    }
-
-    /// The place of the last one.
-    pub fn last_seq(&self) -> Seq {
-        self.batches.last().and_then(|batch| batch.last()).map_or(self.after, |entry| entry.seq)
-    }
 }
 
 /// Follows one session. Holds no entries of its own: a reader that never reads costs nothing.

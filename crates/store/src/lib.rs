@@ -4,6 +4,7 @@
 //! open questions and the list of sessions are folds of the entries, written in the same transaction.
 //! [`sqlite`] is the default, [`postgres`] for more than one machine, [`memory`] the model that tests compare them with.
 
+mod append;
 pub mod clock;
 mod cluster;
 mod copy;
@@ -12,6 +13,8 @@ mod fact_log;
 mod fact_log_compaction;
 mod feed;
 mod fold;
+mod hints;
+mod live_batch;
 pub mod memory;
 mod node;
 pub mod postgres;
@@ -26,22 +29,25 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
+pub use append::{Append, BusyTimeout, Durability, is_trickle};
 pub use cluster::ClusterStore;
 pub use copy::{CopyReport, StoreAddress, copy_store};
 pub use error::StoreError;
 pub use fact_log::{FactEntry, FactLog, FactState, FoldedFacts};
 pub use fact_log_compaction::longest_fact_log;
-pub use feed::{LiveBatch, Tail, TailEvent};
+pub use feed::{Tail, TailEvent};
+pub use hints::{HintBox, Hints};
+pub use live_batch::LiveBatch;
 pub use memory::MemoryStore;
-pub use node::{CommandAnswer, CommandId, HintBox, Hints, NodeId, NodeInfo, NodeStatus, Ownership, SessionCommand};
+pub use node::{CommandAnswer, CommandId, NodeId, NodeInfo, NodeStatus, Ownership, SessionCommand};
 pub use postgres::{PostgresOptions, PostgresStore, PostgresUrl};
 pub use row::join_decoded_deltas;
 pub use runs::{RunKey, RunPage, RunQuery, RunSort};
 pub use sqlite::{SqliteStore, StoreOptions};
 pub use types::{
-    Alias, Append, BusyTimeout, Claim, Committed, Cursor, DeltaForm, Durability, Epoch, Health, Limit,
-    MaintenanceReport, PageKey, QuestionRow, RunRow, RunState, ScopeAppend, ScopeEntry, SessionPage, SessionQuery,
-    SessionStatus, SessionSummary, Snapshot, Stats, SummaryUsage, is_trickle,
+    Alias, Claim, Committed, Cursor, DeltaForm, Epoch, Health, Limit, MaintenanceReport, PageKey, QuestionRow, RunRow,
+    RunState, ScopeAppend, ScopeEntry, SessionPage, SessionQuery, SessionStatus, SessionSummary, Snapshot, Stats,
+    SummaryUsage,
 };
 
 /// Facts of a scope that are read in one go.

@@ -15,7 +15,7 @@ const MAX_CONVERSATION_BYTES: usize = 60_000;
 
 /// A conversation to make a recipe of.
 #[derive(Clone, Debug, Default)]
-pub struct RecipeSource {
+pub struct RecipeDraftSource {
     /// What the session is called.
     pub title: String,
     /// What people asked, in order.
@@ -32,7 +32,7 @@ pub struct RecipeSource {
     pub author: Option<Value>,
 }
 
-impl RecipeSource {
+impl RecipeDraftSource {
     /// A recipe that begins as the conversation did; `None` if nobody asked anything.
     pub fn mechanical_recipe(&self) -> Option<Value> {
         let first = draft_plain_text(self.prompts.first()?);
@@ -159,14 +159,14 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn source(prompts: &[&str]) -> RecipeSource {
-        RecipeSource {
+    fn source(prompts: &[&str]) -> RecipeDraftSource {
+        RecipeDraftSource {
             title: "Check {{ links }}".to_owned(),
             prompts: prompts.iter().map(|text| (*text).to_owned()).collect(),
             tools: vec!["read".to_owned(), "fetch".to_owned()],
             extensions: vec![json!({ "type": "builtin", "name": "developer" })],
             settings: Map::from_iter([("goose_model".to_owned(), json!("m"))]),
-            ..RecipeSource::default()
+            ..RecipeDraftSource::default()
         }
     }
 

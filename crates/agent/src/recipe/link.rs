@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-use super::{Flaw, Recipe, read};
+use super::{Flaw, Recipe, parse};
 
 /// A recipe as the text of a link.
 pub fn encode_recipe_link(recipe: &Value) -> String {
@@ -17,6 +17,6 @@ pub fn decode_recipe_link(link: &str) -> Result<(Value, Recipe), Flaw> {
     let text = link.rsplit_once("config=").map_or(link, |(_, config)| config).trim();
     let bytes = URL_SAFE_NO_PAD.decode(text).or_else(|_| URL_SAFE.decode(text)).map_err(|_| bad())?;
     let value: Value = serde_json::from_slice(&bytes).map_err(|_| bad())?;
-    let recipe = read::recipe_from_value(value.clone())?;
+    let recipe = parse::recipe_from_value(value.clone())?;
     Ok((value, recipe))
 }

@@ -6,17 +6,17 @@ mod fill;
 mod filters;
 mod growth;
 mod link;
-mod read;
+mod parse;
 mod template;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use check::recipe_hidden_characters;
-pub use draft::RecipeSource;
+pub use draft::RecipeDraftSource;
 pub use fill::{FillSources, Values, fill_recipe_parameters};
 pub use link::{decode_recipe_link, encode_recipe_link};
-pub use read::{parse_recipe, parse_whole_recipe, recipe_from_value, recipe_to_yaml};
+pub use parse::{parse_recipe, parse_whole_recipe, recipe_from_value, recipe_to_yaml};
 
 /// A recipe, read and found to be in order. Texts may hold `{{ parameter }}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub struct Parameter {
     #[serde(default)]
     pub description: String,
     /// What holds if nobody gives it.
-    #[serde(default, deserialize_with = "read::deserialize_scalar_as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "parse::deserialize_scalar_as_text", skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// What can be chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! How open things are closed: messages, tool calls, questions, runs.
 
 use super::{MachineContext, Session};
-use crate::view::{OpenTool, ToolStage};
+use crate::active_run::{OpenTool, ToolStage};
 use crate::{Answer, Event, Outcome, Part, ProviderPayload, QuestionId, Reply, RunId, ToolCallId, ToolEnd, ToolResult};
 
 impl Session {

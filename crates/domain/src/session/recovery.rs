@@ -2,7 +2,7 @@
 
 use super::closing::closed_unknown_outcome_result;
 use super::{MachineContext, OrderTiming, Session};
-use crate::view::{ActiveRun, ToolStage};
+use crate::active_run::{ActiveRun, ToolStage};
 use crate::{Answer, Event, Order, Outcome, QuestionId, QuestionOrigin, Reply, RunId, ToolCallId};
 
 /// How open runs are picked up when the server starts.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Effect, MachineContext, OrderTiming, Session};
-use crate::view::ToolStage;
+use crate::active_run::ToolStage;
 use crate::{
     Answer, Delta, DeltaKind, Event, MAX_STATE_BYTES, Message, MessageId, Notice, Order, Part, Question, QuestionId,
     Reply, Report, ResetReason, Role, RunId, Severity, State, TextMark, ToolCall, ToolCallId, ToolContent, ToolEnd,

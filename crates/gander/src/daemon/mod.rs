@@ -5,9 +5,11 @@ mod controls;
 mod handshake;
 mod listener;
 mod server;
+mod signals;
 mod spawn;
 mod tickets;
 
 pub use attach::{AttachError, Attached, attach_to_server, connect_to_attach, stop_attached_server};
 pub use handshake::{Hello, HelloError, Want, Welcome};
-pub use server::{End, Server, ServerError, Signals, Start, listen_security};
+pub use server::{End, Server, ServerError, Start, listen_security};
+pub use signals::Signals;

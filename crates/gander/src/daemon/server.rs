@@ -14,10 +14,10 @@ use gander_services::ListenSecurity;
 use gander_services::paths::{DirectoryLock, Paths, PathsError};
 use gander_services::token::{ListenerKey, TokenError, TokenId, Tokens};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use super::signals::Signals;
 use super::{controls, listener};
 use crate::app::{App, AppBuilder};
 use crate::config::Config;
@@ -352,30 +352,6 @@ impl Server {
 
     fn addresses(&self) -> MutexGuard<'_, Vec<OpenAddress>> {
         self.listens.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The signals that end a server. Listened to before it starts, so that none of them kills it half-way.
-#[derive(Debug)]
-pub struct Signals {
-    all: [Signal; 3],
-}
-
-impl Signals {
-    /// Listens from now on.
-    pub fn listen() -> io::Result<Self> {
-        let of = |kind| signal(kind);
-        Ok(Self { all: [of(SignalKind::terminate())?, of(SignalKind::interrupt())?, of(SignalKind::hangup())?] })
-    }
-
-    /// Waits for the next one.
-    pub async fn next(&mut self) {
-        let [terminate, interrupt, hangup] = &mut self.all;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            _ = hangup.recv() => {}
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::cluster::empty_folder_notice;
-use super::commit_queue::OnCommitted;
+use super::next_append::OnCommitted;
 use super::session_task::SessionTaskState;
 use super::{lock_hub_mutex, rebuild};
 use crate::backend::{BackendRun, RunStart};

@@ -4,19 +4,18 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use gander_domain::{
-    Accepted, Context, Effect, Entry, Event, Order, OrderTiming, RunId, Seq, Session, SessionId, SessionView,
-};
+use gander_domain::{Accepted, Context, Effect, Entry, Order, OrderTiming, Seq, Session, SessionId, SessionView};
 use gander_store::{
     Alias, Append, BusyTimeout, CommandAnswer, CommandId, Committed, Durability, Epoch, Ownership, Snapshot, Store,
-    StoreError, is_trickle,
+    StoreError,
 };
 use tokio::time::Instant;
 
+use super::Ack;
 use super::commit_log::{CommitLog, CommitRecord};
 use super::gathering::{CommitClock, Gathering};
+use super::next_append::{NextAppend, OnCommitted};
 use super::session_task::Reply;
-use super::{Ack, HubError};
 
 /// Reports wait in their channel when so many entries wait for the store.
 const MAX_WAITING_ENTRIES: usize = 128;
@@ -43,22 +42,6 @@ pub(super) struct CommitQueue {
 
 /// What the store is told with the first append alone: names, and the label of its nodes.
 type UnsavedParts = (Vec<Alias>, Option<String>);
-
-/// What goes with the next append.
-struct NextAppend {
-    entries: Vec<Entry>,
-    answers: Vec<CommandAnswer>,
-    sync: Durability,
-    after: OnCommitted,
-}
-
-/// What may happen once an append is stored.
-#[derive(Default)]
-pub(super) struct OnCommitted {
-    pub(super) orders: Vec<Order>,
-    pub(super) ended: Vec<RunId>,
-    acks: Vec<(Accepted, Reply<Accepted>)>,
-}
 
 struct InFlight {
     append: Pin<Box<dyn Future<Output = Result<Committed, StoreError>> + Send>>,
@@ -277,57 +260,4 @@ impl CommitQueue {
 
 fn queued_entry_range(entries: &[Entry]) -> Option<(Seq, Seq)> {
     Some((entries.first()?.seq, entries.last()?.seq))
-}
-
-impl NextAppend {
-    fn push_entry(&mut self, entry: Entry) {
-        if let (Event::RunEnded { .. }, Some(run)) = (&entry.event, entry.run) {
-            // The end of a run is what a prompt's answer acknowledges.
-            self.sync = Durability::Barrier;
-            self.after.ended.push(run);
-        }
-        self.entries.push(entry);
-    }
-
-    fn push_order(&mut self, when: OrderTiming, order: Order) {
-        if when == OrderTiming::AfterSync {
-            self.sync = Durability::Barrier;
-        }
-        self.after.orders.push(order);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.answers.is_empty() && self.after.is_empty()
-    }
-
-    /// True if these are a few deltas, which nobody waits for but readers.
-    fn is_trickle(&self) -> bool {
-        let nobody_waits = self.answers.is_empty() && self.after.is_empty();
-        self.sync == Durability::Relaxed && nobody_waits && is_trickle(&self.entries)
-    }
-}
-
-impl Default for NextAppend {
-    fn default() -> Self {
-        Self { entries: Vec::new(), answers: Vec::new(), sync: Durability::Relaxed, after: OnCommitted::default() }
-    }
-}
-
-impl OnCommitted {
-    fn is_empty(&self) -> bool {
-        self.acks.is_empty() && self.orders.is_empty() && self.ended.is_empty()
-    }
-
-    /// A caller that has left does not mind.
-    pub(super) fn acknowledge_all(&mut self) {
-        for (accepted, reply) in self.acks.drain(..) {
-            drop(reply.send(Ok(accepted)));
-        }
-    }
-
-    fn refuse_all(self, error: &StoreError) {
-        for (_, reply) in self.acks {
-            drop(reply.send(Err(HubError::Store(error.clone()))));
-        }
-    }
 }

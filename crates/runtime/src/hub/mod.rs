@@ -10,6 +10,7 @@ mod gathering;
 mod hub_inner;
 mod idle_cache;
 mod maintenance;
+mod next_append;
 mod rebuild;
 mod session_task;
 mod view_cache;

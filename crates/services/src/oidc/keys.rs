@@ -14,8 +14,8 @@ use tokio::time::Instant;
 
 use super::OidcError;
 use super::http::{OidcHttp, OidcHttpError};
+use super::jwt::JwtHeader;
 use super::settings::SignatureAlgorithm;
-use super::verify::JwtHeader;
 
 /// How old keys may be before they are fetched again: what a reachable issuer took back counts no longer than this.
 const KEYS_TTL: Duration = Duration::from_secs(10 * 60);

@@ -6,10 +6,10 @@
 mod claims;
 mod device_login;
 mod http;
+mod jwt;
 mod keys;
 mod settings;
 mod stored_logins;
-mod verify;
 
 #[cfg(test)]
 mod hanging_issuer_tests;
@@ -107,9 +107,9 @@ impl OidcProvider {
         if let Some(known) = self.known_token(&hash, oidc_unix_seconds(now)) {
             return Ok((known.identity, known.ended));
         }
-        let header = verify::read_jwt_header(token, &self.settings)?;
+        let header = jwt::read_jwt_header(token, &self.settings)?;
         let key = self.keys.find(&header).await?;
-        let claims = verify::verify_jwt(token, &header, &key, &self.settings)?;
+        let claims = jwt::verify_jwt(token, &header, &key, &self.settings)?;
         let identity = claims::identity_from_claims(&claims, &self.settings)?;
         let skew = self.settings.clock_skew.as_secs();
         let until = claims["exp"].as_f64().map_or(0, |seconds| seconds as u64).saturating_add(skew);

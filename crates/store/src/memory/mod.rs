@@ -1,6 +1,7 @@
 //! The store as a plain model in memory: what the others are compared with, and what fast tests use.
 
 mod cluster;
+mod model_faults;
 mod state;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use self::cluster::Member;
-pub use self::cluster::ModelFaults;
+pub use self::model_faults::ModelFaults;
 use self::state::MemoryState;
 use super::feed::Feeds;
 use super::{

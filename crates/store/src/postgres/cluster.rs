@@ -15,7 +15,8 @@ use super::hints::HintMessage;
 use super::read::{read_head, seq_column, text_column};
 use super::text::encode_postgres_text;
 use crate::cluster::ClusterStore;
-use crate::node::{CommandAnswer, CommandId, Hints, NodeId, NodeInfo, NodeStatus, SessionCommand};
+use crate::hints::Hints;
+use crate::node::{CommandAnswer, CommandId, NodeId, NodeInfo, NodeStatus, SessionCommand};
 use crate::{Claim, Epoch, StoreError};
 
 /// Whether node `$1` may claim a session `s`: it has the label that the session is pinned to, and no other owner has a lease.

@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::shared::PostgresShared;
-use crate::node::{Hints, NodeId};
+use crate::hints::Hints;
+use crate::node::NodeId;
 
 /// Hints that wait to be sent; more are dropped.
 pub(super) const HINTS_CAPACITY: usize = 4096;

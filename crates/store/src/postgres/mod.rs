@@ -1,15 +1,19 @@
 //! The log in PostgreSQL: for more than one machine, or a database that somebody looks after already.
 
+mod aliases;
 mod batch;
 mod cluster;
 mod connect;
 mod failure;
 mod hints;
-mod list;
 mod maintenance;
+mod questions;
 mod read;
+mod rebuild;
 mod refusal;
 mod runs;
+mod scopes;
+mod session_list;
 mod settle;
 mod shared;
 mod text;
@@ -39,7 +43,7 @@ use super::{
 };
 pub(crate) use connect::open_for_copy;
 pub use connect::{DatabaseInfo, PostgresUrl, is_postgres_url};
-pub use list::postgres_list_statements;
+pub use session_list::postgres_list_statements;
 pub(crate) use text::{decode_postgres_text, encode_postgres_text};
 
 /// Health is asked of the database again after this time.
@@ -226,26 +230,26 @@ impl Store for PostgresStore {
     }
 
     async fn sessions(&self, query: SessionQuery) -> Result<SessionPage, StoreError> {
-        list::list_sessions(&self.pool, query).await
+        session_list::list_sessions(&self.pool, query).await
     }
 
     async fn session_summary(&self, session: SessionId) -> Result<SessionSummary, StoreError> {
-        match list::read_summary(&self.pool, session).await? {
+        match session_list::read_summary(&self.pool, session).await? {
             Some(summary) => Ok(summary),
             None => Err(read::read_head(&self.pool, session).await.err().unwrap_or(StoreError::NotFound(session))),
         }
     }
 
     async fn open_runs(&self, after: Option<(RunId, SessionId)>, limit: u32) -> Result<Vec<RunRow>, StoreError> {
-        list::list_open_runs(&self.pool, after, limit).await
+        runs::list_open_runs(&self.pool, after, limit).await
     }
 
     async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError> {
-        list::find_run(&self.pool, run).await
+        runs::find_run(&self.pool, run).await
     }
 
     async fn run_of_owner(&self, run: RunId, owner: &Principal) -> Result<Option<RunRow>, StoreError> {
-        list::find_run_of_owner(&self.pool, run, owner).await
+        runs::find_run_of_owner(&self.pool, run, owner).await
     }
 
     async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
@@ -253,15 +257,15 @@ impl Store for PostgresStore {
     }
 
     async fn question(&self, question: QuestionId) -> Result<Option<QuestionRow>, StoreError> {
-        list::find_question(&self.pool, question).await
+        questions::find_question(&self.pool, question).await
     }
 
     async fn resolve_alias(&self, alias: &Alias) -> Result<Option<SessionId>, StoreError> {
-        read::find_alias(&self.pool, alias).await
+        aliases::find_alias(&self.pool, alias).await
     }
 
     async fn aliases(&self, session: SessionId) -> Result<Vec<Alias>, StoreError> {
-        read::list_aliases(&self.pool, session).await
+        aliases::list_aliases(&self.pool, session).await
     }
 
     async fn aliases_in(
@@ -273,44 +277,44 @@ impl Store for PostgresStore {
         limit: u32,
     ) -> Result<Vec<(String, SessionId)>, StoreError> {
         let names = [principal.as_str(), door, namespace, after.unwrap_or_default()];
-        read::list_aliases_in(&self.pool, names, limit).await
+        aliases::list_aliases_in(&self.pool, names, limit).await
     }
 
     async fn set_alias(&self, alias: Alias, session: SessionId) -> Result<(), StoreError> {
-        self.write(move |pool| async move { maintenance::set_alias(&pool, &alias, session).await }).await
+        self.write(move |pool| async move { aliases::set_alias(&pool, &alias, session).await }).await
     }
 
     async fn remove_alias(&self, alias: &Alias) -> Result<bool, StoreError> {
         let alias = alias.clone();
-        self.write(move |pool| async move { maintenance::remove_alias(&pool, &alias).await }).await
+        self.write(move |pool| async move { aliases::remove_alias(&pool, &alias).await }).await
     }
 
     async fn delete(&self, session: SessionId, at: Timestamp) -> Result<(), StoreError> {
         self.write(move |pool| async move { maintenance::delete_session(&pool, session, at).await }).await?;
         // Read anew: the owner is in what a deleted session leaves behind.
-        let owner = list::deleted_owner(&self.pool, session).await.ok().flatten();
+        let owner = session_list::deleted_owner(&self.pool, session).await.ok().flatten();
         self.shared.feeds.end_session(session, owner.as_ref());
         Ok(())
     }
 
     async fn deleted_owner(&self, session: SessionId) -> Result<Option<Principal>, StoreError> {
-        list::deleted_owner(&self.pool, session).await
+        session_list::deleted_owner(&self.pool, session).await
     }
 
     async fn children(&self, session: SessionId) -> Result<Vec<SessionId>, StoreError> {
-        list::list_children(&self.pool, session).await
+        session_list::list_children(&self.pool, session).await
     }
 
     async fn session_size(&self, session: SessionId) -> Result<u64, StoreError> {
-        list::session_size(&self.pool, session).await
+        session_list::session_size(&self.pool, session).await
     }
 
     async fn append_scope(&self, append: ScopeAppend, _sync: Durability) -> Result<Seq, StoreError> {
-        self.write(move |pool| async move { maintenance::append_scope(&pool, append).await }).await
+        self.write(move |pool| async move { scopes::append_scope(&pool, append).await }).await
     }
 
     async fn read_scope(&self, scope: &str, after: Seq, limit: u32) -> Result<Vec<ScopeEntry>, StoreError> {
-        read::read_scope(&self.pool, scope, after, limit).await
+        scopes::read_scope(&self.pool, scope, after, limit).await
     }
 
     async fn scopes(
@@ -319,17 +323,17 @@ impl Store for PostgresStore {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<(String, Timestamp)>, StoreError> {
-        read::list_scopes(&self.pool, prefix, after.unwrap_or_default(), limit).await
+        scopes::list_scopes(&self.pool, prefix, after.unwrap_or_default(), limit).await
     }
 
     async fn compact_scope(&self, scope: &str, upto: Seq, at: Timestamp, fact: Value) -> Result<(), StoreError> {
         let scope = scope.to_owned();
-        self.write(move |pool| async move { maintenance::compact_scope(&pool, &scope, upto, at, &fact).await }).await
+        self.write(move |pool| async move { scopes::compact_scope(&pool, &scope, upto, at, &fact).await }).await
     }
 
     async fn delete_scope(&self, scope: &str) -> Result<(), StoreError> {
         let scope = scope.to_owned();
-        self.write(move |pool| async move { maintenance::delete_scope(&pool, &scope).await }).await
+        self.write(move |pool| async move { scopes::delete_scope(&pool, &scope).await }).await
     }
 
     async fn maintain(&self, now: Timestamp) -> Result<MaintenanceReport, StoreError> {
@@ -340,7 +344,7 @@ impl Store for PostgresStore {
     }
 
     async fn rebuild_folds(&self) -> Result<u64, StoreError> {
-        self.write(|pool| async move { maintenance::rebuild_folds(&pool).await }).await
+        self.write(|pool| async move { rebuild::rebuild_folds(&pool).await }).await
     }
 
     async fn health(&self) -> Health {

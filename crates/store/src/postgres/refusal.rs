@@ -5,9 +5,9 @@ use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
+use super::aliases::find_alias;
 use super::batch::SessionGroup;
 use super::failure::{PostgresFailure, postgres_store_error};
-use super::read;
 use super::writer::{PostgresPending, postgres_writer_creates_session, postgres_writer_epoch};
 use crate::{Claim, Epoch, NodeId, Ownership, StoreError};
 
@@ -67,7 +67,7 @@ async fn creation_refusal(connection: &mut PgConnection, pending: &PostgresPendi
     }
     check_postgres_order(Seq::ZERO, &pending.append.entries)?;
     for alias in pending.aliases.iter().flatten() {
-        if let Some(taken) = read::find_alias(&mut *connection, alias).await? {
+        if let Some(taken) = find_alias(&mut *connection, alias).await? {
             return Err(StoreError::AliasTaken(taken));
         }
     }

@@ -1,15 +1,16 @@
-//! Lists of somebody's runs.
+//! Runs by their id, and lists of them.
 
-use gander_domain::{Principal, RunId, Timestamp};
-use sqlx::postgres::PgPool;
-use sqlx::{Postgres, QueryBuilder, Row as _};
+use gander_domain::{Principal, RunId, SessionId, Timestamp};
+use sqlx::postgres::{PgPool, PgRow};
+use sqlx::{AssertSqlSafe, Postgres, QueryBuilder, Row as _};
 use uuid::Uuid;
 
 use super::batch::batch_run_sort_code;
 use super::failure::postgres_store_error;
-use super::list::{HAS_OPEN_QUESTION_SQL, decode_run};
+use super::questions::{HAS_HELD_QUESTION_SQL, HAS_OPEN_QUESTION_SQL};
+use super::read::seq_column;
 use super::text::encode_postgres_text;
-use crate::{RunKey, RunPage, RunQuery, RunSort, StoreError};
+use crate::{RunKey, RunPage, RunQuery, RunRow, RunSort, RunState, StoreError};
 
 pub(super) async fn list_runs(pool: &PgPool, query: RunQuery) -> Result<RunPage, StoreError> {
     let limit = query.limit.clamp(1, 1000) as usize;
@@ -82,4 +83,70 @@ fn push_conditions(builder: &mut QueryBuilder<Postgres>, query: &RunQuery) {
             builder.push(" AND run.ended_as = ").push_bind(batch_run_sort_code(sort));
         }
     }
+}
+
+const RUN_SQL: &str = "SELECT id, session, first, began_at, started, ended, outcome, ";
+
+pub(super) async fn list_open_runs(
+    pool: &PgPool,
+    after: Option<(RunId, SessionId)>,
+    limit: u32,
+) -> Result<Vec<RunRow>, StoreError> {
+    let sql = postgres_open_runs_sql(after.is_some());
+    let query = sqlx::query(AssertSqlSafe(sql)).bind(i64::from(limit));
+    let query = match after {
+        Some((run, session)) => query.bind(run.uuid()).bind(session.uuid()),
+        None => query,
+    };
+    query.fetch_all(pool).await.map_err(postgres_store_error)?.iter().map(decode_run).collect()
+}
+
+pub(super) async fn find_run(pool: &PgPool, run: RunId) -> Result<Option<RunRow>, StoreError> {
+    let query = sqlx::query(AssertSqlSafe(format!(
+        "{RUN_SQL} {HAS_OPEN_QUESTION_SQL} FROM run WHERE id = $1 ORDER BY session LIMIT 1"
+    )));
+    query
+        .bind(run.uuid())
+        .fetch_optional(pool)
+        .await
+        .map_err(postgres_store_error)?
+        .as_ref()
+        .map(decode_run)
+        .transpose()
+}
+
+pub(super) async fn find_run_of_owner(
+    pool: &PgPool,
+    run: RunId,
+    owner: &Principal,
+) -> Result<Option<RunRow>, StoreError> {
+    let query = sqlx::query(AssertSqlSafe(format!(
+        "{RUN_SQL} {HAS_OPEN_QUESTION_SQL} FROM run WHERE id = $1 \
+         AND EXISTS (SELECT FROM session WHERE session.id = run.session AND session.owner = $2) \
+         ORDER BY session LIMIT 1"
+    )));
+    let query = query.bind(run.uuid()).bind(encode_postgres_text(owner.as_str()).into_owned());
+    query.fetch_optional(pool).await.map_err(postgres_store_error)?.as_ref().map(decode_run).transpose()
+}
+
+/// What a run waits for that a child of the last process asks is asked by nobody any more.
+pub(super) fn postgres_open_runs_sql(after: bool) -> String {
+    let place = if after { " AND (id, session) > ($2, $3)" } else { "" };
+    format!(
+        "{RUN_SQL} {HAS_OPEN_QUESTION_SQL} AND NOT {HAS_HELD_QUESTION_SQL} FROM run \
+         WHERE ended IS NULL{place} ORDER BY id, session LIMIT $1"
+    )
+}
+
+pub(super) fn decode_run(row: &PgRow) -> Result<RunRow, StoreError> {
+    let outcome: Option<&str> = row.get(6);
+    let outcome = outcome.map(serde_json::from_str).transpose();
+    let state = match outcome.map_err(|error| StoreError::Corrupt(error.to_string()))? {
+        Some(outcome) => RunState::Ended(seq_column(row, 5), outcome),
+        None if row.get::<Option<i64>, _>(4).is_none() => RunState::Queued,
+        None if row.get(7) => RunState::Awaiting,
+        None => RunState::Running,
+    };
+    let (run, session) = (RunId::new(row.get(0)), SessionId::new(row.get(1)));
+    Ok(RunRow { run, session, state, first: seq_column(row, 2), began_at: Timestamp::from_micros(row.get(3)) })
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 pub mod complete;
+pub(crate) mod located;
 pub(crate) mod secret_files;
 pub(crate) mod walk;
 pub(crate) mod workspace;

@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use super::access::HiddenFolder;
+use super::located::Located;
 use crate::FileAccess;
 use crate::permission::WorkspaceFolders;
 
@@ -27,14 +28,6 @@ pub struct Workspace {
 struct Root {
     path: PathBuf,
     handle: OwnedFd,
-}
-
-/// A path inside the workspace, without symbolic links when it was looked up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Located {
-    pub(crate) root: usize,
-    pub(crate) relative: PathBuf,
-    pub(crate) absolute: PathBuf,
 }
 
 /// Why a path cannot be used.
@@ -164,23 +157,6 @@ impl Root {
             true => Ok(Self { path, handle: handle.into() }),
             false => Err(io::Error::new(io::ErrorKind::NotADirectory, "workspace is not a directory")),
         }
-    }
-}
-
-impl Located {
-    /// Where it is.
-    pub fn absolute_path(&self) -> &Path {
-        &self.absolute
-    }
-
-    /// The same, seen from its root.
-    pub(crate) fn relative_path(&self) -> &Path {
-        &self.relative
-    }
-
-    /// Something right below it.
-    pub(crate) fn child_path(&self, name: &str) -> Self {
-        Self { root: self.root, relative: self.relative.join(name), absolute: self.absolute.join(name) }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gander_domain::{Command, Entry, Event, IfBusy, Part, Question, RunId, Seq};
 use gander_runtime::hub::Ack;
-use gander_services::idempotency::RequestHash;
+use gander_services::request_hash::RequestHash;
 use gander_store::DeltaForm;
 use gander_store::clock::SystemIds;
 use gander_wire::a2a::{A2aError, A2aErrorKind, A2aMessage, content, question};

@@ -26,7 +26,8 @@ pub use card_signing::{CardSigner, SignError};
 use error::{a2a_hub_error, a2a_session_error, a2a_store_error};
 pub use push::PushNotifications;
 pub use settings::A2aSection;
-pub use state::{A2aProtocol, A2aSettings, A2aState};
+pub use settings::A2aSettings;
+pub use state::{A2aProtocol, A2aState};
 pub use stream::{StopWhen, TaskProjection, TaskStream};
 
 use gander_runtime::hub::Follower;

@@ -3,13 +3,12 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use axum::response::Response;
 use gander_http::state::HttpState;
 use gander_http::{HttpProtocol, Problem, RefusedRequest, Route};
-use jiff::Timestamp;
 
-use super::settings::A2aSection;
+use super::settings::{A2aSection, A2aSettings, CardSettings};
 use super::{A2a, CardSigner, PushNotifications, error, routes};
-use axum::response::Response;
 
 /// What the handlers of A2A share. It gives the state of every handler as its target.
 #[derive(Debug)]
@@ -29,38 +28,6 @@ impl A2aState {
     ) -> Arc<Self> {
         let a2a = A2a::new(Arc::clone(&http.services), push, settings);
         Arc::new(Self { http: Arc::clone(http), a2a, cards: CardSettings::new(settings), signer })
-    }
-}
-
-/// What A2A is set to, and what was opened for it.
-pub struct A2aSettings {
-    /// Its section of the settings.
-    pub section: A2aSection,
-    /// Who wants updates of tasks sent where.
-    pub push: PushNotifications,
-    /// Who signs agent cards, if anybody does.
-    pub signer: Option<Arc<CardSigner>>,
-}
-
-/// What all cards have in common.
-#[derive(Debug)]
-pub(crate) struct CardSettings {
-    /// The address under which others know this server, if that is not what they call it.
-    pub(super) public_url: Option<String>,
-    pub(super) grpc: bool,
-    pub(super) v03: bool,
-    pub(super) since: Timestamp,
-}
-
-impl CardSettings {
-    /// As the settings say.
-    pub(crate) fn new(a2a: &A2aSection) -> Self {
-        Self { public_url: a2a.public_url.clone(), grpc: a2a.grpc, v03: a2a.v03, since: Timestamp::now() }
-    }
-
-    /// True if gRPC is spoken.
-    pub(crate) fn grpc(&self) -> bool {
-        self.grpc
     }
 }
 

@@ -48,17 +48,17 @@ pub(super) async fn handle_client_method(
     params: &Value,
 ) -> Option<Result<Value, ServiceError>> {
     Some(match method {
-        "_gander/sessions/watch" => handle_watch(services, peer, params.clone()).await,
-        "_gander/workspace/files" => handle_complete_files(services, peer, params.clone()).await,
-        "_gander/extensions/status" => handle_extension_status(services, peer, params.clone()).await,
-        "_gander/extensions/login" => handle_begin_login(services, peer, params.clone()).await,
-        "_gander/extensions/login/wait" => handle_wait_for_login(services, peer, params.clone()).await,
-        "_gander/agents/list" => handle_list_agents(services, peer, params.clone()).await,
+        "_gander/sessions/watch" => handle_client_watch(services, peer, params.clone()).await,
+        "_gander/workspace/files" => handle_client_complete_files(services, peer, params.clone()).await,
+        "_gander/extensions/status" => handle_client_extension_status(services, peer, params.clone()).await,
+        "_gander/extensions/login" => handle_client_begin_login(services, peer, params.clone()).await,
+        "_gander/extensions/login/wait" => handle_client_wait_for_login(services, peer, params.clone()).await,
+        "_gander/agents/list" => handle_client_list_agents(services, peer, params.clone()).await,
         "_gander/artifacts/list" => handle_artifact_list(services, peer, params.clone()).await,
         "_gander/artifacts/read" => handle_artifact_read(services, peer, params.clone()).await,
-        "_gander/session/history" => handle_read_history(services, peer, params.clone()).await,
-        "_gander/session/watch" => handle_watch_entries(services, peer, params.clone()).await,
-        "_gander/session/inspect" => handle_inspect_session(services, peer, params.clone()).await,
+        "_gander/session/history" => handle_client_read_history(services, peer, params.clone()).await,
+        "_gander/session/watch" => handle_client_watch_entries(services, peer, params.clone()).await,
+        "_gander/session/inspect" => handle_client_inspect_session(services, peer, params.clone()).await,
         _ => return None,
     })
 }
@@ -77,7 +77,7 @@ struct Watch {
     limit: Option<u32>,
 }
 
-async fn handle_watch(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_client_watch(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     let Watch { after, text, archived, limit } = read_gander_params(params)?;
     let text = text.filter(|text| !text.trim().is_empty());
     let query = WatchQuery { text, archived, limit: limit.unwrap_or(DEFAULT_SESSIONS).clamp(1, MAX_SESSIONS) };
@@ -117,7 +117,11 @@ struct Files {
 }
 
 /// Files of a session's workspace, as its agent may list them.
-async fn handle_complete_files(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_client_complete_files(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
     let Files { session_id, query } = read_gander_params(params)?;
     let view = services.sessions.view(&peer.caller, session_id).await?;
     if query.len() > MAX_QUERY {
@@ -139,7 +143,11 @@ struct Status {
 }
 
 /// The built-in tools and the MCP servers, and how these are in a session. Programs and addresses are the owner's alone.
-async fn handle_extension_status(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_client_extension_status(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
     let Status { session_id } = read_gander_params(params)?;
     let on = match session_id {
         Some(session) => {
@@ -177,18 +185,30 @@ struct Login {
 
 /// The address that a person opens to log in at an MCP server. Tokens belong to the caller's own principal, and a turn
 /// that needs the login shows the same address.
-async fn handle_begin_login(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_client_begin_login(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
     let Login { session_id, name } = read_gander_params(params)?;
     changes::begin_extension_login(services, &peer.caller, session_id, &name).await.map(|url| json!({ "url": url }))
 }
 
-async fn handle_wait_for_login(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_client_wait_for_login(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
     let Login { name, .. } = read_gander_params(params)?;
     changes::wait_for_extension_login(services, &peer.caller, &name).await.map(|()| json!({}))
 }
 
 /// The agents that a session can be set to, each with the names of its modes, the default first; all without a session.
-async fn handle_list_agents(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_client_list_agents(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
     let Status { session_id } = read_gander_params(params)?;
     let view = match session_id {
         Some(session) => Some(services.sessions.view(&peer.caller, session).await?),
@@ -219,7 +239,11 @@ struct History {
 }
 
 /// A part of a conversation as updates, read from its end; beside it the title, the plan and the usage as they are now.
-async fn handle_read_history(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_client_read_history(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
     let History { session_id, last, limit } = read_gander_params(params)?;
     let limit = limit.unwrap_or(DEFAULT_MESSAGES).clamp(1, MAX_MESSAGES);
     let view = services.sessions.view(&peer.caller, session_id).await?;
@@ -247,7 +271,11 @@ struct WatchEntries {
     after: u64,
 }
 
-async fn handle_watch_entries(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_client_watch_entries(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
     let WatchEntries { session_id, after } = read_gander_params(params)?;
     services.sessions.view(&peer.caller, session_id).await?;
     let head = watch_session_log(services, session_id, Seq(after)).await;
@@ -266,7 +294,11 @@ struct Inspect {
 
 /// A page of a session's log with what every protocol says of each entry. The log is folded from its beginning: this is
 /// for people who look, not for programs that follow.
-async fn handle_inspect_session(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_client_inspect_session(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
     let Inspect { session_id, after, limit } = read_gander_params(params)?;
     let limit = limit.unwrap_or(DEFAULT_ENTRIES).clamp(1, MAX_ENTRIES);
     let view = services.sessions.view(&peer.caller, session_id).await?;

@@ -3,6 +3,7 @@
 mod agents;
 mod error;
 mod history_import;
+mod resource_urls;
 pub(crate) mod routes;
 mod runs;
 mod sessions;
@@ -19,10 +20,11 @@ use gander_tools::Guard;
 use gander_wire::acp_rest::PROTOCOL_NAME;
 
 use error::{acp_rest_hub_refusal, acp_rest_session_refusal, acp_rest_store_refusal};
-pub use sessions::{ResourceUrls, UnknownResource};
+pub use resource_urls::ResourceUrls;
+pub use sessions::UnknownResource;
 pub use state::{AcpRestProtocol, AcpRestSettings, AcpRestState};
 use stream::RunStart;
-pub use stream::{AcpRestRunSubscription, RunEventProjection};
+pub use stream::{AcpRestRunStream, RunEventProjection};
 
 /// The server side of this protocol.
 pub struct AcpRest {

@@ -7,7 +7,7 @@ use gander_domain::{
     Settings, SettingsPatch,
 };
 use gander_runtime::hub::{Ack, HubError, StartedSession};
-use gander_services::idempotency::RequestHash;
+use gander_services::request_hash::RequestHash;
 use gander_services::sessions::{FirstPrompt, NewSession, SessionError, SessionFolder};
 use gander_services::{prompts, slash_commands};
 use gander_store::clock::SystemIds;
@@ -21,8 +21,8 @@ use gander_wire::check;
 use serde_json::{Value, json};
 
 use super::{
-    AcpRest, AcpRestRunSubscription, BaseUrl, RunStart, acp_rest_hub_refusal, acp_rest_run_origin,
-    acp_rest_session_refusal, acp_rest_store_refusal,
+    AcpRest, AcpRestRunStream, BaseUrl, RunStart, acp_rest_hub_refusal, acp_rest_run_origin, acp_rest_session_refusal,
+    acp_rest_store_refusal,
 };
 
 /// A prompt on its way to a session.
@@ -77,7 +77,7 @@ impl AcpRest {
         base: BaseUrl,
         new: AcpRestRunRequest,
         workspace: Option<String>,
-    ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
+    ) -> Result<AcpRestRunStream, AcpRestRefusal> {
         let unknown = || AcpRestRefusal::not_found(format!("no such agent: {}", new.agent));
         let settings = self.services.agents.settings_for_agent(&new.agent, &self.services.default_session_settings());
         let (settings, named) = settings.zip(self.services.agents.manifest(&new.agent)).ok_or_else(unknown)?;
@@ -133,7 +133,7 @@ impl AcpRest {
         settings: Settings,
         before: Vec<HistoryMessage>,
         prompt: PendingPrompt,
-    ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
+    ) -> Result<Option<AcpRestRunStream>, AcpRestRefusal> {
         let aliases = choices.aliases(self, caller);
         let session = self.services.sessions.new_id().await.map_err(acp_rest_session_refusal)?;
         let new = NewSession { aliases, workspace: Some(choices.workspace), ..NewSession::with_id(session, settings) };
@@ -154,7 +154,7 @@ impl AcpRest {
                     Ok(_) => {
                         let projection = AcpRestProjection::new(session, agent, *run)
                             .with_artifacts_url(base.artifacts_url(session));
-                        return Ok(Some(AcpRestRunSubscription::from_start(projection, follower, session, Seq::ZERO)));
+                        return Ok(Some(AcpRestRunStream::from_start(projection, follower, session, Seq::ZERO)));
                     }
                     Err(SessionError::AliasTaken(taken)) => taken,
                     Err(error) => return Err(acp_rest_session_refusal(error)),
@@ -189,7 +189,7 @@ impl AcpRest {
         view: SessionView,
         before: Vec<HistoryMessage>,
         prompt: PendingPrompt,
-    ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
+    ) -> Result<Option<AcpRestRunStream>, AcpRestRefusal> {
         let session = view.session;
         let patch = self.services.agents.roster().patch_for_name(&prompt.agent, &view.settings).unwrap_or_default();
         let changes = patch != SettingsPatch::default();
@@ -221,7 +221,7 @@ impl AcpRest {
             Accepted::Started(_) | Accepted::Queued(_) | Accepted::Steered(_) | Accepted::Done => {}
         }
         let projection = AcpRestProjection::new(session, &agent, run).with_artifacts_url(base.artifacts_url(session));
-        Ok(Some(AcpRestRunSubscription::from_start(projection, follower, session, view.head)))
+        Ok(Some(AcpRestRunStream::from_start(projection, follower, session, view.head)))
     }
 
     /// The run that the same request began, read from its beginning, if there is one. Nobody finds another's.
@@ -230,7 +230,7 @@ impl AcpRest {
         caller: &Caller,
         base: &BaseUrl,
         key: &IdempotencyKey,
-    ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
+    ) -> Result<Option<AcpRestRunStream>, AcpRestRefusal> {
         let IdempotencyKey { run, hash, session } = key;
         let row = self.services.sessions.find_run(caller, *run).await.map_err(acp_rest_session_refusal)?;
         let Some(row) = row else { return Ok(None) };
@@ -247,7 +247,7 @@ impl AcpRest {
         }
         let after = seq_before_run(row.first);
         let follower = self.services.hub.follow_session(row.session, after, DeltaForm::Exact);
-        Ok(Some(AcpRestRunSubscription::from_start(projection, follower, row.session, after)))
+        Ok(Some(AcpRestRunStream::from_start(projection, follower, row.session, after)))
     }
 
     /// A run from its beginning.
@@ -256,7 +256,7 @@ impl AcpRest {
         caller: &Caller,
         base: &BaseUrl,
         run: RunId,
-    ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
+    ) -> Result<AcpRestRunStream, AcpRestRefusal> {
         let row = self.find_run_row(caller, run).await?;
         self.subscribe_from_start(caller, base, row).await
     }
@@ -266,10 +266,10 @@ impl AcpRest {
         caller: &Caller,
         base: &BaseUrl,
         row: RunRow,
-    ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
+    ) -> Result<AcpRestRunStream, AcpRestRefusal> {
         let projection = self.load_projection(caller, base, &row).await?;
         let follower = self.services.hub.follow_session(row.session, seq_before_run(row.first), DeltaForm::Exact);
-        Ok(AcpRestRunSubscription::from_start(projection, follower, row.session, seq_before_run(row.first)))
+        Ok(AcpRestRunStream::from_start(projection, follower, row.session, seq_before_run(row.first)))
     }
 
     /// A run as it is now.
@@ -291,7 +291,7 @@ impl AcpRest {
         caller: &Caller,
         base: &BaseUrl,
         run: RunId,
-    ) -> Result<(AcpRestRunSubscription, Seq), AcpRestRefusal> {
+    ) -> Result<(AcpRestRunStream, Seq), AcpRestRefusal> {
         let row = self.find_run_row(caller, run).await?;
         let end = last_run_seq(&row);
         Ok((self.subscribe_from_start(caller, base, row).await?, end))
@@ -304,7 +304,7 @@ impl AcpRest {
         base: &BaseUrl,
         run: RunId,
         resume: &ResumeRequest,
-    ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
+    ) -> Result<AcpRestRunStream, AcpRestRefusal> {
         let row = self.find_run_row(caller, run).await?;
         let begin =
             RunStart { unread: self.load_projection(caller, base, &row).await?, after: seq_before_run(row.first) };
@@ -331,7 +331,7 @@ impl AcpRest {
             .execute_command(caller, row.session, command, ack)
             .await
             .map_err(|error| acp_rest_hub_refusal(&error))?;
-        Ok(AcpRestRunSubscription { projection, follower, answered: Some(question), session: row.session, begin })
+        Ok(AcpRestRunStream { projection, follower, answered: Some(question), session: row.session, begin })
     }
 
     /// Cancels a run: it is told to be cancelling, though it may be over already.

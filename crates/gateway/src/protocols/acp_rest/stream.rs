@@ -12,7 +12,7 @@ use gander_wire::acp_rest::{AcpRestDialect, AcpRestError, AcpRestProjection, Acp
 use super::{acp_rest_hub_refusal, acp_rest_store_refusal};
 
 /// A run that is being followed.
-pub struct AcpRestRunSubscription {
+pub struct AcpRestRunStream {
     /// What was read of it so far.
     pub projection: AcpRestProjection,
     /// The rest.
@@ -41,7 +41,7 @@ pub struct RunEventProjection {
     dialect: AcpRestDialect,
 }
 
-impl AcpRestRunSubscription {
+impl AcpRestRunStream {
     /// Nothing of the run was read yet.
     pub(super) fn from_start(
         projection: AcpRestProjection,
@@ -117,8 +117,8 @@ impl AcpRestRunSubscription {
 
 impl RunEventProjection {
     /// The events of this run that were not read yet, and where they come from.
-    pub fn from_subscription(subscription: AcpRestRunSubscription, dialect: AcpRestDialect) -> (Self, Follower) {
-        let AcpRestRunSubscription { projection, follower, answered, session, begin } = subscription;
+    pub fn from_subscription(subscription: AcpRestRunStream, dialect: AcpRestDialect) -> (Self, Follower) {
+        let AcpRestRunStream { projection, follower, answered, session, begin } = subscription;
         let (projection, store) = (projection.without_output(), Arc::clone(follower.store()));
         (Self { projection, answered, over: false, begin, session, store, dialect }, follower)
     }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::method_params::{read_goose_method_params, unknown_goose_method};
-use super::{config, extensions, providers, recipe_methods, sessions};
+use super::{config, extensions, providers, recipe_methods, sessions, tools};
 use crate::ClientPeer;
 
 /// Preferences that goose's pages keep at the server.
@@ -33,9 +33,11 @@ pub async fn handle_goose_method(
 ) -> Result<Value, ServiceError> {
     let name = name.strip_prefix("unstable/").unwrap_or(name);
     match name.split('/').next() {
-        Some("session" | "working_dir" | "elicitation") => handle_session_method(services, peer, name, params).await,
-        Some("config" | "defaults" | "preferences") => handle_settings_method(services, peer, name, params).await,
-        Some("providers") => handle_provider_method(services, name, params),
+        Some("session" | "working_dir" | "elicitation") => {
+            handle_goose_session_method(services, peer, name, params).await
+        }
+        Some("config" | "defaults" | "preferences") => handle_goose_settings_method(services, peer, name, params).await,
+        Some("providers") => handle_goose_provider_method(services, name, params),
         Some("apps") => recipe_methods::handle_app_method(services, peer, name, params).await,
         Some("recipes") => recipe_methods::handle_recipe_method(services, peer, name, params).await,
         Some("schedules") => recipe_methods::handle_schedule_method(services, peer, name, params).await,
@@ -47,14 +49,14 @@ pub async fn handle_goose_method(
                     read_goose_method_params::<Named>(params)?.session_id,
                 )
                 .await?;
-                Ok(json!({ "tools": providers::goose_session_tools(services, &view) }))
+                Ok(json!({ "tools": tools::goose_session_tools(services, &view) }))
             }
             "extensions/available" => {
                 Ok(json!({ "extensions": extensions::goose_global_extensions(services, &peer.caller) }))
             }
-            "extensions/add" => handle_add_extension(services, peer, params).await,
-            "extensions/remove" => handle_remove_extension(services, peer, params).await,
-            "slash-commands/list" => handle_list_commands(services, peer, params).await,
+            "extensions/add" => handle_goose_add_extension(services, peer, params).await,
+            "extensions/remove" => handle_goose_remove_extension(services, peer, params).await,
+            "slash-commands/list" => handle_goose_list_commands(services, peer, params).await,
             "sources/list" => Ok(json!({ "sources": [] })),
             _ => Err(unknown_goose_method(name)),
         },
@@ -62,7 +64,11 @@ pub async fn handle_goose_method(
 }
 
 /// The slash commands of a session, or without one those of every new session, with the kind that goose's menus show.
-async fn handle_list_commands(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_goose_list_commands(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Listed {
@@ -107,32 +113,37 @@ struct Named {
     session_id: SessionId,
 }
 
-async fn handle_session_method(
+async fn handle_goose_session_method(
     services: &Services,
     peer: &ClientPeer,
     name: &str,
     params: Value,
 ) -> Result<Value, ServiceError> {
     let known = |command| async {
-        handle_session_command(services, peer, read_goose_method_params::<Named>(params.clone())?.session_id, command)
-            .await
+        handle_goose_session_command(
+            services,
+            peer,
+            read_goose_method_params::<Named>(params.clone())?.session_id,
+            command,
+        )
+        .await
     };
     match name {
-        "session/info" => handle_session_info(services, peer, params).await,
+        "session/info" => handle_goose_session_info(services, peer, params).await,
         "session/export" => {
             let view =
                 sessions::find_own_goose_session(services, peer, read_goose_method_params::<Named>(params)?.session_id)
                     .await?;
             Ok(json!({ "data": sessions::export_goose_session(services, &view).await? }))
         }
-        "session/import" => handle_import_session(services, peer, params).await,
+        "session/import" => handle_goose_import_session(services, peer, params).await,
         "session/rename" => {
             let title = sessions::check_session_title(params["title"].as_str().unwrap_or_default())?;
             known(Command::SetTitle { title }).await
         }
         "session/archive" => known(Command::Archive { archived: true }).await,
         "session/unarchive" => known(Command::Archive { archived: false }).await,
-        "session/conversation/truncate" => handle_truncate_session(services, peer, params).await,
+        "session/conversation/truncate" => handle_goose_truncate_session(services, peer, params).await,
         "session/extensions/list" | "session/extensions" => {
             let session = read_goose_method_params::<Named>(params)?.session_id;
             let view = sessions::find_own_goose_session(services, peer, session).await?;
@@ -141,15 +152,17 @@ async fn handle_session_method(
                 json!({ "extensions": extensions::goose_session_extensions(services, &view).into_iter().map(keyed).collect::<Vec<_>>() }),
             )
         }
-        "session/extensions/add" => handle_add_extension(services, peer, params).await,
-        "session/extensions/remove" => handle_remove_extension(services, peer, params).await,
-        "session/working-dir/update" | "working_dir/update" => handle_update_working_dir(services, peer, params).await,
-        "elicitation/respond" => handle_elicitation_response(services, peer, params).await,
+        "session/extensions/add" => handle_goose_add_extension(services, peer, params).await,
+        "session/extensions/remove" => handle_goose_remove_extension(services, peer, params).await,
+        "session/working-dir/update" | "working_dir/update" => {
+            handle_goose_update_working_dir(services, peer, params).await
+        }
+        "elicitation/respond" => handle_goose_elicitation_response(services, peer, params).await,
         _ => Err(unknown_goose_method(name)),
     }
 }
 
-async fn handle_toggle_extension(
+async fn handle_goose_toggle_extension(
     services: &Services,
     peer: &ClientPeer,
     params: &Value,
@@ -163,18 +176,26 @@ async fn handle_toggle_extension(
     extensions::switch_extension(services, &peer.caller, name, switch).await.map(|()| json!({}))
 }
 
-async fn handle_add_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_goose_add_extension(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
     let session = read_goose_method_params::<Named>(params.clone())?.session_id;
     extensions::add_goose_extension(services, peer, Some(session), &params["config"]).await.map(|()| json!({}))
 }
 
-async fn handle_remove_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_goose_remove_extension(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
     let session = read_goose_method_params::<Named>(params.clone())?.session_id;
     let name = params["name"].as_str().unwrap_or_default();
     extensions::remove_extension(services, &peer.caller, Some(session), name).await.map(|()| json!({}))
 }
 
-async fn handle_settings_method(
+async fn handle_goose_settings_method(
     services: &Services,
     peer: &ClientPeer,
     name: &str,
@@ -209,15 +230,15 @@ async fn handle_settings_method(
             let name = params["configKey"].as_str().unwrap_or_default();
             extensions::remove_extension(services, &peer.caller, None, name).await.map(|()| json!({}))
         }
-        "config/extensions/toggle" => handle_toggle_extension(services, peer, &params).await,
+        "config/extensions/toggle" => handle_goose_toggle_extension(services, peer, &params).await,
         "defaults/read" => config::goose_config_default_model(services, peer).await,
         "defaults/save" => {
             let provider = params["providerId"].as_str().unwrap_or_default();
             config::save_goose_config_default_model(services, peer, provider, params["modelId"].as_str()).await?;
             config::goose_config_default_model(services, peer).await
         }
-        "preferences/read" => handle_load_preferences(services, peer, &params).await,
-        "preferences/save" => handle_save_preferences(services, peer, &params).await,
+        "preferences/read" => handle_goose_load_preferences(services, peer, &params).await,
+        "preferences/save" => handle_goose_save_preferences(services, peer, &params).await,
         "preferences/remove" => {
             for key in params["keys"].as_array().into_iter().flatten().filter_map(Value::as_str) {
                 config::delete_goose_config_key(services, peer, Collection::Preference, key).await?;
@@ -228,7 +249,7 @@ async fn handle_settings_method(
     }
 }
 
-fn handle_provider_method(services: &Services, name: &str, params: Value) -> Result<Value, ServiceError> {
+fn handle_goose_provider_method(services: &Services, name: &str, params: Value) -> Result<Value, ServiceError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct ProviderQuery {
@@ -259,7 +280,11 @@ fn handle_provider_method(services: &Services, name: &str, params: Value) -> Res
     }
 }
 
-async fn handle_session_info(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_goose_session_info(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
     let view =
         sessions::find_own_goose_session(services, peer, read_goose_method_params::<Named>(params)?.session_id).await?;
     let object = sessions::load_goose_session_object(services, &view).await?;
@@ -275,7 +300,11 @@ async fn handle_session_info(services: &Services, peer: &ClientPeer, params: Val
     Ok(json!({ "session": session }))
 }
 
-async fn handle_import_session(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_goose_import_session(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
     #[derive(Deserialize)]
     struct Import {
         data: String,
@@ -289,7 +318,11 @@ async fn handle_import_session(services: &Services, peer: &ClientPeer, params: V
 }
 
 /// Goes back to before a message, which is named by its id or by the second it was said in.
-async fn handle_truncate_session(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+async fn handle_goose_truncate_session(
+    services: &Services,
+    peer: &ClientPeer,
+    params: Value,
+) -> Result<Value, ServiceError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Truncate {
@@ -302,11 +335,11 @@ async fn handle_truncate_session(services: &Services, peer: &ClientPeer, params:
     let by_time = truncate_from.as_i64().map(|second| transcript.count_before_second(second));
     let count = truncate_from.as_str().map_or(by_time, |id| transcript.count_before_message(id));
     let count = count.ok_or_else(|| ServiceError::BadParams(format!("no such message: {truncate_from}")))?;
-    handle_session_command(services, peer, session_id, transcript.rewind_command(count)).await
+    handle_goose_session_command(services, peer, session_id, transcript.rewind_command(count)).await
 }
 
 /// A session keeps the folder it began in: every path in its history is about that one.
-async fn handle_update_working_dir(
+async fn handle_goose_update_working_dir(
     services: &Services,
     peer: &ClientPeer,
     params: Value,
@@ -327,7 +360,7 @@ async fn handle_update_working_dir(
     Err(ServiceError::BadWorkspace("a session keeps its folder, begin another one there".to_owned()))
 }
 
-async fn handle_elicitation_response(
+async fn handle_goose_elicitation_response(
     services: &Services,
     peer: &ClientPeer,
     params: Value,
@@ -343,7 +376,7 @@ async fn handle_elicitation_response(
     let Respond { session_id, elicitation_id, user_data } = read_goose_method_params(params)?;
     let reply = if user_data.is_null() { Reply::Declined } else { Reply::Filled { content: user_data } };
     let origin = RunOrigin { by: peer.caller.principal.clone(), door: "goose".to_owned() };
-    handle_session_command(
+    handle_goose_session_command(
         services,
         peer,
         session_id,
@@ -352,7 +385,7 @@ async fn handle_elicitation_response(
     .await
 }
 
-async fn handle_load_preferences(
+async fn handle_goose_load_preferences(
     services: &Services,
     peer: &ClientPeer,
     params: &Value,
@@ -364,7 +397,7 @@ async fn handle_load_preferences(
     Ok(json!({ "values": values }))
 }
 
-async fn handle_save_preferences(
+async fn handle_goose_save_preferences(
     services: &Services,
     peer: &ClientPeer,
     params: &Value,
@@ -376,7 +409,7 @@ async fn handle_save_preferences(
     Ok(json!({}))
 }
 
-async fn handle_session_command(
+async fn handle_goose_session_command(
     services: &Services,
     peer: &ClientPeer,
     session: SessionId,

@@ -15,6 +15,7 @@ pub mod session_events;
 pub mod sessions;
 mod state;
 mod stream;
+pub mod tools;
 
 /// What the clients of goose's REST are called: they do not say it themselves.
 const CLIENT_NAME: &str = "goose client";

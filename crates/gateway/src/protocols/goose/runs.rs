@@ -7,7 +7,7 @@ use gander_domain::{
 use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::Ack;
 use gander_services::errors::{service_error_from_hub, service_error_from_store};
-use gander_services::idempotency::RequestHash;
+use gander_services::request_hash::RequestHash;
 use gander_services::{Services, prompts};
 use gander_store::clock::SystemIds;
 use gander_wire::check;

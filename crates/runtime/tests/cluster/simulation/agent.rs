@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gander_domain::view::ToolStage;
+use gander_domain::active_run::ToolStage;
 use gander_domain::{
     Delta, DeltaKind, Event, Order, Outcome, Question, Report, RunId, StopReason, ToolCallId, ToolEnd, ToolGate,
     ToolResult,

@@ -4,7 +4,7 @@ mod attachment;
 mod intent_results;
 mod log_meta;
 mod reminder;
-mod requests;
+mod request_handlers;
 mod resume;
 mod v2_updates;
 mod whole_messages;

@@ -18,7 +18,7 @@ use http::{Extensions, StatusCode};
 
 use super::{AcpRestCaller, HandlerResult, Rejection, RunInPath, acp_rest_error_rejection, acp_rest_unavailable};
 use crate::protocols::acp_rest::AcpRestState;
-use crate::protocols::acp_rest::{AcpRestRunSubscription, RunEventProjection};
+use crate::protocols::acp_rest::{AcpRestRunStream, RunEventProjection};
 
 const RUN_ID: HeaderName = HeaderName::from_static("run-id");
 
@@ -109,7 +109,7 @@ pub(crate) async fn list_acp_rest_run_events(
 
 async fn acp_rest_run_response(
     state: &AcpRestState,
-    subscription: AcpRestRunSubscription,
+    subscription: AcpRestRunStream,
     mode: RunMode,
     permit: Option<SsePermit>,
     (headers, dialect): (&HeaderMap, AcpRestDialect),
@@ -128,7 +128,7 @@ async fn acp_rest_run_response(
 
 async fn stream_acp_rest_run(
     state: &AcpRestState,
-    subscription: AcpRestRunSubscription,
+    subscription: AcpRestRunStream,
     permit: SsePermit,
     (headers, dialect): (&HeaderMap, AcpRestDialect),
 ) -> HandlerResult {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::{GooseCaller, HandlerResult, goose_empty_response, goose_json_response, read_goose_json};
 use crate::protocols::goose::error::{GooseError, goose_bad_request, no_such_goose_session};
-use crate::protocols::goose::{apply_goose_config, extensions, providers, recipes, runs, sessions};
+use crate::protocols::goose::{apply_goose_config, extensions, recipes, runs, sessions, tools};
 
 /// Parameters for a provider take at most so many bytes.
 const MAX_REQUEST_PARAMS: usize = 16 << 10;
@@ -208,8 +208,8 @@ pub(crate) async fn get_agent_tools(
     let session = session_id.parse().map_err(|_| no_such_goose_session())?;
     let view = sessions::find_own_goose_session(caller.services(), &caller.peer, session).await?;
     goose_json_response(Value::Array(match extension_name.filter(|name| !name.is_empty()) {
-        Some(extension) => providers::goose_extension_tools(caller.services(), &view, &extension),
-        None => providers::goose_session_tools(caller.services(), &view),
+        Some(extension) => tools::goose_extension_tools(caller.services(), &view, &extension),
+        None => tools::goose_session_tools(caller.services(), &view),
     }))
 }
 

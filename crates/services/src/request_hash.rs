@@ -45,11 +45,11 @@ impl RequestHash {
 
     /// True if the run was begun by the same request, as far as its first entry says.
     pub async fn started_run(&self, store: &dyn Store, row: &RunRow) -> Result<bool, StoreError> {
-        Ok(self.matches_meta(idempotent_entry_meta(store, row.session, row.first).await?.as_ref()))
+        Ok(self.matches_meta(request_entry_meta(store, row.session, row.first).await?.as_ref()))
     }
 }
 
-async fn idempotent_entry_meta(store: &dyn Store, session: SessionId, first: Seq) -> Result<Option<Value>, StoreError> {
+async fn request_entry_meta(store: &dyn Store, session: SessionId, first: Seq) -> Result<Option<Value>, StoreError> {
     let (before, one) = (Seq(first.0.saturating_sub(1)), Limit { entries: 1, ..Limit::default() });
     let page = store.read(session, before, one, DeltaForm::Joined).await?;
     Ok(page.into_iter().next().and_then(|entry| entry.meta).map(|meta| *meta))

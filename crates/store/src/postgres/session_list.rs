@@ -1,29 +1,19 @@
-//! Lists and look-ups in the side tables. Every list walks an index and has a limit.
+//! Lists of sessions, and what the list knows of one. Every list walks an index and has a limit.
 
-use gander_domain::{Principal, QuestionId, RunId, SessionId, SessionPolicy, Timestamp};
+use gander_domain::{Principal, SessionId, SessionPolicy, Timestamp};
 use sqlx::postgres::{PgPool, PgRow};
 use sqlx::{AssertSqlSafe, Postgres, QueryBuilder, Row as _};
 use uuid::Uuid;
 
 use super::failure::postgres_store_error;
-use super::read::{seq_column, text_column};
+use super::read::text_column;
+use super::runs::postgres_open_runs_sql;
 use super::text::encode_postgres_text;
 use crate::types::search_words;
-use crate::{
-    PageKey, QuestionRow, RunRow, RunState, SessionPage, SessionQuery, SessionStatus, SessionSummary, StoreError,
-    SummaryUsage,
-};
+use crate::{PageKey, SessionPage, SessionQuery, SessionStatus, SessionSummary, StoreError, SummaryUsage};
 
 const SUMMARY_SQL: &str = "SELECT id, owner, workspace, agent, parent, title, created_at, updated_at, state, archived, \
      messages, policy, spent_input, spent_output, spent_cost, last_input, last_output, policy_chosen FROM session ";
-
-const RUN_SQL: &str = "SELECT id, session, first, began_at, started, ended, outcome, ";
-
-/// Whether a run asks something. With a limit, since the server may answer `EXISTS` by reading all open questions first.
-pub(super) const HAS_OPEN_QUESTION_SQL: &str = "((SELECT 1 FROM question q \
-     WHERE q.session = run.session AND q.run = run.id AND q.answered IS NULL LIMIT 1) IS NOT NULL)";
-const HAS_HELD_QUESTION_SQL: &str = "((SELECT 1 FROM question q \
-     WHERE q.session = run.session AND q.run = run.id AND q.answered IS NULL AND q.held LIMIT 1) IS NOT NULL)";
 
 pub(super) async fn list_sessions(pool: &PgPool, query: SessionQuery) -> Result<SessionPage, StoreError> {
     let limit = query.limit.clamp(1, 1000) as usize;
@@ -87,62 +77,6 @@ pub(super) async fn session_size(pool: &PgPool, session: SessionId) -> Result<u6
     Ok(u64::try_from(row.get::<i64, _>(0)).unwrap_or(0))
 }
 
-pub(super) async fn list_open_runs(
-    pool: &PgPool,
-    after: Option<(RunId, SessionId)>,
-    limit: u32,
-) -> Result<Vec<RunRow>, StoreError> {
-    let sql = postgres_open_runs_sql(after.is_some());
-    let query = sqlx::query(AssertSqlSafe(sql)).bind(i64::from(limit));
-    let query = match after {
-        Some((run, session)) => query.bind(run.uuid()).bind(session.uuid()),
-        None => query,
-    };
-    query.fetch_all(pool).await.map_err(postgres_store_error)?.iter().map(decode_run).collect()
-}
-
-pub(super) async fn find_run(pool: &PgPool, run: RunId) -> Result<Option<RunRow>, StoreError> {
-    let query = sqlx::query(AssertSqlSafe(format!(
-        "{RUN_SQL} {HAS_OPEN_QUESTION_SQL} FROM run WHERE id = $1 ORDER BY session LIMIT 1"
-    )));
-    query
-        .bind(run.uuid())
-        .fetch_optional(pool)
-        .await
-        .map_err(postgres_store_error)?
-        .as_ref()
-        .map(decode_run)
-        .transpose()
-}
-
-pub(super) async fn find_run_of_owner(
-    pool: &PgPool,
-    run: RunId,
-    owner: &Principal,
-) -> Result<Option<RunRow>, StoreError> {
-    let query = sqlx::query(AssertSqlSafe(format!(
-        "{RUN_SQL} {HAS_OPEN_QUESTION_SQL} FROM run WHERE id = $1 \
-         AND EXISTS (SELECT FROM session WHERE session.id = run.session AND session.owner = $2) \
-         ORDER BY session LIMIT 1"
-    )));
-    let query = query.bind(run.uuid()).bind(encode_postgres_text(owner.as_str()).into_owned());
-    query.fetch_optional(pool).await.map_err(postgres_store_error)?.as_ref().map(decode_run).transpose()
-}
-
-pub(super) async fn find_question(pool: &PgPool, question: QuestionId) -> Result<Option<QuestionRow>, StoreError> {
-    let query = "SELECT session, run, asked, answered, held FROM question WHERE id = $1 ORDER BY session LIMIT 1";
-    let query = sqlx::query(query).bind(question.uuid());
-    let Some(row) = query.fetch_optional(pool).await.map_err(postgres_store_error)? else { return Ok(None) };
-    Ok(Some(QuestionRow {
-        question,
-        session: SessionId::new(row.get(0)),
-        run: row.get::<Option<Uuid>, _>(1).map(RunId::new),
-        asked: seq_column(&row, 2),
-        answered: row.get::<Option<i64>, _>(3).map(|_| seq_column(&row, 3)),
-        held: row.get(4),
-    }))
-}
-
 /// Every list statement in every form, for a test that looks at their plans.
 pub fn postgres_list_statements() -> Vec<String> {
     let key = PageKey { updated_at: Timestamp::default(), session: SessionId::new(Uuid::nil()) };
@@ -166,15 +100,6 @@ pub fn postgres_list_statements() -> Vec<String> {
         statements.push(sessions_query(&query, 50).sql().as_str().to_owned());
     }
     statements
-}
-
-/// What a run waits for that a child of the last process asks is asked by nobody any more.
-fn postgres_open_runs_sql(after: bool) -> String {
-    let place = if after { " AND (id, session) > ($2, $3)" } else { "" };
-    format!(
-        "{RUN_SQL} {HAS_OPEN_QUESTION_SQL} AND NOT {HAS_HELD_QUESTION_SQL} FROM run \
-         WHERE ended IS NULL{place} ORDER BY id, session LIMIT $1"
-    )
 }
 
 fn decode_summary(row: &PgRow) -> Result<SessionSummary, StoreError> {
@@ -207,19 +132,6 @@ fn decode_usage(row: &PgRow) -> Option<SummaryUsage> {
         cost: count(14)?,
         last_call: count(15).zip(count(16)),
     })
-}
-
-pub(super) fn decode_run(row: &PgRow) -> Result<RunRow, StoreError> {
-    let outcome: Option<&str> = row.get(6);
-    let outcome = outcome.map(serde_json::from_str).transpose();
-    let state = match outcome.map_err(|error| StoreError::Corrupt(error.to_string()))? {
-        Some(outcome) => RunState::Ended(seq_column(row, 5), outcome),
-        None if row.get::<Option<i64>, _>(4).is_none() => RunState::Queued,
-        None if row.get(7) => RunState::Awaiting,
-        None => RunState::Running,
-    };
-    let (run, session) = (RunId::new(row.get(0)), SessionId::new(row.get(1)));
-    Ok(RunRow { run, session, state, first: seq_column(row, 2), began_at: Timestamp::from_micros(row.get(3)) })
 }
 
 fn postgres_status_code(state: SessionStatus) -> i16 {
