@@ -18,9 +18,9 @@ pub(super) enum SqliteFailure {
 }
 
 impl SqliteFailure {
-    pub(super) fn classify_error(error: &sqlx::Error) -> Self {
+    pub(super) fn classify_error(error: &rusqlite::Error) -> Self {
         let text = error.to_string();
-        match primary_code(error) {
+        match writer_code(error) {
             Some(19) => Self::Constraint(text),
             Some(13) => Self::Full(text),
             // BUSY, LOCKED
@@ -28,7 +28,6 @@ impl SqliteFailure {
             // READONLY, IOERR, CORRUPT, CANTOPEN, NOTADB
             Some(8 | 10 | 11 | 14 | 26) => Self::Disk(text),
             Some(_) => Self::Other(text),
-            None if matches!(error, sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed) => Self::Disk(text),
             None => Self::Other(text),
         }
     }
@@ -39,6 +38,14 @@ impl SqliteFailure {
             Self::Full(text) | Self::Disk(text) => StoreError::ReadOnly(text.clone()),
             Self::Busy(text) => StoreError::Busy(text.clone()),
         }
+    }
+}
+
+/// Of a statement of the writer that is no commit.
+pub(super) fn writer_store_error(error: rusqlite::Error) -> StoreError {
+    match writer_code(&error) {
+        Some(5 | 6) => StoreError::Busy(error.to_string()),
+        Some(_) | None => StoreError::Failed(error.to_string()),
     }
 }
 
@@ -53,6 +60,11 @@ pub(super) fn sqlite_store_error(error: sqlx::Error) -> StoreError {
     } else {
         StoreError::Failed(error.to_string())
     }
+}
+
+/// SQLite's result code without its extension.
+fn writer_code(error: &rusqlite::Error) -> Option<i32> {
+    error.sqlite_error().map(|error| error.extended_code & 0xff)
 }
 
 /// SQLite's result code without its extension.

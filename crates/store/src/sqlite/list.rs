@@ -16,6 +16,9 @@ use crate::{
 const SUMMARY_SQL: &str = "SELECT id, owner, workspace, agent, parent, title, created_at, updated_at, state, archived, \
      messages, policy, spent_input, spent_output, spent_cost, last_input, last_output, policy_chosen FROM session ";
 
+pub(super) const ALIAS_SQL: &str =
+    "SELECT session FROM alias WHERE principal = ? AND door = ? AND namespace = ? AND text = ?";
+
 const RUN_SQL: &str = "SELECT id, session, first, began_at, started, ended, outcome, ";
 
 /// Whether a run asks something; what more must be true of the question, and `)`, follow.
@@ -24,7 +27,7 @@ const HAS_OPEN_QUESTION_SQL: &str = "EXISTS (SELECT 1 FROM question q INDEXED BY
 
 pub(super) async fn list_sessions(pool: &SqlitePool, query: SessionQuery) -> Result<SessionPage, StoreError> {
     let limit = query.limit.clamp(1, 1000) as usize;
-    let SqliteScript { sql, args } = list_sessions_script(&query, limit + 1);
+    let (sql, args) = list_sessions_script(&query, limit + 1).into_query();
     let rows = sqlx::query_with(AssertSqlSafe(sql), args).fetch_all(pool).await.map_err(sqlite_store_error)?;
     let mut sessions = rows.iter().map(decode_summary).collect::<Result<Vec<_>, _>>()?;
     let more = sessions.len() > limit;
@@ -69,6 +72,14 @@ pub(super) async fn read_summary(pool: &SqlitePool, session: SessionId) -> Resul
     let query = sqlx::query(AssertSqlSafe(format!("{SUMMARY_SQL} WHERE id = ? AND deleted_at IS NULL")));
     let row = query.bind(sqlite_session_bytes(session)).fetch_optional(pool).await.map_err(sqlite_store_error)?;
     row.as_ref().map(decode_summary).transpose()
+}
+
+/// The session behind a name.
+pub(super) async fn find_alias(pool: &SqlitePool, alias: &Alias) -> Result<Option<SessionId>, StoreError> {
+    let query = sqlx::query(ALIAS_SQL).bind(alias.principal.as_str()).bind(&alias.door);
+    let query = query.bind(&alias.namespace).bind(&alias.text);
+    let row = query.fetch_optional(pool).await.map_err(sqlite_store_error)?;
+    row.map(|row| read_sqlite_session_id(row.get(0))).transpose()
 }
 
 pub(super) async fn deleted_owner(pool: &SqlitePool, session: SessionId) -> Result<Option<Principal>, StoreError> {

@@ -6,8 +6,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnection;
 
+use super::failure::sqlite_store_error;
 use super::open;
 use crate::StoreError;
 
@@ -26,7 +28,9 @@ pub(crate) struct ExclusiveFile {
 /// Opens the file with the schema of this version, making both if need be.
 pub(crate) async fn open_exclusive(directory: &Path) -> Result<ExclusiveFile, StoreError> {
     let (lock, path) = lock_store_file(directory)?;
-    let connection = open::open_writer(&path, None).await?;
+    drop(open::open_writer(&path, None)?);
+    let options = open::connect_options(&path).pragma("secure_delete", "ON");
+    let connection = options.connect().await.map_err(sqlite_store_error)?;
     Ok(ExclusiveFile { connection, _lock: lock })
 }
 

@@ -15,10 +15,12 @@ mod runs;
 mod script;
 mod shared;
 mod writer;
+mod writer_queue;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -85,25 +87,20 @@ impl SqliteStore {
         let (lock, path) = lock::lock_store_file(&directory)?;
         // A server that was killed left pages as they were before its last deletions.
         let has_leftovers = directory.join("log.db-wal").exists();
-        let mut connection = open::open_writer(&path, max_pages).await?;
-        let incarnation = open::read_incarnation(&mut connection).await?;
-        let shared = Arc::new(SqliteShared::new(incarnation.number, faults));
-        shared.reclaim_due.store(has_leftovers, Ordering::Relaxed);
         let (jobs, waiting) = mpsc::channel(1024);
-        let checkpointer = checkpointer::Checkpointer::start(&path);
-        let heads = heads::Heads::default();
-        let (level, retries) = (None, Vec::new());
-        let writer = SqliteWriter {
-            connection,
-            shared: Arc::clone(&shared),
-            heads,
-            level,
-            checkpointer,
-            incarnation,
-            lock,
-            retries,
+        let (opened, shared) = oneshot::channel();
+        let writer_path = path.clone();
+        let run_writer = move || match SqliteWriter::open(&writer_path, lock, max_pages, faults) {
+            Ok(writer) => {
+                drop(opened.send(Ok(Arc::clone(&writer.shared))));
+                writer.run_jobs(waiting);
+            }
+            Err(error) => drop(opened.send(Err(error))),
         };
-        tokio::spawn(writer.run_jobs(waiting));
+        let started = thread::Builder::new().name("log-writer".to_owned()).spawn(run_writer);
+        started.map_err(|error| StoreError::Failed(format!("cannot start the writer: {error}")))?;
+        let shared = shared.await.map_err(|_| StoreError::Closed)??;
+        shared.reclaim_due.store(has_leftovers, Ordering::Relaxed);
         let readers = SqlitePoolOptions::new().max_connections(4).idle_timeout(Duration::from_secs(30));
         // A connection to a file does not go away by itself: asking it first would be one more trip to its thread per read.
         let readers = readers.acquire_timeout(Duration::from_secs(10)).test_before_acquire(false);
@@ -234,7 +231,7 @@ impl Store for SqliteStore {
     }
 
     async fn resolve_alias(&self, alias: &Alias) -> Result<Option<SessionId>, StoreError> {
-        writer::find_alias(&self.readers, alias).await
+        list::find_alias(&self.readers, alias).await
     }
 
     async fn aliases(&self, session: SessionId) -> Result<Vec<Alias>, StoreError> {

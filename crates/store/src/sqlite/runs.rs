@@ -17,10 +17,10 @@ const HAS_OPEN_QUESTION_SQL: &str =
 
 pub(super) async fn list_runs(pool: &SqlitePool, query: RunQuery) -> Result<RunPage, StoreError> {
     let limit = query.limit.clamp(1, 1000) as usize;
-    let SqliteScript { sql, args } = count_runs_script(&query);
+    let (sql, args) = count_runs_script(&query).into_query();
     let total: i64 =
         sqlx::query_with(AssertSqlSafe(sql), args).fetch_one(pool).await.map_err(sqlite_store_error)?.get(0);
-    let SqliteScript { sql, args } = page_runs_script(&query, limit + 1);
+    let (sql, args) = page_runs_script(&query, limit + 1).into_query();
     let found = sqlx::query_with(AssertSqlSafe(sql), args).fetch_all(pool).await.map_err(sqlite_store_error)?;
     let mut rows = found.iter().map(decode_run).collect::<Result<Vec<_>, _>>()?;
     let more = rows.len() > limit;
