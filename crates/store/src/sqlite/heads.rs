@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use gander_domain::{Entry, Event, Seq, SessionId};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
-use super::failure::writer_store_error;
+use super::read::read_claim;
 use super::writer::SqlitePending;
 use crate::{Append, Claim, Epoch, ScopeAppend, StoreError};
 
@@ -59,7 +59,7 @@ impl Heads {
         if let Some(claim) = self.sessions.get(&session) {
             return Ok(*claim);
         }
-        let claim = load_claim(connection, session)?;
+        let claim = read_claim(connection, session)?;
         self.set_claim(session, claim);
         Ok(claim)
     }
@@ -114,26 +114,9 @@ impl Heads {
         }
         let head: i64 = connection
             .prepare_cached("SELECT COALESCE(MAX(seq), 0) FROM scope WHERE name = ?")
-            .and_then(|mut statement| statement.query_row([scope], |row| row.get(0)))
-            .map_err(writer_store_error)?;
+            .and_then(|mut statement| statement.query_row([scope], |row| row.get(0)))?;
         Ok(Seq(head as u64))
     }
-}
-
-fn load_claim(connection: &Connection, session: SessionId) -> Result<Claim, StoreError> {
-    let row = connection
-        .prepare_cached(super::read::HEAD_SQL)
-        .and_then(|mut statement| {
-            let row =
-                statement.query_row([session.uuid().as_bytes()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-            row.optional()
-        })
-        .map_err(writer_store_error)?;
-    let (epoch, is_deleted, head): (i64, bool, i64) = row.ok_or(StoreError::NotFound(session))?;
-    if is_deleted {
-        return Err(StoreError::Deleted(session));
-    }
-    Ok(Claim { epoch: Epoch(epoch as u64), head: Seq(head as u64) })
 }
 
 #[cfg(not(bug = "ignore_epoch"))]

@@ -7,7 +7,6 @@ use rusqlite::{OpenFlags, TransactionBehavior};
 use sqlx::ConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
-use super::failure::writer_store_error;
 use super::reclaim;
 use crate::StoreError;
 
@@ -31,7 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0007_policy_and_usage.sql"),
 ];
 
-/// How every connection is opened.
+/// How commands open the file that copy or back it up.
 pub(super) fn connect_options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
@@ -44,7 +43,16 @@ pub(super) fn connect_options(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// The same for the threads that write and checkpoint, which call SQLite themselves.
+/// A connection that reads. Who reads goes through a log once, and the system has its pages anyway.
+pub(super) fn open_reader(path: &Path) -> Result<rusqlite::Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.execute_batch("PRAGMA cache_size = -256")?;
+    Ok(connection)
+}
+
+/// A connection that writes or checkpoints.
 pub(super) fn open_connection(path: &Path) -> rusqlite::Result<rusqlite::Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = rusqlite::Connection::open_with_flags(path, flags)?;
@@ -67,17 +75,17 @@ pub(super) fn open_writer(path: &Path, max_pages: Option<u32>) -> Result<rusqlit
     assert_version()?;
     run_migrations(&connection, MIGRATIONS)?;
     // Once there are callers, they are told sooner.
-    connection.busy_timeout(WRITER_BUSY_TIMEOUT).map_err(writer_store_error)?;
+    connection.busy_timeout(WRITER_BUSY_TIMEOUT)?;
     Ok(connection)
 }
 
 fn connect_writer(path: &Path, is_new: bool, max_pages: Option<u32>) -> Result<rusqlite::Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = rusqlite::Connection::open_with_flags(path, flags).map_err(writer_store_error)?;
+    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
     if is_new {
         reclaim::prepare_file_to_reclaim(&connection)?;
     }
-    set_up_connection(&connection).map_err(writer_store_error)?;
+    set_up_connection(&connection)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     // The writer checkpoints when it suits it; the file shrinks when it starts over. What is deleted is overwritten, in pages
     // that stay in use and in those that become free.
@@ -87,7 +95,7 @@ fn connect_writer(path: &Path, is_new: bool, max_pages: Option<u32>) -> Result<r
     if let Some(pages) = max_pages {
         pragmas.push_str(&format!("PRAGMA max_page_count = {pages}"));
     }
-    connection.execute_batch(&pragmas).map_err(writer_store_error)?;
+    connection.execute_batch(&pragmas)?;
     Ok(connection)
 }
 
@@ -100,9 +108,10 @@ pub(super) struct Incarnation {
 
 /// Begins a new incarnation if the machine went down under a running server: its last commits may be lost.
 pub(super) fn read_incarnation(connection: &rusqlite::Connection) -> Result<Incarnation, StoreError> {
-    let (incarnation, boot, clean): (u32, String, bool) = connection
-        .query_row("SELECT incarnation, boot, clean FROM meta", [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .map_err(writer_store_error)?;
+    let (incarnation, boot, clean): (u32, String, bool) =
+        connection.query_row("SELECT incarnation, boot, clean FROM meta", [], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
     let now = sqlite_boot_id();
     let went_down = !clean && !boot.is_empty() && !now.is_empty() && boot != now;
     let incarnation = if went_down { begin_incarnation(connection)? } else { incarnation };
@@ -112,7 +121,7 @@ pub(super) fn read_incarnation(connection: &rusqlite::Connection) -> Result<Inca
 /// Starts a new incarnation: cursors of earlier ones are refused from now on.
 pub(super) fn begin_incarnation(connection: &rusqlite::Connection) -> Result<u32, StoreError> {
     let sql = "UPDATE meta SET incarnation = incarnation + 1, clean = 1 RETURNING incarnation";
-    connection.query_row(sql, [], |row| row.get(0)).map_err(writer_store_error)
+    connection.query_row(sql, [], |row| row.get(0)).map_err(StoreError::from)
 }
 
 fn assert_version() -> Result<(), StoreError> {
@@ -132,7 +141,7 @@ pub(super) fn check_schema_version(found: u32) -> Result<u32, StoreError> {
 }
 
 fn run_migrations(connection: &rusqlite::Connection, migrations: &[&'static str]) -> Result<(), StoreError> {
-    let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(writer_store_error)?;
+    let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let found = check_schema_version(found)? as usize;
     let Some(missing) = migrations.get(found..).filter(|missing| !missing.is_empty()) else { return Ok(()) };
     // All in one transaction: a new file has one commit and not one for each step, and no file stops half way.
@@ -144,7 +153,7 @@ fn run_migrations(connection: &rusqlite::Connection, migrations: &[&'static str]
             transaction.execute_batch(&steps)?;
             transaction.commit()
         })
-        .map_err(writer_store_error)
+        .map_err(StoreError::from)
 }
 
 /// Linux names each boot; elsewhere a power cut is not noticed.

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::failure::writer_store_error;
 use super::open::open_connection;
 use crate::StoreError;
 
@@ -57,7 +56,7 @@ pub(super) fn reclaim(connection: &Connection) -> Result<Reclaimed, StoreError> 
 /// Writes the whole file anew, without free pages, so that it gives them back by itself from then on. Nobody else may
 /// have it open.
 pub fn reclaim_whole_file(directory: &Path) -> Result<(), StoreError> {
-    let connection = open_connection(&directory.join("log.db")).map_err(writer_store_error)?;
+    let connection = open_connection(&directory.join("log.db"))?;
     rewrite(&connection)?;
     read_number(&connection, "PRAGMA wal_checkpoint(TRUNCATE)").map(drop)
 }
@@ -75,7 +74,7 @@ fn rewrite_small_file(connection: &Connection) -> Result<(), StoreError> {
 
 /// Writes a file anew that is no server's.
 pub(super) fn rewrite_file(path: &Path) -> Result<(), StoreError> {
-    rewrite(&Connection::open(path).map_err(writer_store_error)?)
+    rewrite(&Connection::open(path)?)
 }
 
 fn rewrite(connection: &Connection) -> Result<(), StoreError> {
@@ -85,15 +84,12 @@ fn rewrite(connection: &Connection) -> Result<(), StoreError> {
 
 /// Never as a kept statement: these change what other statements are compiled against. Some work row by row.
 fn execute(connection: &Connection, sql: &str) -> Result<(), StoreError> {
-    let step_through = || {
-        let mut statement = connection.prepare(sql)?;
-        let mut rows = statement.query([])?;
-        while rows.next()?.is_some() {}
-        Ok(())
-    };
-    step_through().map_err(writer_store_error)
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    Ok(())
 }
 
 fn read_number(connection: &Connection, sql: &str) -> Result<i64, StoreError> {
-    connection.query_row(sql, [], |row| row.get(0)).map_err(writer_store_error)
+    connection.query_row(sql, [], |row| row.get(0)).map_err(StoreError::from)
 }

@@ -2,10 +2,10 @@
 
 use gander_domain::{Seq, SessionId};
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, Connection, Statement};
-use sqlx::Arguments;
-use sqlx::sqlite::SqliteArguments;
+use rusqlite::{CachedStatement, Connection, Row, Statement, params_from_iter};
 use uuid::Uuid;
+
+use crate::StoreError;
 
 /// The compiled form of a longer statement is not kept: what many sessions write together is another one each time.
 const MAX_CACHED_SQL: usize = 4 * 1024;
@@ -87,20 +87,19 @@ impl SqliteScript {
         Ok(changed)
     }
 
-    /// For a reader: its one statement, and the values.
-    pub(super) fn into_query(self) -> (String, SqliteArguments) {
-        let mut args = SqliteArguments::default();
-        for value in self.values {
-            let added = match value {
-                SqliteValue::Null => args.add(None::<i64>),
-                SqliteValue::Number(number) => args.add(number),
-                SqliteValue::Text(text) => args.add(text),
-                SqliteValue::Bytes(bytes) => args.add(bytes),
-                SqliteValue::Id(id) => args.add(id.into_bytes().to_vec()),
-            };
-            added.expect("numbers, texts and blobs always encode");
+    /// The rows that its one statement finds.
+    pub(super) fn query_rows<T>(
+        &self,
+        connection: &Connection,
+        mut decode: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut statement = connection.prepare_cached(&self.sql)?;
+        let mut rows = statement.query(params_from_iter(&self.values))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(decode(row)?);
         }
-        (self.sql, args)
+        Ok(found)
     }
 }
 

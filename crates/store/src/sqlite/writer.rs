@@ -7,18 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gander_domain::{Seq, SessionId};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::checkpointer::Checkpointer;
 use super::commit_plan::{self, CommitPlan};
-use super::failure::{SqliteFailure, writer_store_error};
+use super::failure::SqliteFailure;
 use super::heads::Heads;
-use super::list::ALIAS_SQL;
+use super::list::find_alias;
 use super::lock::StoreLock;
 use super::open::{Incarnation, begin_incarnation, open_writer, read_incarnation};
-use super::read::read_sqlite_session_id;
 use super::reclaim::{self, Reclaimed};
 use super::script::SqliteScript;
 use super::shared::{Faults, SqliteShared};
@@ -402,7 +401,7 @@ impl SqliteWriter {
         };
         self.checkpointer.finish_checkpoints();
         self.shared.feeds.end_all();
-        self.connection.close().map_err(|(_, error)| writer_store_error(error))?;
+        self.connection.close().map_err(|(_, error)| error)?;
         drop(self.lock);
         marked.map(|_| ()).map_err(|failure| failure.to_store_error())
     }
@@ -416,20 +415,13 @@ impl SqliteWriter {
                 Err(_) => {}
             }
             for alias in aliases {
-                if let Ok(Some(session)) = find_written_alias(&self.connection, alias) {
+                if let Ok(Some(session)) = find_alias(&self.connection, alias) {
                     return StoreError::AliasTaken(session);
                 }
             }
         }
         failure.to_store_error()
     }
-}
-
-/// The session behind a name.
-fn find_written_alias(connection: &Connection, alias: &Alias) -> Result<Option<SessionId>, StoreError> {
-    let names = [alias.principal.as_str(), &alias.door, &alias.namespace, &alias.text];
-    let found = connection.query_row(ALIAS_SQL, names, |row| row.get::<_, Vec<u8>>(0)).optional();
-    found.map_err(writer_store_error)?.map(|id| read_sqlite_session_id(&id)).transpose()
 }
 
 /// Whether statements need a transaction around them.
