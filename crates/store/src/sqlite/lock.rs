@@ -39,7 +39,7 @@ pub(super) fn lock_store_file(directory: &Path) -> Result<(StoreLock, PathBuf), 
     let lock = StoreLock::lock_directory(directory)?;
     let path = directory.join("log.db");
     if !path.exists() {
-        drop(open_private_lock_file(&path)?);
+        open::make_log_file(directory, &path)?;
         sync_locked_directory(directory)?;
     }
     Ok((lock, path))

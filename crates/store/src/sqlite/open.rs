@@ -7,6 +7,7 @@ use rusqlite::{OpenFlags, TransactionBehavior};
 use sqlx::ConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
+use super::lock::open_private_lock_file;
 use super::reclaim;
 use crate::StoreError;
 
@@ -54,8 +55,7 @@ pub(super) fn open_reader(path: &Path) -> Result<rusqlite::Connection, StoreErro
 
 /// A connection that writes or checkpoints.
 pub(super) fn open_connection(path: &Path) -> rusqlite::Result<rusqlite::Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+    let connection = open_file(path)?;
     set_up_connection(&connection)?;
     Ok(connection)
 }
@@ -66,6 +66,33 @@ fn set_up_connection(connection: &rusqlite::Connection) -> rusqlite::Result<()> 
         "PRAGMA journal_mode = WAL;\nPRAGMA synchronous = NORMAL;\nPRAGMA foreign_keys = OFF;\n\
          PRAGMA wal_autocheckpoint = 0;\nPRAGMA cache_size = -256",
     )
+}
+
+/// Makes a file with the schema of this version. Under another name first: whoever finds the log finds it whole, and one
+/// sync is enough for all of it, where every step in its place would be synced with its journal.
+pub(super) fn make_log_file(directory: &Path, path: &Path) -> Result<(), StoreError> {
+    let failed = |error: std::io::Error| StoreError::Failed(format!("cannot make {}: {error}", path.display()));
+    let draft = directory.join("log.db.draft");
+    // What a log left that is gone would be taken for a part of the new one.
+    for leftover in ["log.db.draft", "log.db-wal", "log.db-shm", "log.db-journal"] {
+        match std::fs::remove_file(directory.join(leftover)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    let file = open_private_lock_file(&draft)?;
+    let connection = open_file(&draft)?;
+    connection.execute_batch("PRAGMA journal_mode = OFF;\nPRAGMA synchronous = OFF")?;
+    reclaim::prepare_file_to_reclaim(&connection)?;
+    run_migrations(&connection, MIGRATIONS)?;
+    connection.execute_batch("PRAGMA journal_mode = WAL")?;
+    connection.close().map_err(|(_, error)| error)?;
+    file.sync_all().and_then(|()| std::fs::rename(&draft, path)).map_err(failed)
+}
+
+fn open_file(path: &Path) -> rusqlite::Result<rusqlite::Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    rusqlite::Connection::open_with_flags(path, flags)
 }
 
 /// The one connection that writes.
@@ -80,8 +107,7 @@ pub(super) fn open_writer(path: &Path, max_pages: Option<u32>) -> Result<rusqlit
 }
 
 fn connect_writer(path: &Path, is_new: bool, max_pages: Option<u32>) -> Result<rusqlite::Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+    let connection = open_file(path)?;
     if is_new {
         reclaim::prepare_file_to_reclaim(&connection)?;
     }

@@ -260,6 +260,21 @@ async fn an_older_schema_is_brought_up_and_a_newer_one_refused() {
 }
 
 #[tokio::test]
+async fn a_new_log_takes_nothing_of_one_that_is_gone() {
+    let (earlier, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = open(StoreOptions::new(earlier.path())).await;
+    let mut story = Story::new(1);
+    story.create(&store).await;
+    std::fs::copy(earlier.path().join("log.db-wal"), directory.path().join("log.db-wal")).unwrap();
+    std::fs::write(directory.path().join("log.db.draft"), "half of one").unwrap();
+    let store = open(StoreOptions::new(directory.path())).await;
+    assert!(store.sessions(sessions_of(Principal::owner())).await.unwrap().sessions.is_empty());
+    story = Story::new(1);
+    story.create(&store).await;
+    assert_eq!(store.head(story.session).await.unwrap(), Seq(1));
+}
+
+#[tokio::test]
 async fn big_lists_walk_an_index() {
     let directory = tempfile::tempdir().unwrap();
     open(StoreOptions::new(directory.path())).await.close().await.unwrap();
