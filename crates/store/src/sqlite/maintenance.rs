@@ -44,9 +44,9 @@ pub(super) fn remove_alias_script(alias: &Alias) -> SqliteScript {
 pub(super) fn compact_scope_script(scope: &str, upto: Seq, at: Timestamp, fact: &Value) -> SqliteScript {
     let mut script = SqliteScript::new(
         "DELETE FROM scope WHERE name = ? AND seq < ? \
-         AND EXISTS (SELECT 1 FROM scope last WHERE last.name = ? AND last.seq = ? AND last.at = ?);\n\
-         UPDATE scope SET fact = ? WHERE name = ? AND seq = ? AND at = ?",
+         AND EXISTS (SELECT 1 FROM scope last WHERE last.name = ? AND last.seq = ? AND last.at = ?);\n",
     );
+    script.push_sql("UPDATE scope SET fact = ? WHERE name = ? AND seq = ? AND at = ?");
     script.bind_value(scope.to_owned());
     script.bind_seq(upto);
     script.bind_value(scope.to_owned());
@@ -107,9 +107,10 @@ pub(super) async fn rebuild_folds(store: &SqliteStore) -> Result<u64, StoreError
 async fn rebuild_session(store: &SqliteStore, session: SessionId) -> Result<(), StoreError> {
     let mut script = SqliteScript::new(
         "UPDATE session SET title = '', search = '', archived = 0, messages = 0, updated_at = 0, spent_input = 0, \
-         spent_output = 0, spent_cost = 0, last_input = NULL, last_output = NULL WHERE id = ?;\n\
-         DELETE FROM run WHERE session = ?;\nDELETE FROM question WHERE session = ?;\n",
+         spent_output = 0, spent_cost = 0, last_input = NULL, last_output = NULL WHERE id = ?;\n",
     );
+    script.push_sql("DELETE FROM run WHERE session = ?;\n");
+    script.push_sql("DELETE FROM question WHERE session = ?;\n");
     (0..3).for_each(|_| script.bind_session(session));
     let mut after = Seq::ZERO;
     loop {

@@ -17,6 +17,8 @@ const STATEMENT_END: &str = ";\n";
 #[derive(Default)]
 pub(super) struct SqliteScript {
     pub(super) sql: String,
+    /// Where statements end that others may follow.
+    ends: Vec<usize>,
     values: Vec<SqliteValue>,
 }
 
@@ -33,16 +35,21 @@ pub(super) enum SqliteValue {
 
 impl SqliteScript {
     pub(super) fn new(sql: &str) -> Self {
-        Self { sql: sql.to_owned(), values: Vec::new() }
+        let mut script = Self::default();
+        script.push_sql(sql);
+        script
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.sql.is_empty()
     }
 
-    /// Adds a piece of SQL. Another statement begins after a semicolon at the end of a line.
+    /// Adds a piece of SQL, of one statement. Another one begins after a piece that ends with a semicolon and a new line.
     pub(super) fn push_sql(&mut self, sql: &str) {
         self.sql.push_str(sql);
+        if sql.ends_with(STATEMENT_END) {
+            self.ends.push(self.sql.len());
+        }
     }
 
     /// Adds `count` times `(?, …)`, separated by commas.
@@ -76,7 +83,7 @@ impl SqliteScript {
     pub(super) fn execute_script(&self, connection: &Connection) -> rusqlite::Result<u64> {
         let mut values = self.values.iter();
         let mut changed = 0;
-        for sql in self.sql.split_inclusive(STATEMENT_END).filter(|sql| !sql.trim().is_empty()) {
+        for sql in self.statements() {
             let mut statement = ScriptStatement::prepare(connection, sql)?;
             let statement = statement.as_mut();
             for (place, value) in (1..=statement.parameter_count()).zip(&mut values) {
@@ -85,6 +92,12 @@ impl SqliteScript {
             changed = statement.raw_execute()? as u64;
         }
         Ok(changed)
+    }
+
+    fn statements(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let ends = self.ends.iter().copied().chain(std::iter::once(self.sql.len()));
+        starts.zip(ends).map(|(start, end)| &self.sql[start..end]).filter(|sql| !sql.is_empty())
     }
 
     /// The rows that its one statement finds.
