@@ -31,7 +31,7 @@ pub(super) async fn run(context: Context, rebuild: bool) -> anyhow::Result<Exit>
     let doctor = Doctor { context };
     doctor.head("gander")?;
     doctor.row("version", gander::VERSION, "")?;
-    doctor.row("SQLite", &gander_store::sqlite::library_version().await?, "built in")?;
+    doctor.row("SQLite", gander_store::sqlite::library_version(), "built in")?;
     doctor.paths()?;
     doctor.store().await?;
     doctor.server().await?;
@@ -53,7 +53,7 @@ async fn rebuild_log_for_doctor(context: &Context) -> anyhow::Result<Exit> {
     let sessions = store.rebuild_folds().await?;
     store.close().await?;
     if context.config.sections.store.url.is_none() {
-        gander_store::sqlite::reclaim_whole_file(paths.data_directory()).await?;
+        gander_store::sqlite::reclaim_whole_file(paths.data_directory())?;
     }
     let plural = if sessions == 1 { "" } else { "s" };
     context.output.line(&format!("Rebuilt the indexes of {sessions} session{plural}."))?;

@@ -100,7 +100,7 @@ async fn self_check_version_lines() -> anyhow::Result<Vec<String>> {
         format!("commit      {}", PACKAGED_COMMIT.unwrap_or("not recorded: built from source")),
         format!("platform    {} {}", std::env::consts::OS, std::env::consts::ARCH),
         format!("features    {features}"),
-        format!("SQLite      {}", gander_store::sqlite::library_version().await?),
+        format!("SQLite      {}", gander_store::sqlite::library_version()),
         format!("web page    {page}"),
     ])
 }

@@ -175,7 +175,7 @@ impl BatchColumns {
         let mut encoder = RowEncoder::default();
         for pending in &mut group.pending {
             let mut entries = pending.append.entries.iter();
-            pending.size = entries.try_fold(0, |size, entry| Ok(size + encoder.push_entry(entry)?))?;
+            pending.size = entries.try_fold(0, |size, entry| encoder.push_entry(entry).map(|added| size + added))?;
             self.created.push_pending(pending)?;
             self.scopes.push_pending(pending);
             let answers = pending.append.answers.iter();

@@ -33,7 +33,7 @@ struct OpenMessage {
 }
 
 impl Compactor {
-    pub(crate) fn push_row(&mut self, row: &Row) -> Result<Option<Replacement>, StoreError> {
+    pub(crate) fn push_row(&mut self, row: &Row<impl AsRef<str>>) -> Result<Option<Replacement>, StoreError> {
         match row.kind {
             RowKind::Chunk => self.push_chunk(row).map(|()| None),
             RowKind::Whole => self.open.take().map_or(Ok(None), |open| open.into_replacement(row)),
@@ -44,8 +44,8 @@ impl Compactor {
         }
     }
 
-    fn push_chunk(&mut self, row: &Row) -> Result<(), StoreError> {
-        let chunk: Chunk<'_> = serde_json::from_str(&row.body).map_err(|error| corrupt_row_error(&error))?;
+    fn push_chunk(&mut self, row: &Row<impl AsRef<str>>) -> Result<(), StoreError> {
+        let chunk: Chunk<'_> = serde_json::from_str(row.body.as_ref()).map_err(|error| corrupt_row_error(&error))?;
         if !self.open.as_ref().is_some_and(|open| open.is_followed_by(row, &chunk)) {
             self.open = Some(OpenMessage::new(row, &chunk));
         }
@@ -57,17 +57,17 @@ impl Compactor {
 }
 
 impl OpenMessage {
-    fn new(row: &Row, chunk: &Chunk<'_>) -> Self {
+    fn new(row: &Row<impl AsRef<str>>, chunk: &Chunk<'_>) -> Self {
         let (message, run) = (chunk.message, chunk.run);
         let times = Times::default();
         Self { message, run, first: row.first, last: row.first, chunks: 0, times, pieces: Vec::new() }
     }
 
-    fn is_followed_by(&self, row: &Row, chunk: &Chunk<'_>) -> bool {
+    fn is_followed_by(&self, row: &Row<impl AsRef<str>>, chunk: &Chunk<'_>) -> bool {
         (self.message, self.run, self.last.next()) == (chunk.message, chunk.run, row.first)
     }
 
-    fn push_chunk_of_message(&mut self, row: &Row, chunk: Chunk<'_>) {
+    fn push_chunk_of_message(&mut self, row: &Row<impl AsRef<str>>, chunk: Chunk<'_>) {
         self.last = row.last;
         self.chunks += 1;
         chunk.times.iter().take(chunk.cuts.len()).for_each(|time| self.times.push_time(time));
@@ -82,11 +82,11 @@ impl OpenMessage {
     }
 
     /// What is in the whole message may leave the chunks; if one byte differs, everything stays.
-    fn into_replacement(self, row: &Row) -> Result<Option<Replacement>, StoreError> {
+    fn into_replacement(self, row: &Row<impl AsRef<str>>) -> Result<Option<Replacement>, StoreError> {
         if self.last.next() != row.first {
             return Ok(None);
         }
-        let message = whole_decoded_message(&row.body)?;
+        let message = whole_decoded_message(row.body.as_ref())?;
         if message.id != self.message || !self.is_contained_in(&message) {
             return Ok(None);
         }

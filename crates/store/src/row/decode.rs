@@ -43,7 +43,7 @@ impl RowDecoder {
     }
 
     /// Adds a row; a span comes with the body of the next one, its message.
-    pub(crate) fn push_row(&mut self, row: &Row, next: Option<&str>) -> Result<(), StoreError> {
+    pub(crate) fn push_row(&mut self, row: &Row<impl AsRef<str>>, next: Option<&str>) -> Result<(), StoreError> {
         match row.kind {
             RowKind::Fact | RowKind::Whole => self.push_fact(row),
             RowKind::Chunk => self.push_chunk(row),
@@ -55,25 +55,25 @@ impl RowDecoder {
         self.entries
     }
 
-    fn push_fact(&mut self, row: &Row) -> Result<(), StoreError> {
+    fn push_fact(&mut self, row: &Row<impl AsRef<str>>) -> Result<(), StoreError> {
         if row.first > self.after {
-            self.bytes += row.body.len();
+            self.bytes += row.body.as_ref().len();
             let entry = decoded_fact_entry(row)?;
             self.push_entry(entry);
         }
         Ok(())
     }
 
-    fn push_chunk(&mut self, row: &Row) -> Result<(), StoreError> {
-        let chunk: Chunk<'_> = serde_json::from_str(&row.body).map_err(|error| corrupt_row_error(&error))?;
+    fn push_chunk(&mut self, row: &Row<impl AsRef<str>>) -> Result<(), StoreError> {
+        let chunk: Chunk<'_> = serde_json::from_str(row.body.as_ref()).map_err(|error| corrupt_row_error(&error))?;
         let Chunk { message, part, growth, run, times, cuts, text } = &chunk;
         let (message, part, growth, run) = (*message, *part, *growth, *run);
         let deltas = Deltas { message, part, growth, run, first: row.first, cuts, text };
         self.push_deltas(&deltas, &mut times.iter())
     }
 
-    fn push_span(&mut self, row: &Row, message: &Message) -> Result<(), StoreError> {
-        let span: Span = serde_json::from_str(&row.body).map_err(|error| corrupt_row_error(&error))?;
+    fn push_span(&mut self, row: &Row<impl AsRef<str>>, message: &Message) -> Result<(), StoreError> {
+        let span: Span = serde_json::from_str(row.body.as_ref()).map_err(|error| corrupt_row_error(&error))?;
         let mut times = span.times.iter();
         let mut first = row.first;
         for piece in &span.pieces {
@@ -141,9 +141,9 @@ pub(super) fn grown_decoded_text(message: &Message, part: u32) -> Option<&str> {
     }
 }
 
-fn decoded_fact_entry(row: &Row) -> Result<Entry, StoreError> {
+fn decoded_fact_entry(row: &Row<impl AsRef<str>>) -> Result<Entry, StoreError> {
     let StoredFact { at, run, event, meta } =
-        serde_json::from_str(&row.body).map_err(|error| corrupt_row_error(&error))?;
+        serde_json::from_str(row.body.as_ref()).map_err(|error| corrupt_row_error(&error))?;
     Ok(Entry { seq: row.first, at, run, event, meta })
 }
 

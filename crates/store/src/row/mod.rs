@@ -35,12 +35,15 @@ pub(super) enum RowKind {
 
 /// Entries `first` to `last` of a session, as they are stored.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
+pub(super) struct Row<B = String> {
     pub(super) first: Seq,
     pub(super) last: Seq,
     pub(super) kind: RowKind,
-    pub(super) body: String,
+    pub(super) body: B,
 }
+
+/// A row whose body is still the database's.
+pub(super) type RowRef<'r> = Row<&'r str>;
 
 impl RowKind {
     pub(super) fn code(self) -> i64 {

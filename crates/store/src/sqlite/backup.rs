@@ -146,7 +146,9 @@ impl BackupReader {
         let options = backup_file_options(path).read_only(true).immutable(true);
         let mut connection = options.connect().await.map_err(sqlite_store_error)?;
         let info = read_backup_info(&mut connection).await?;
-        open::check_schema(&mut connection).await?;
+        let version =
+            sqlx::query("PRAGMA user_version").fetch_one(&mut connection).await.map_err(sqlite_store_error)?;
+        open::check_schema_version(version.get(0))?;
         let check =
             sqlx::query("PRAGMA integrity_check(1)").fetch_one(&mut connection).await.map_err(sqlite_store_error)?;
         match check.get::<&str, _>(0) {
@@ -205,8 +207,8 @@ impl BackupReader {
         // Views hold folders too; they are only a cache.
         let drop_tables = "DELETE FROM snapshot; DROP TABLE backup_info; DROP TABLE backup_file;";
         sqlx::raw_sql(drop_tables).execute(&mut connection).await.map_err(sqlite_store_error)?;
-        reclaim::rewrite(&mut connection).await?;
-        connection.close().await.map_err(sqlite_store_error)
+        connection.close().await.map_err(sqlite_store_error)?;
+        reclaim::rewrite_file(target)
     }
 }
 

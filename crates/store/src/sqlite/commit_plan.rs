@@ -44,7 +44,8 @@ impl CommitPlan {
             let mut encoder = RowEncoder::default();
             for (place, pending) in pending {
                 let mut entries = pending.append.entries.iter();
-                sizes[*place] = entries.try_fold(0, |size, entry| Ok(size + encoder.push_entry(entry)?))?;
+                sizes[*place] =
+                    entries.try_fold(0, |size, entry| encoder.push_entry(entry).map(|added| size + added))?;
             }
             let entries = || pending.iter().flat_map(|(_, pending)| &pending.append.entries);
             rows.extend(encoder.into_rows()?.into_iter().map(|row| (*session, *epoch, row)));

@@ -18,9 +18,9 @@ pub(super) enum SqliteFailure {
 }
 
 impl SqliteFailure {
-    pub(super) fn classify_error(error: &sqlx::Error) -> Self {
+    pub(super) fn classify_error(error: &rusqlite::Error) -> Self {
         let text = error.to_string();
-        match primary_code(error) {
+        match result_code(error) {
             Some(19) => Self::Constraint(text),
             Some(13) => Self::Full(text),
             // BUSY, LOCKED
@@ -28,7 +28,6 @@ impl SqliteFailure {
             // READONLY, IOERR, CORRUPT, CANTOPEN, NOTADB
             Some(8 | 10 | 11 | 14 | 26) => Self::Disk(text),
             Some(_) => Self::Other(text),
-            None if matches!(error, sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed) => Self::Disk(text),
             None => Self::Other(text),
         }
     }
@@ -42,21 +41,25 @@ impl SqliteFailure {
     }
 }
 
-/// For reads, where every failure is just that.
+/// Of a read, or of a statement of the writer that is no commit.
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match result_code(&error) {
+            Some(5 | 6) => Self::Busy(error.to_string()),
+            Some(_) | None => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Of a command that copies or backs up the file, where every failure is just that.
 pub(super) fn sqlite_store_error(error: sqlx::Error) -> StoreError {
-    if let sqlx::Error::PoolClosed = error {
-        StoreError::Closed
-    } else if let sqlx::Error::PoolTimedOut = error {
-        StoreError::Busy("too many read at once".to_owned())
-    } else if matches!(primary_code(&error), Some(5 | 6)) {
-        StoreError::Busy(error.to_string())
-    } else {
-        StoreError::Failed(error.to_string())
+    match error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok()) {
+        Some(code) if matches!(code & 0xff, 5 | 6) => StoreError::Busy(error.to_string()),
+        Some(_) | None => StoreError::Failed(error.to_string()),
     }
 }
 
 /// SQLite's result code without its extension.
-fn primary_code(error: &sqlx::Error) -> Option<i32> {
-    let code: i32 = error.as_database_error()?.code()?.parse().ok()?;
-    Some(code & 0xff)
+fn result_code(error: &rusqlite::Error) -> Option<i32> {
+    error.sqlite_error().map(|error| error.extended_code & 0xff)
 }

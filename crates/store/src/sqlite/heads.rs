@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use gander_domain::{Entry, Event, Seq, SessionId};
-use sqlx::Row;
-use sqlx::sqlite::SqliteConnection;
+use rusqlite::Connection;
 
-use super::failure::sqlite_store_error;
+use super::read::read_claim;
 use super::writer::SqlitePending;
 use crate::{Append, Claim, Epoch, ScopeAppend, StoreError};
 
@@ -21,28 +20,24 @@ pub(super) struct Heads {
 
 impl Heads {
     /// Lets an append in if it comes from the writer and follows the end, and moves the end.
-    pub(super) async fn check_writer(
+    pub(super) fn check_writer(
         &mut self,
-        connection: &mut SqliteConnection,
+        connection: &Connection,
         pending: &mut SqlitePending,
     ) -> Result<(), StoreError> {
         let Append { session, epoch, entries, .. } = &pending.append;
-        let claim = self.claim_of(connection, *session).await?;
+        let claim = self.claim_of(connection, *session)?;
         check_head_epoch(claim.epoch, *epoch)?;
         let head = check_head_order(claim.head, entries)?;
         let session = *session;
-        pending.scope_heads = self.admit_scopes(connection, &pending.append.scopes).await?;
+        pending.scope_heads = self.admit_scopes(connection, &pending.append.scopes)?;
         pending.head = head;
         self.set_claim(session, Claim { head, ..claim });
         Ok(())
     }
 
     /// Lets a new session in.
-    pub(super) async fn admit_new(
-        &mut self,
-        connection: &mut SqliteConnection,
-        pending: &mut SqlitePending,
-    ) -> Result<(), StoreError> {
+    pub(super) fn admit_new(&mut self, connection: &Connection, pending: &mut SqlitePending) -> Result<(), StoreError> {
         let session = pending.append.session;
         if self.sessions.contains_key(&session) {
             return Err(StoreError::Exists(session));
@@ -53,22 +48,18 @@ impl Heads {
             return Err(StoreError::Invalid("first entry does not create the session".to_owned()));
         }
         let head = check_head_order(Seq::ZERO, &pending.append.entries)?;
-        pending.scope_heads = self.admit_scopes(connection, &pending.append.scopes).await?;
+        pending.scope_heads = self.admit_scopes(connection, &pending.append.scopes)?;
         pending.head = head;
         self.set_claim(session, Claim { epoch: Epoch::FIRST, head });
         Ok(())
     }
 
     /// Who may write to a session, and where it ends.
-    pub(super) async fn claim_of(
-        &mut self,
-        connection: &mut SqliteConnection,
-        session: SessionId,
-    ) -> Result<Claim, StoreError> {
+    pub(super) fn claim_of(&mut self, connection: &Connection, session: SessionId) -> Result<Claim, StoreError> {
         if let Some(claim) = self.sessions.get(&session) {
             return Ok(*claim);
         }
-        let claim = load_claim(connection, session).await?;
+        let claim = read_claim(connection, session)?;
         self.set_claim(session, claim);
         Ok(claim)
     }
@@ -94,9 +85,9 @@ impl Heads {
     }
 
     /// Where each scope ends before its facts are added, if that is where they belong.
-    pub(super) async fn admit_scopes(
+    pub(super) fn admit_scopes(
         &mut self,
-        connection: &mut SqliteConnection,
+        connection: &Connection,
         scopes: &[ScopeAppend],
     ) -> Result<Vec<Seq>, StoreError> {
         if self.scopes.len() >= MAX_CACHED_HEADS {
@@ -107,7 +98,7 @@ impl Heads {
         for append in scopes {
             let head = match ends.get(append.scope.as_str()) {
                 Some(head) => *head,
-                None => self.scope_head(connection, &append.scope).await?,
+                None => self.scope_head(connection, &append.scope)?,
             };
             check_head_scope(head, append)?;
             heads.push(head);
@@ -117,25 +108,15 @@ impl Heads {
         Ok(heads)
     }
 
-    async fn scope_head(&mut self, connection: &mut SqliteConnection, scope: &str) -> Result<Seq, StoreError> {
+    fn scope_head(&mut self, connection: &Connection, scope: &str) -> Result<Seq, StoreError> {
         if let Some(head) = self.scopes.get(scope) {
             return Ok(*head);
         }
-        let query = sqlx::query("SELECT COALESCE(MAX(seq), 0) FROM scope WHERE name = ?").bind(scope);
-        let head: i64 = query.fetch_one(connection).await.map_err(sqlite_store_error)?.get(0);
+        let head: i64 = connection
+            .prepare_cached("SELECT COALESCE(MAX(seq), 0) FROM scope WHERE name = ?")
+            .and_then(|mut statement| statement.query_row([scope], |row| row.get(0)))?;
         Ok(Seq(head as u64))
     }
-}
-
-async fn load_claim(connection: &mut SqliteConnection, session: SessionId) -> Result<Claim, StoreError> {
-    let query = sqlx::query(super::read::HEAD_SQL).bind(session.uuid().into_bytes().to_vec());
-    let row = query.fetch_optional(connection).await.map_err(sqlite_store_error)?;
-    let row = row.ok_or(StoreError::NotFound(session))?;
-    if row.get::<bool, _>(1) {
-        return Err(StoreError::Deleted(session));
-    }
-    let (epoch, head): (i64, i64) = (row.get(0), row.get(2));
-    Ok(Claim { epoch: Epoch(epoch as u64), head: Seq(head as u64) })
 }
 
 #[cfg(not(bug = "ignore_epoch"))]

@@ -1,11 +1,9 @@
 //! Lists and look-ups in the side tables. Every list walks an index and has a limit.
 
-use gander_domain::{Principal, QuestionId, RunId, SessionId, SessionPolicy, Timestamp};
-use sqlx::sqlite::{SqlitePool, SqliteRow};
-use sqlx::{AssertSqlSafe, Row as _};
+use gander_domain::{Principal, QuestionId, RunId, Seq, SessionId, SessionPolicy, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row as SqliteRow, params};
 
-use super::failure::sqlite_store_error;
-use super::read::{decode_sqlite_uuid, read_sqlite_session_id, seq_column, sqlite_session_bytes};
+use super::read::{id_column, required_id_column, seq_column, session_column, text_column};
 use super::script::SqliteScript;
 use crate::types::search_words;
 use crate::{
@@ -22,11 +20,9 @@ const RUN_SQL: &str = "SELECT id, session, first, began_at, started, ended, outc
 const HAS_OPEN_QUESTION_SQL: &str = "EXISTS (SELECT 1 FROM question q INDEXED BY question_open \
      WHERE q.session = run.session AND q.run = run.id AND q.answered IS NULL";
 
-pub(super) async fn list_sessions(pool: &SqlitePool, query: SessionQuery) -> Result<SessionPage, StoreError> {
+pub(super) fn list_sessions(connection: &Connection, query: &SessionQuery) -> Result<SessionPage, StoreError> {
     let limit = query.limit.clamp(1, 1000) as usize;
-    let SqliteScript { sql, args } = list_sessions_script(&query, limit + 1);
-    let rows = sqlx::query_with(AssertSqlSafe(sql), args).fetch_all(pool).await.map_err(sqlite_store_error)?;
-    let mut sessions = rows.iter().map(decode_summary).collect::<Result<Vec<_>, _>>()?;
+    let mut sessions = list_sessions_script(query, limit + 1).query_rows(connection, decode_summary)?;
     let more = sessions.len() > limit;
     sessions.truncate(limit);
     let key = |card: &SessionSummary| PageKey { updated_at: card.updated_at, session: card.session };
@@ -65,107 +61,128 @@ pub(super) fn list_sessions_script(query: &SessionQuery, limit: usize) -> Sqlite
     script
 }
 
-pub(super) async fn read_summary(pool: &SqlitePool, session: SessionId) -> Result<Option<SessionSummary>, StoreError> {
-    let query = sqlx::query(AssertSqlSafe(format!("{SUMMARY_SQL} WHERE id = ? AND deleted_at IS NULL")));
-    let row = query.bind(sqlite_session_bytes(session)).fetch_optional(pool).await.map_err(sqlite_store_error)?;
-    row.as_ref().map(decode_summary).transpose()
+pub(super) fn read_summary(connection: &Connection, session: SessionId) -> Result<Option<SessionSummary>, StoreError> {
+    let mut script = SqliteScript::new(SUMMARY_SQL);
+    script.push_sql(" WHERE id = ? AND deleted_at IS NULL");
+    script.bind_session(session);
+    Ok(script.query_rows(connection, decode_summary)?.pop())
 }
 
-pub(super) async fn deleted_owner(pool: &SqlitePool, session: SessionId) -> Result<Option<Principal>, StoreError> {
-    let query = sqlx::query("SELECT deleted_owner FROM session WHERE id = ?").bind(sqlite_session_bytes(session));
-    let row = query.fetch_optional(pool).await.map_err(sqlite_store_error)?;
-    Ok(row.and_then(|row| row.get::<Option<String>, _>(0)).map(Principal::named))
+/// The session behind a name.
+pub(super) fn find_alias(connection: &Connection, alias: &Alias) -> Result<Option<SessionId>, StoreError> {
+    let mut statement = connection
+        .prepare_cached("SELECT session FROM alias WHERE principal = ? AND door = ? AND namespace = ? AND text = ?")?;
+    let mut rows = statement.query([alias.principal.as_str(), &alias.door, &alias.namespace, &alias.text])?;
+    rows.next()?.map(|row| session_column(row, 0)).transpose()
 }
 
-pub(super) async fn list_children(pool: &SqlitePool, session: SessionId) -> Result<Vec<SessionId>, StoreError> {
-    let query = sqlx::query("SELECT id FROM session WHERE parent = ? ORDER BY id").bind(sqlite_session_bytes(session));
-    query
-        .fetch_all(pool)
-        .await
-        .map_err(sqlite_store_error)?
-        .iter()
-        .map(|row| read_sqlite_session_id(row.get(0)))
-        .collect()
+pub(super) fn deleted_owner(connection: &Connection, session: SessionId) -> Result<Option<Principal>, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT deleted_owner FROM session WHERE id = ?")?;
+    let owner = statement.query_row([session.uuid().as_bytes()], |row| row.get::<_, Option<String>>(0)).optional()?;
+    Ok(owner.flatten().map(Principal::named))
 }
 
-pub(super) async fn session_size(pool: &SqlitePool, session: SessionId) -> Result<u64, StoreError> {
-    let query = sqlx::query("SELECT COALESCE(SUM(LENGTH(CAST(body AS BLOB))), 0) FROM entry WHERE session = ?");
-    let row = query.bind(sqlite_session_bytes(session)).fetch_one(pool).await.map_err(sqlite_store_error)?;
-    Ok(u64::try_from(row.get::<i64, _>(0)).unwrap_or(0))
+pub(super) fn list_children(connection: &Connection, session: SessionId) -> Result<Vec<SessionId>, StoreError> {
+    let mut script = SqliteScript::new("SELECT id FROM session WHERE parent = ? ORDER BY id");
+    script.bind_session(session);
+    script.query_rows(connection, |row| session_column(row, 0))
 }
 
-pub(super) async fn list_open_runs(
-    pool: &SqlitePool,
+pub(super) fn session_size(connection: &Connection, session: SessionId) -> Result<u64, StoreError> {
+    let mut statement = connection
+        .prepare_cached("SELECT COALESCE(SUM(LENGTH(CAST(body AS BLOB))), 0) FROM entry WHERE session = ?")?;
+    let size: i64 = statement.query_row([session.uuid().as_bytes()], |row| row.get(0))?;
+    Ok(u64::try_from(size).unwrap_or(0))
+}
+
+pub(super) fn list_open_runs(
+    connection: &Connection,
     after: Option<(RunId, SessionId)>,
     limit: u32,
 ) -> Result<Vec<RunRow>, StoreError> {
-    let (run, session) = after
-        .map_or((vec![], vec![]), |(run, session)| (run.uuid().into_bytes().to_vec(), sqlite_session_bytes(session)));
-    let query = sqlx::query(AssertSqlSafe(sqlite_open_runs_sql())).bind(run).bind(session).bind(i64::from(limit));
-    query.fetch_all(pool).await.map_err(sqlite_store_error)?.iter().map(decode_run).collect()
+    let mut script = SqliteScript::new(&sqlite_open_runs_sql());
+    match after {
+        Some((run, session)) => {
+            script.bind_id(run.uuid());
+            script.bind_session(session);
+        }
+        None => (0..2).for_each(|_| script.bind_value(Vec::new())),
+    }
+    script.bind_value(i64::from(limit));
+    script.query_rows(connection, decode_run)
 }
 
-pub(super) async fn find_run(pool: &SqlitePool, run: RunId) -> Result<Option<RunRow>, StoreError> {
-    let query = sqlx::query(AssertSqlSafe(format!(
-        "{RUN_SQL} {HAS_OPEN_QUESTION_SQL}) FROM run WHERE id = ? ORDER BY session LIMIT 1"
-    )));
-    let query = query.bind(run.uuid().into_bytes().to_vec());
-    query.fetch_optional(pool).await.map_err(sqlite_store_error)?.as_ref().map(decode_run).transpose()
+pub(super) fn find_run(connection: &Connection, run: RunId) -> Result<Option<RunRow>, StoreError> {
+    let mut script = SqliteScript::new(RUN_SQL);
+    script.push_sql(HAS_OPEN_QUESTION_SQL);
+    script.push_sql(") FROM run WHERE id = ? ORDER BY session LIMIT 1");
+    script.bind_id(run.uuid());
+    Ok(script.query_rows(connection, decode_run)?.pop())
 }
 
-pub(super) async fn find_run_of_owner(
-    pool: &SqlitePool,
+pub(super) fn find_run_of_owner(
+    connection: &Connection,
     run: RunId,
     owner: &Principal,
 ) -> Result<Option<RunRow>, StoreError> {
-    let query = sqlx::query(AssertSqlSafe(format!(
-        "{RUN_SQL} {HAS_OPEN_QUESTION_SQL}) FROM run WHERE id = ? \
+    let mut script = SqliteScript::new(RUN_SQL);
+    script.push_sql(HAS_OPEN_QUESTION_SQL);
+    script.push_sql(
+        ") FROM run WHERE id = ? \
          AND EXISTS (SELECT 1 FROM session WHERE session.id = run.session AND session.owner = ?) \
-         ORDER BY session LIMIT 1"
-    )));
-    let query = query.bind(run.uuid().into_bytes().to_vec()).bind(owner.as_str());
-    query.fetch_optional(pool).await.map_err(sqlite_store_error)?.as_ref().map(decode_run).transpose()
+         ORDER BY session LIMIT 1",
+    );
+    script.bind_id(run.uuid());
+    script.bind_value(owner.as_str().to_owned());
+    Ok(script.query_rows(connection, decode_run)?.pop())
 }
 
-pub(super) async fn find_question(pool: &SqlitePool, question: QuestionId) -> Result<Option<QuestionRow>, StoreError> {
-    let query = "SELECT session, run, asked, answered, held FROM question WHERE id = ? ORDER BY session LIMIT 1";
-    let query = sqlx::query(query).bind(question.uuid().into_bytes().to_vec());
-    let Some(row) = query.fetch_optional(pool).await.map_err(sqlite_store_error)? else { return Ok(None) };
-    Ok(Some(QuestionRow {
-        question,
-        session: read_sqlite_session_id(row.get(0))?,
-        run: row.get::<Option<&[u8]>, _>(1).map(decode_sqlite_uuid).transpose()?.map(RunId::new),
-        asked: seq_column(&row, 2),
-        answered: row.get::<Option<i64>, _>(3).map(|_| seq_column(&row, 3)),
-        held: row.get(4),
-    }))
-}
-
-pub(super) async fn list_aliases(pool: &SqlitePool, session: SessionId) -> Result<Vec<Alias>, StoreError> {
-    let query = "SELECT principal, door, namespace, text FROM alias WHERE session = ? \
-         ORDER BY principal, door, namespace, text LIMIT 1000";
-    let rows =
-        sqlx::query(query).bind(sqlite_session_bytes(session)).fetch_all(pool).await.map_err(sqlite_store_error)?;
-    let alias = |row: &SqliteRow| Alias {
-        principal: Principal::named(row.get::<String, _>(0)),
-        door: row.get(1),
-        namespace: row.get(2),
-        text: row.get(3),
+pub(super) fn find_question(connection: &Connection, question: QuestionId) -> Result<Option<QuestionRow>, StoreError> {
+    let mut script = SqliteScript::new(
+        "SELECT session, run, asked, answered, held FROM question WHERE id = ? ORDER BY session LIMIT 1",
+    );
+    script.bind_id(question.uuid());
+    let decode = |row: &SqliteRow<'_>| {
+        Ok(QuestionRow {
+            question,
+            session: session_column(row, 0)?,
+            run: id_column(row, 1)?.map(RunId::new),
+            asked: seq_column(row, 2)?,
+            answered: row.get::<_, Option<i64>>(3)?.map(|seq| Seq(seq as u64)),
+            held: row.get(4)?,
+        })
     };
-    Ok(rows.iter().map(alias).collect())
+    Ok(script.query_rows(connection, decode)?.pop())
+}
+
+pub(super) fn list_aliases(connection: &Connection, session: SessionId) -> Result<Vec<Alias>, StoreError> {
+    let mut script = SqliteScript::new(
+        "SELECT principal, door, namespace, text FROM alias WHERE session = ? \
+         ORDER BY principal, door, namespace, text LIMIT 1000",
+    );
+    script.bind_session(session);
+    script.query_rows(connection, |row| {
+        let principal = Principal::named(row.get::<_, String>(0)?);
+        Ok(Alias { principal, door: row.get(1)?, namespace: row.get(2)?, text: row.get(3)? })
+    })
 }
 
 /// The names after one of them; no name is empty.
-pub(super) async fn list_aliases_in(
-    pool: &SqlitePool,
-    [principal, door, namespace, after]: [&str; 4],
+pub(super) fn list_aliases_in(
+    connection: &Connection,
+    [principal, door, namespace, after]: &[String; 4],
     limit: u32,
 ) -> Result<Vec<(String, SessionId)>, StoreError> {
-    let query = "SELECT text, session FROM alias \
-         WHERE principal = ? AND door = ? AND namespace = ? AND text > ? ORDER BY text LIMIT ?";
-    let query = sqlx::query(query).bind(principal).bind(door).bind(namespace).bind(after).bind(limit);
-    let rows = query.fetch_all(pool).await.map_err(sqlite_store_error)?;
-    rows.iter().map(|row: &SqliteRow| Ok((row.get(0), read_sqlite_session_id(row.get(1))?))).collect()
+    let mut statement = connection.prepare_cached(
+        "SELECT text, session FROM alias \
+         WHERE principal = ? AND door = ? AND namespace = ? AND text > ? ORDER BY text LIMIT ?",
+    )?;
+    let mut rows = statement.query(params![principal, door, namespace, after, limit])?;
+    let mut names = Vec::new();
+    while let Some(row) = rows.next()? {
+        names.push((row.get(0)?, session_column(row, 1)?));
+    }
+    Ok(names)
 }
 
 /// Every list statement in every form, for a test that looks at their plans.
@@ -198,49 +215,49 @@ fn sqlite_open_runs_sql() -> String {
     format!("{RUN_SQL} {HAS_OPEN_QUESTION_SQL}) AND NOT {HAS_OPEN_QUESTION_SQL} AND q.held) FROM run WHERE {open}")
 }
 
-fn decode_summary(row: &SqliteRow) -> Result<SessionSummary, StoreError> {
+fn decode_summary(row: &SqliteRow<'_>) -> Result<SessionSummary, StoreError> {
     Ok(SessionSummary {
-        session: read_sqlite_session_id(row.get(0))?,
-        owner: Principal::named(row.get::<String, _>(1)),
-        workspace: row.get(2),
-        agent: row.get(3),
-        parent: row.get::<Option<&[u8]>, _>(4).map(read_sqlite_session_id).transpose()?,
-        title: row.get(5),
-        created_at: Timestamp::from_micros(row.get(6)),
-        updated_at: Timestamp::from_micros(row.get(7)),
-        state: decode_sqlite_status(row.get(8))?,
-        archived: row.get(9),
-        messages: row.get::<i64, _>(10) as u64,
-        usage: decode_usage(row),
+        session: session_column(row, 0)?,
+        owner: Principal::named(row.get::<_, String>(1)?),
+        workspace: row.get(2)?,
+        agent: row.get(3)?,
+        parent: id_column(row, 4)?.map(SessionId::new),
+        title: row.get(5)?,
+        created_at: Timestamp::from_micros(row.get(6)?),
+        updated_at: Timestamp::from_micros(row.get(7)?),
+        state: decode_sqlite_status(row.get(8)?)?,
+        archived: row.get(9)?,
+        messages: row.get::<_, i64>(10)? as u64,
+        usage: decode_usage(row)?,
     })
 }
 
 /// `None` for a row from before these columns were there.
-fn decode_usage(row: &SqliteRow) -> Option<SummaryUsage> {
-    let count = |column: usize| row.get::<Option<i64>, _>(column).map(|count| count as u64);
-    Some(SummaryUsage {
-        policy: SessionPolicy {
-            policy: serde_json::from_value(row.get::<Option<String>, _>(11)?.into()).ok()?,
-            chosen: row.get::<Option<bool>, _>(17)?,
-        },
-        input: count(12)?,
-        output: count(13)?,
-        cost: count(14)?,
-        last_call: count(15).zip(count(16)),
-    })
+fn decode_usage(row: &SqliteRow<'_>) -> Result<Option<SummaryUsage>, StoreError> {
+    let count = |column: usize| Ok::<_, StoreError>(row.get::<_, Option<i64>>(column)?.map(|count| count as u64));
+    let policy = text_column(row, 11)?.and_then(|policy| serde_json::from_value(policy.into()).ok());
+    let policy = policy.zip(row.get::<_, Option<bool>>(17)?);
+    let spent = count(12)?.zip(count(13)?).zip(count(14)?);
+    let last_call = count(15)?.zip(count(16)?);
+    Ok(policy.zip(spent).map(|((policy, chosen), ((input, output), cost))| SummaryUsage {
+        policy: SessionPolicy { policy, chosen },
+        input,
+        output,
+        cost,
+        last_call,
+    }))
 }
 
-pub(super) fn decode_run(row: &SqliteRow) -> Result<RunRow, StoreError> {
-    let outcome: Option<&str> = row.get(6);
-    let outcome = outcome.map(serde_json::from_str).transpose();
+pub(super) fn decode_run(row: &SqliteRow<'_>) -> Result<RunRow, StoreError> {
+    let outcome = text_column(row, 6)?.map(serde_json::from_str).transpose();
     let state = match outcome.map_err(|error| StoreError::Corrupt(error.to_string()))? {
-        Some(outcome) => RunState::Ended(seq_column(row, 5), outcome),
-        None if row.get::<Option<i64>, _>(4).is_none() => RunState::Queued,
-        None if row.get(7) => RunState::Awaiting,
+        Some(outcome) => RunState::Ended(seq_column(row, 5)?, outcome),
+        None if row.get::<_, Option<i64>>(4)?.is_none() => RunState::Queued,
+        None if row.get(7)? => RunState::Awaiting,
         None => RunState::Running,
     };
-    let (run, session) = (RunId::new(decode_sqlite_uuid(row.get(0))?), read_sqlite_session_id(row.get(1))?);
-    Ok(RunRow { run, session, state, first: seq_column(row, 2), began_at: Timestamp::from_micros(row.get(3)) })
+    let (run, session) = (RunId::new(required_id_column(row, 0)?), session_column(row, 1)?);
+    Ok(RunRow { run, session, state, first: seq_column(row, 2)?, began_at: Timestamp::from_micros(row.get(3)?) })
 }
 
 fn sqlite_status_code(state: SessionStatus) -> i64 {

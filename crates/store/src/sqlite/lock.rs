@@ -6,8 +6,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnection;
 
+use super::failure::sqlite_store_error;
 use super::open;
 use crate::StoreError;
 
@@ -26,7 +28,9 @@ pub(crate) struct ExclusiveFile {
 /// Opens the file with the schema of this version, making both if need be.
 pub(crate) async fn open_exclusive(directory: &Path) -> Result<ExclusiveFile, StoreError> {
     let (lock, path) = lock_store_file(directory)?;
-    let connection = open::open_writer(&path, None).await?;
+    drop(open::open_writer(&path, None)?);
+    let options = open::connect_options(&path).pragma("secure_delete", "ON");
+    let connection = options.connect().await.map_err(sqlite_store_error)?;
     Ok(ExclusiveFile { connection, _lock: lock })
 }
 
@@ -35,7 +39,7 @@ pub(super) fn lock_store_file(directory: &Path) -> Result<(StoreLock, PathBuf), 
     let lock = StoreLock::lock_directory(directory)?;
     let path = directory.join("log.db");
     if !path.exists() {
-        drop(open_private_lock_file(&path)?);
+        open::make_log_file(directory, &path)?;
         sync_locked_directory(directory)?;
     }
     Ok((lock, path))

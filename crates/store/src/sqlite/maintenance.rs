@@ -3,12 +3,11 @@
 use std::sync::atomic::Ordering;
 
 use gander_domain::{Seq, SessionId, Timestamp};
+use rusqlite::{Connection, Row as SqliteRow, params};
 use serde_json::Value;
-use sqlx::Row as _;
 
 use super::commit_plan::{plan_creation, plan_folds};
-use super::failure::sqlite_store_error;
-use super::read::{decode_entry_row, read_sqlite_session_id, seq_column, sqlite_session_bytes};
+use super::read::{entry_row, seq_column, session_column};
 use super::reclaim::Reclaimed;
 use super::script::SqliteScript;
 use super::writer::Invalidates;
@@ -45,9 +44,9 @@ pub(super) fn remove_alias_script(alias: &Alias) -> SqliteScript {
 pub(super) fn compact_scope_script(scope: &str, upto: Seq, at: Timestamp, fact: &Value) -> SqliteScript {
     let mut script = SqliteScript::new(
         "DELETE FROM scope WHERE name = ? AND seq < ? \
-         AND EXISTS (SELECT 1 FROM scope last WHERE last.name = ? AND last.seq = ? AND last.at = ?);\n\
-         UPDATE scope SET fact = ? WHERE name = ? AND seq = ? AND at = ?",
+         AND EXISTS (SELECT 1 FROM scope last WHERE last.name = ? AND last.seq = ? AND last.at = ?);\n",
     );
+    script.push_sql("UPDATE scope SET fact = ? WHERE name = ? AND seq = ? AND at = ?");
     script.bind_value(scope.to_owned());
     script.bind_seq(upto);
     script.bind_value(scope.to_owned());
@@ -94,12 +93,13 @@ pub(super) async fn rebuild_folds(store: &SqliteStore) -> Result<u64, StoreError
     let mut count = 0;
     let mut after = Vec::new();
     loop {
-        let query = sqlx::query("SELECT id FROM session WHERE id > ? AND deleted_at IS NULL ORDER BY id LIMIT 1");
-        let row = query.bind(&after).fetch_optional(&store.readers).await.map_err(sqlite_store_error)?;
-        let Some(row) = row else { return Ok(count) };
-        let session = read_sqlite_session_id(row.get(0))?;
+        let mut script =
+            SqliteScript::new("SELECT id FROM session WHERE id > ? AND deleted_at IS NULL ORDER BY id LIMIT 1");
+        script.bind_value(after);
+        let found = store.readers.read(move |reader| script.query_rows(reader, |row| session_column(row, 0))).await?;
+        let Some(session) = found.first().copied() else { return Ok(count) };
         rebuild_session(store, session).await?;
-        after = sqlite_session_bytes(session);
+        after = session.uuid().into_bytes().to_vec();
         count += 1;
     }
 }
@@ -107,13 +107,16 @@ pub(super) async fn rebuild_folds(store: &SqliteStore) -> Result<u64, StoreError
 async fn rebuild_session(store: &SqliteStore, session: SessionId) -> Result<(), StoreError> {
     let mut script = SqliteScript::new(
         "UPDATE session SET title = '', search = '', archived = 0, messages = 0, updated_at = 0, spent_input = 0, \
-         spent_output = 0, spent_cost = 0, last_input = NULL, last_output = NULL WHERE id = ?;\n\
-         DELETE FROM run WHERE session = ?;\nDELETE FROM question WHERE session = ?;\n",
+         spent_output = 0, spent_cost = 0, last_input = NULL, last_output = NULL WHERE id = ?;\n",
     );
+    script.push_sql("DELETE FROM run WHERE session = ?;\n");
+    script.push_sql("DELETE FROM question WHERE session = ?;\n");
     (0..3).for_each(|_| script.bind_session(session));
     let mut after = Seq::ZERO;
     loop {
-        let entries = read::read_entries(&store.readers, session, after, Limit::default(), DeltaForm::Joined).await?;
+        let read =
+            move |reader: &Connection| read::read_entries(reader, session, after, Limit::default(), DeltaForm::Joined);
+        let entries = store.readers.read(read).await?;
         let Some(last) = entries.last() else { break };
         after = last.seq;
         let changes = fold::fold_entries(&entries);
@@ -129,9 +132,9 @@ async fn rebuild_session(store: &SqliteStore, session: SessionId) -> Result<(), 
 
 /// Removes some rows that a deleted session left; `None` if there were none.
 async fn purge_deleted_session(store: &SqliteStore) -> Result<Option<u64>, StoreError> {
-    let query = sqlx::query(NEXT_TO_PURGE_SQL);
-    let Some(row) = query.fetch_optional(&store.readers).await.map_err(sqlite_store_error)? else { return Ok(None) };
-    let session = read_sqlite_session_id(row.get(0))?;
+    let script = SqliteScript::new(NEXT_TO_PURGE_SQL);
+    let found = store.readers.read(move |reader| script.query_rows(reader, |row| session_column(row, 0))).await?;
+    let Some(session) = found.first().copied() else { return Ok(None) };
     let mut script = SqliteScript::new(
         "DELETE FROM entry WHERE session = ? AND first IN (SELECT first FROM entry WHERE session = ? LIMIT ?)",
     );
@@ -164,12 +167,15 @@ async fn reclaim_if_due(store: &SqliteStore) -> Result<Option<Reclaimed>, StoreE
 
 /// Compacts one run that ended long ago; `None` if there is none.
 async fn compact_ended_run(store: &SqliteStore, ended_before: i64) -> Result<Option<u64>, StoreError> {
-    let query = sqlx::query(NEXT_TO_COMPACT_SQL);
-    let row = query.bind(ended_before).fetch_optional(&store.readers).await.map_err(sqlite_store_error)?;
-    let Some(row) = row else { return Ok(None) };
-    let (run, session): (Vec<u8>, _) = (row.get(0), read_sqlite_session_id(row.get(1))?);
+    let mut script = SqliteScript::new(NEXT_TO_COMPACT_SQL);
+    script.bind_value(ended_before);
+    let find_run = move |row: &SqliteRow<'_>| {
+        Ok((row.get::<_, Vec<u8>>(0)?, session_column(row, 1)?, seq_column(row, 2)?, seq_column(row, 3)?))
+    };
+    let mut found = store.readers.read(move |reader| script.query_rows(reader, find_run)).await?;
+    let Some((run, session, first, last)) = found.pop() else { return Ok(None) };
     let mut compacted = 0;
-    for replacement in span_replacements(store, session, seq_column(&row, 2), seq_column(&row, 3)).await? {
+    for replacement in store.readers.read(move |reader| span_replacements(reader, session, first, last)).await? {
         compacted += replacement.chunks;
         store.write_script(replacement_script(session, replacement), Durability::Relaxed, Invalidates::Nothing).await?;
     }
@@ -180,23 +186,21 @@ async fn compact_ended_run(store: &SqliteStore, ended_before: i64) -> Result<Opt
     Ok(Some(compacted))
 }
 
-async fn span_replacements(
-    store: &SqliteStore,
+fn span_replacements(
+    connection: &Connection,
     session: SessionId,
     first: Seq,
     last: Seq,
 ) -> Result<Vec<Replacement>, StoreError> {
-    use futures::TryStreamExt;
-    let query = sqlx::query(
+    let mut statement = connection.prepare(
         "SELECT first, last, kind, body FROM entry WHERE session = ? AND first >= ? AND first <= ? AND kind IN (1, 3) \
          ORDER BY first",
-    );
-    let mut rows =
-        query.bind(sqlite_session_bytes(session)).bind(first.0 as i64).bind(last.0 as i64).fetch(&store.readers);
+    )?;
+    let mut rows = statement.query(params![session.uuid().as_bytes(), first.0 as i64, last.0 as i64])?;
     let mut compactor = Compactor::default();
     let mut replacements = Vec::new();
-    while let Some(row) = rows.try_next().await.map_err(sqlite_store_error)? {
-        replacements.extend(compactor.push_row(&decode_entry_row(&row)?)?);
+    while let Some(row) = rows.next()? {
+        replacements.extend(compactor.push_row(&entry_row(row)?)?);
     }
     Ok(replacements)
 }

@@ -10,23 +10,27 @@ mod lock;
 mod maintenance;
 mod open;
 mod read;
+mod readers;
 mod reclaim;
 mod runs;
 mod script;
 mod shared;
 mod writer;
+mod writer_queue;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_domain::{Entry, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
+use rusqlite::Connection;
 use serde_json::Value;
-use sqlx::sqlite::{SqlitePool, SqlitePoolOptions};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use self::readers::SqliteReaders;
 use self::reclaim::Reclaimed;
 use self::script::SqliteScript;
 use self::shared::SqliteShared;
@@ -73,7 +77,7 @@ impl StoreOptions {
 /// The log in one SQLite file.
 pub struct SqliteStore {
     jobs: mpsc::Sender<SqliteWriterJob>,
-    readers: SqlitePool,
+    readers: SqliteReaders,
     shared: Arc<SqliteShared>,
     grace: Duration,
 }
@@ -85,29 +89,21 @@ impl SqliteStore {
         let (lock, path) = lock::lock_store_file(&directory)?;
         // A server that was killed left pages as they were before its last deletions.
         let has_leftovers = directory.join("log.db-wal").exists();
-        let mut connection = open::open_writer(&path, max_pages).await?;
-        let incarnation = open::read_incarnation(&mut connection).await?;
-        let shared = Arc::new(SqliteShared::new(incarnation.number, faults));
-        shared.reclaim_due.store(has_leftovers, Ordering::Relaxed);
         let (jobs, waiting) = mpsc::channel(1024);
-        let checkpointer = checkpointer::Checkpointer::start(&path);
-        let heads = heads::Heads::default();
-        let (level, retries) = (None, Vec::new());
-        let writer = SqliteWriter {
-            connection,
-            shared: Arc::clone(&shared),
-            heads,
-            level,
-            checkpointer,
-            incarnation,
-            lock,
-            retries,
+        let (opened, shared) = oneshot::channel();
+        let writer_path = path.clone();
+        let run_writer = move || match SqliteWriter::open(&writer_path, lock, max_pages, faults) {
+            Ok(writer) => {
+                drop(opened.send(Ok(Arc::clone(&writer.shared))));
+                writer.run_jobs(waiting);
+            }
+            Err(error) => drop(opened.send(Err(error))),
         };
-        tokio::spawn(writer.run_jobs(waiting));
-        let readers = SqlitePoolOptions::new().max_connections(4).idle_timeout(Duration::from_secs(30));
-        // A connection to a file does not go away by itself: asking it first would be one more trip to its thread per read.
-        let readers = readers.acquire_timeout(Duration::from_secs(10)).test_before_acquire(false);
-        let readers = readers.connect_lazy_with(open::connect_options(&path).read_only(true));
+        let started = thread::Builder::new().name("log-writer".to_owned()).spawn(run_writer);
+        started.map_err(|error| StoreError::Failed(format!("cannot start the writer: {error}")))?;
+        let shared = shared.await.map_err(|_| StoreError::Closed)??;
+        shared.reclaim_due.store(has_leftovers, Ordering::Relaxed);
+        let readers = SqliteReaders::new(path);
         Ok(Self { jobs, readers, shared, grace })
     }
 
@@ -179,11 +175,11 @@ impl Store for SqliteStore {
         limit: Limit,
         form: DeltaForm,
     ) -> Result<Vec<Entry>, StoreError> {
-        read::read_entries(&self.readers, session, after, limit, form).await
+        self.readers.read(move |reader| read::read_entries(reader, session, after, limit, form)).await
     }
 
     async fn head(&self, session: SessionId) -> Result<Seq, StoreError> {
-        read::read_head(&self.readers, session).await
+        self.readers.read(move |reader| read::read_head(reader, session)).await
     }
 
     fn incarnation(&self) -> u32 {
@@ -199,46 +195,49 @@ impl Store for SqliteStore {
     }
 
     async fn snapshot(&self, session: SessionId, version: u32, upto: Seq) -> Result<Option<Snapshot>, StoreError> {
-        read::read_snapshot(&self.readers, session, version, upto).await
+        self.readers.read(move |reader| read::read_snapshot(reader, session, version, upto)).await
     }
 
     async fn sessions(&self, query: SessionQuery) -> Result<SessionPage, StoreError> {
-        list::list_sessions(&self.readers, query).await
+        self.readers.read(move |reader| list::list_sessions(reader, &query)).await
     }
 
     async fn session_summary(&self, session: SessionId) -> Result<SessionSummary, StoreError> {
-        match list::read_summary(&self.readers, session).await? {
+        let read = move |reader: &Connection| match list::read_summary(reader, session)? {
             Some(card) => Ok(card),
-            None => Err(read::read_head(&self.readers, session).await.err().unwrap_or(StoreError::NotFound(session))),
-        }
+            None => Err(read::read_head(reader, session).err().unwrap_or(StoreError::NotFound(session))),
+        };
+        self.readers.read(read).await
     }
 
     async fn open_runs(&self, after: Option<(RunId, SessionId)>, limit: u32) -> Result<Vec<RunRow>, StoreError> {
-        list::list_open_runs(&self.readers, after, limit).await
+        self.readers.read(move |reader| list::list_open_runs(reader, after, limit)).await
     }
 
     async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError> {
-        list::find_run(&self.readers, run).await
+        self.readers.read(move |reader| list::find_run(reader, run)).await
     }
 
     async fn run_of_owner(&self, run: RunId, owner: &Principal) -> Result<Option<RunRow>, StoreError> {
-        list::find_run_of_owner(&self.readers, run, owner).await
+        let owner = owner.clone();
+        self.readers.read(move |reader| list::find_run_of_owner(reader, run, &owner)).await
     }
 
     async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
-        runs::list_runs(&self.readers, query).await
+        self.readers.read(move |reader| runs::list_runs(reader, &query)).await
     }
 
     async fn question(&self, question: QuestionId) -> Result<Option<QuestionRow>, StoreError> {
-        list::find_question(&self.readers, question).await
+        self.readers.read(move |reader| list::find_question(reader, question)).await
     }
 
     async fn resolve_alias(&self, alias: &Alias) -> Result<Option<SessionId>, StoreError> {
-        writer::find_alias(&self.readers, alias).await
+        let alias = alias.clone();
+        self.readers.read(move |reader| list::find_alias(reader, &alias)).await
     }
 
     async fn aliases(&self, session: SessionId) -> Result<Vec<Alias>, StoreError> {
-        list::list_aliases(&self.readers, session).await
+        self.readers.read(move |reader| list::list_aliases(reader, session)).await
     }
 
     async fn aliases_in(
@@ -249,12 +248,12 @@ impl Store for SqliteStore {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<(String, SessionId)>, StoreError> {
-        list::list_aliases_in(&self.readers, [principal.as_str(), door, namespace, after.unwrap_or_default()], limit)
-            .await
+        let names = [principal.as_str(), door, namespace, after.unwrap_or_default()].map(str::to_owned);
+        self.readers.read(move |reader| list::list_aliases_in(reader, &names, limit)).await
     }
 
     async fn set_alias(&self, alias: Alias, session: SessionId) -> Result<(), StoreError> {
-        read::read_head(&self.readers, session).await?;
+        self.head(session).await?;
         self.write_script(maintenance::set_alias_script(&alias, session), Durability::Barrier, Invalidates::Nothing)
             .await?;
         match self.resolve_alias(&alias).await? {
@@ -272,7 +271,7 @@ impl Store for SqliteStore {
     }
 
     async fn delete(&self, session: SessionId, at: Timestamp) -> Result<(), StoreError> {
-        read::read_head(&self.readers, session).await?;
+        self.head(session).await?;
         self.write_script(
             maintenance::delete_session_script(session, at),
             Durability::Barrier,
@@ -281,21 +280,21 @@ impl Store for SqliteStore {
         .await?;
         self.shared.reclaim_due.store(true, Ordering::Relaxed);
         // Read anew: the owner is in what a deleted session leaves behind.
-        let owner = list::deleted_owner(&self.readers, session).await.ok().flatten();
+        let owner = self.deleted_owner(session).await.ok().flatten();
         self.shared.feeds.end_session(session, owner.as_ref());
         Ok(())
     }
 
     async fn deleted_owner(&self, session: SessionId) -> Result<Option<Principal>, StoreError> {
-        list::deleted_owner(&self.readers, session).await
+        self.readers.read(move |reader| list::deleted_owner(reader, session)).await
     }
 
     async fn children(&self, session: SessionId) -> Result<Vec<SessionId>, StoreError> {
-        list::list_children(&self.readers, session).await
+        self.readers.read(move |reader| list::list_children(reader, session)).await
     }
 
     async fn session_size(&self, session: SessionId) -> Result<u64, StoreError> {
-        list::session_size(&self.readers, session).await
+        self.readers.read(move |reader| list::session_size(reader, session)).await
     }
 
     async fn append_scope(&self, append: ScopeAppend, sync: Durability) -> Result<Seq, StoreError> {
@@ -303,7 +302,8 @@ impl Store for SqliteStore {
     }
 
     async fn read_scope(&self, scope: &str, after: Seq, limit: u32) -> Result<Vec<ScopeEntry>, StoreError> {
-        read::read_scope(&self.readers, scope, after, limit).await
+        let scope = scope.to_owned();
+        self.readers.read(move |reader| read::read_scope(reader, &scope, after, limit)).await
     }
 
     async fn scopes(
@@ -312,7 +312,8 @@ impl Store for SqliteStore {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<(String, Timestamp)>, StoreError> {
-        read::list_scopes(&self.readers, prefix, after.unwrap_or_default(), limit).await
+        let (prefix, after) = (prefix.to_owned(), after.unwrap_or_default().to_owned());
+        self.readers.read(move |reader| read::list_scopes(reader, &prefix, &after, limit)).await
     }
 
     async fn compact_scope(&self, scope: &str, upto: Seq, at: Timestamp, fact: Value) -> Result<(), StoreError> {
@@ -336,6 +337,7 @@ impl Store for SqliteStore {
 
     async fn maintain(&self, now: Timestamp) -> Result<MaintenanceReport, StoreError> {
         self.shared.feeds.drop_quiet_rings();
+        self.readers.close_idle();
         maintenance::run_maintenance(self, now).await
     }
 

@@ -5,11 +5,9 @@
 
 use std::path::Path;
 
-use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions, Connection, Row};
+use rusqlite::Connection;
 
-use super::failure::sqlite_store_error;
-use super::open::connect_options;
+use super::open::open_connection;
 use crate::StoreError;
 
 /// Free pages that are given back in one go: whoever waits for the writer waits no longer than that takes.
@@ -34,61 +32,64 @@ pub(super) enum Reclaimed {
 }
 
 /// A file that is to give free pages back must know so before anything is in it, also no write-ahead log.
-pub(super) async fn prepare_file_to_reclaim(path: &Path) -> Result<(), StoreError> {
+pub(super) fn prepare_file_to_reclaim(connection: &Connection) -> Result<(), StoreError> {
     // Setting it writes the file's first page: an empty file needs no VACUUM for it, which would sync the disk four times.
-    let options = SqliteConnectOptions::new().filename(path).auto_vacuum(SqliteAutoVacuum::Incremental);
-    let connection = options.disable_statement_logging().connect().await.map_err(sqlite_store_error)?;
-    connection.close().await.map_err(sqlite_store_error)
+    execute(connection, "PRAGMA auto_vacuum = INCREMENTAL")
 }
 
 /// Gives some free pages back; once there are no more, empties the write-ahead log.
-pub(super) async fn reclaim(connection: &mut SqliteConnection) -> Result<Reclaimed, StoreError> {
-    if read_number(connection, "PRAGMA auto_vacuum").await? == 0 {
-        rewrite_small_file(connection).await?;
-    } else if read_number(connection, "PRAGMA freelist_count").await? > 0 {
-        let vacuum = sqlx::AssertSqlSafe(format!("PRAGMA incremental_vacuum({PAGES_PER_STEP})"));
-        sqlx::raw_sql(vacuum).fetch_all(&mut *connection).await.map_err(sqlite_store_error)?;
-        if read_number(connection, "PRAGMA freelist_count").await? > 0 {
+pub(super) fn reclaim(connection: &Connection) -> Result<Reclaimed, StoreError> {
+    if read_number(connection, "PRAGMA auto_vacuum")? == 0 {
+        rewrite_small_file(connection)?;
+    } else if read_number(connection, "PRAGMA freelist_count")? > 0 {
+        execute(connection, &format!("PRAGMA incremental_vacuum({PAGES_PER_STEP})"))?;
+        if read_number(connection, "PRAGMA freelist_count")? > 0 {
             return Ok(Reclaimed::Some);
         }
     }
-    execute(connection, READER_TIMEOUT).await?;
-    let busy = read_number(connection, "PRAGMA wal_checkpoint(TRUNCATE)").await;
-    execute(connection, USUAL_TIMEOUT).await?;
+    execute(connection, READER_TIMEOUT)?;
+    let busy = read_number(connection, "PRAGMA wal_checkpoint(TRUNCATE)");
+    execute(connection, USUAL_TIMEOUT)?;
     Ok(if busy? == 0 { Reclaimed::All } else { Reclaimed::Busy })
 }
 
 /// Writes the whole file anew, without free pages, so that it gives them back by itself from then on. Nobody else may
 /// have it open.
-pub async fn reclaim_whole_file(directory: &Path) -> Result<(), StoreError> {
-    let mut connection = connect_options(&directory.join("log.db")).connect().await.map_err(sqlite_store_error)?;
-    rewrite(&mut connection).await?;
-    read_number(&mut connection, "PRAGMA wal_checkpoint(TRUNCATE)").await?;
-    connection.close().await.map_err(sqlite_store_error)
+pub fn reclaim_whole_file(directory: &Path) -> Result<(), StoreError> {
+    let connection = open_connection(&directory.join("log.db"))?;
+    rewrite(&connection)?;
+    read_number(&connection, "PRAGMA wal_checkpoint(TRUNCATE)").map(drop)
 }
 
 /// Files of earlier versions keep their free pages, with what was in them. A large one is left to `doctor --rebuild`:
 /// nobody could write for as long as that takes.
-async fn rewrite_small_file(connection: &mut SqliteConnection) -> Result<(), StoreError> {
-    let pages = read_number(connection, "PRAGMA page_count").await?;
+fn rewrite_small_file(connection: &Connection) -> Result<(), StoreError> {
+    let pages = read_number(connection, "PRAGMA page_count")?;
     if pages <= MAX_REWRITE_PAGES {
-        return rewrite(connection).await;
+        return rewrite(connection);
     }
     tracing::warn!(pages, "the log keeps free pages that earlier versions did not overwrite: gander doctor --rebuild");
     Ok(())
 }
 
-pub(super) async fn rewrite(connection: &mut SqliteConnection) -> Result<(), StoreError> {
-    execute(connection, "PRAGMA auto_vacuum = INCREMENTAL").await?;
-    execute(connection, "VACUUM").await
+/// Writes a file anew that is no server's.
+pub(super) fn rewrite_file(path: &Path) -> Result<(), StoreError> {
+    rewrite(&Connection::open(path)?)
 }
 
-/// Never as a kept statement: these change what other statements are compiled against.
-async fn execute(connection: &mut SqliteConnection, sql: &'static str) -> Result<(), StoreError> {
-    sqlx::raw_sql(sql).execute(connection).await.map(drop).map_err(sqlite_store_error)
+fn rewrite(connection: &Connection) -> Result<(), StoreError> {
+    execute(connection, "PRAGMA auto_vacuum = INCREMENTAL")?;
+    execute(connection, "VACUUM")
 }
 
-async fn read_number(connection: &mut SqliteConnection, sql: &'static str) -> Result<i64, StoreError> {
-    let query = sqlx::query(sql).persistent(false);
-    query.fetch_one(connection).await.and_then(|row| row.try_get(0)).map_err(sqlite_store_error)
+/// Never as a kept statement: these change what other statements are compiled against. Some work row by row.
+fn execute(connection: &Connection, sql: &str) -> Result<(), StoreError> {
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    Ok(())
+}
+
+fn read_number(connection: &Connection, sql: &str) -> Result<i64, StoreError> {
+    connection.query_row(sql, [], |row| row.get(0)).map_err(StoreError::from)
 }

@@ -1,10 +1,8 @@
 //! Lists of somebody's runs.
 
 use gander_domain::Timestamp;
-use sqlx::sqlite::SqlitePool;
-use sqlx::{AssertSqlSafe, Row as _};
+use rusqlite::Connection;
 
-use super::failure::sqlite_store_error;
 use super::list::decode_run;
 use super::script::SqliteScript;
 use crate::{RunKey, RunPage, RunQuery, RunSort, StoreError};
@@ -15,19 +13,16 @@ const RUN_ROWS_SQL: &str = "SELECT run.id, run.session, run.first, run.began_at,
 const HAS_OPEN_QUESTION_SQL: &str =
     "EXISTS (SELECT 1 FROM question q WHERE q.session = run.session AND q.run = run.id AND q.answered IS NULL)";
 
-pub(super) async fn list_runs(pool: &SqlitePool, query: RunQuery) -> Result<RunPage, StoreError> {
+pub(super) fn list_runs(connection: &Connection, query: &RunQuery) -> Result<RunPage, StoreError> {
     let limit = query.limit.clamp(1, 1000) as usize;
-    let SqliteScript { sql, args } = count_runs_script(&query);
-    let total: i64 =
-        sqlx::query_with(AssertSqlSafe(sql), args).fetch_one(pool).await.map_err(sqlite_store_error)?.get(0);
-    let SqliteScript { sql, args } = page_runs_script(&query, limit + 1);
-    let found = sqlx::query_with(AssertSqlSafe(sql), args).fetch_all(pool).await.map_err(sqlite_store_error)?;
-    let mut rows = found.iter().map(decode_run).collect::<Result<Vec<_>, _>>()?;
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let last = rows.last().zip(found.get(rows.len().saturating_sub(1))).filter(|_| more);
-    let next = last.map(|(row, found)| RunKey { at: Timestamp::from_micros(found.get(8)), run: row.run });
-    Ok(RunPage { rows, total: total.unsigned_abs(), next })
+    let total = count_runs_script(query).query_rows(connection, |row| Ok(row.get::<_, i64>(0)?))?.pop();
+    let found = page_runs_script(query, limit + 1)
+        .query_rows(connection, |row| Ok((decode_run(row)?, Timestamp::from_micros(row.get(8)?))))?;
+    let more = found.len() > limit;
+    let last = found.iter().take(limit).next_back().filter(|_| more);
+    let next = last.map(|(row, at)| RunKey { at: *at, run: row.run });
+    let rows = found.into_iter().take(limit).map(|(row, _)| row).collect();
+    Ok(RunPage { rows, total: total.unwrap_or_default().unsigned_abs(), next })
 }
 
 fn count_runs_script(query: &RunQuery) -> SqliteScript {

@@ -213,11 +213,11 @@ impl Faults {
         self.broken.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn fail_if_seeded(&self) -> Result<(), sqlx::Error> {
-        if self.broken.load(Ordering::Relaxed) {
-            return Err(sqlx::Error::Io(std::io::Error::other("disk i/o error (injected)")));
+    pub(super) fn fail_if_seeded(&self) -> Result<(), SqliteFailure> {
+        match self.broken.load(Ordering::Relaxed) {
+            true => Err(SqliteFailure::Disk("disk i/o error (injected)".to_owned())),
+            false => Ok(()),
         }
-        Ok(())
     }
 }
 
