@@ -111,7 +111,7 @@ impl RateLimiter {
             return;
         }
         buckets.retain(|(_, here), bucket| {
-            let BucketRate { per_second, burst } = if *here { self.local } else { self.remote };
+            let BucketRate { per_second, burst } = self.rate(*here);
             bucket.left + now.duration_since(bucket.at).as_secs_f64() * per_second < burst
         });
     }
@@ -198,7 +198,9 @@ mod tests {
             quotas.take_request(&caller(&format!("user{number}"), Transport::Network), now);
         }
         let busy = caller("busy", Transport::Network);
-        (0..3).for_each(|_| drop(quotas.charge_message(&busy, now)));
+        for _ in 0..3 {
+            quotas.charge_message(&busy, now);
+        }
         assert_eq!(lock_rate_limit(&quotas.buckets).len(), MAX_TRACKED_CALLERS + 1, "nobody was quiet yet");
         let later = now + Duration::from_millis(150);
         assert!(quotas.take_request(&caller("new", Transport::Network), later));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_domain::{Seq, SessionId};
+use serde_json::Value;
 
 use crate::error::StoreError;
 use crate::hints::Hints;
@@ -64,4 +65,13 @@ pub trait ClusterStore: Send + Sync {
     /// Waits for a hint. A hint may be lost, late or wrong: each of the things it may mean must also be looked for
     /// now and then.
     async fn next_hint(&self) -> Hints;
+}
+
+/// A command's body as a row holds it. One that its reader would refuse, being nested too deeply, is refused here.
+pub(crate) fn encode_command_body(body: &Value) -> Result<String, StoreError> {
+    let text = body.to_string();
+    match serde_json::from_str::<Value>(&text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(StoreError::Invalid(format!("command cannot be sent to another node: {error}"))),
+    }
 }

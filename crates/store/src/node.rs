@@ -7,8 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::StoreError;
-
 /// One life of one process: a restarted server is another node, so that nothing of its earlier life counts for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -70,17 +68,6 @@ pub struct SessionCommand {
     pub origin: NodeId,
     /// In the hub's own form.
     pub body: Value,
-}
-
-impl SessionCommand {
-    /// The body as a row holds it. One that its reader would refuse, being nested too deeply, is refused here.
-    pub(crate) fn encode_body(&self) -> Result<String, StoreError> {
-        let text = self.body.to_string();
-        match serde_json::from_str::<Value>(&text) {
-            Ok(_) => Ok(text),
-            Err(error) => Err(StoreError::Invalid(format!("command cannot be sent to another node: {error}"))),
-        }
-    }
 }
 
 /// What became of a command. In the same commit as the entries that it caused.

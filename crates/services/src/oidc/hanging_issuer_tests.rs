@@ -12,9 +12,9 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::jwt::JwtHeader;
 use super::keys::SigningKeys;
 use super::settings::SignatureAlgorithm;
-use super::verify::JwtHeader;
 use super::{Jwk, KnownToken, OidcError, OidcHttp, OidcProvider, OidcSettings, oidc_unix_seconds};
 
 const KEYS_AGE: Duration = Duration::from_secs(11 * 60);

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::MemoryStore;
 use super::model_faults::ModelFaults;
 use super::state::MemoryState;
-use crate::cluster::ClusterStore;
+use crate::cluster::{ClusterStore, encode_command_body};
 use crate::feed::Feeds;
 use crate::hints::{HintBox, Hints};
 use crate::node::{CommandAnswer, CommandId, NodeId, NodeInfo, NodeStatus, Ownership, SessionCommand};
@@ -294,7 +294,7 @@ impl ClusterStore for MemoryStore {
 
     async fn send_command(&self, command: SessionCommand) -> Result<(), StoreError> {
         self.before_call().await?;
-        command.encode_body()?;
+        encode_command_body(&command.body)?;
         {
             let mut state = self.lock_open()?;
             state.session_head(command.session)?;

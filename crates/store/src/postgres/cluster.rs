@@ -14,7 +14,7 @@ use super::failure::postgres_store_error;
 use super::hints::HintMessage;
 use super::read::{read_head, seq_column, text_column};
 use super::text::encode_postgres_text;
-use crate::cluster::ClusterStore;
+use crate::cluster::{ClusterStore, encode_command_body};
 use crate::hints::Hints;
 use crate::node::{CommandAnswer, CommandId, NodeId, NodeInfo, NodeStatus, SessionCommand};
 use crate::{Claim, Epoch, StoreError};
@@ -146,7 +146,7 @@ impl ClusterStore for PostgresStore {
 
     /// The session's row is locked before the command gets its place, so that those of one session are in order.
     async fn send_command(&self, command: SessionCommand) -> Result<(), StoreError> {
-        let body = command.encode_body()?;
+        let body = encode_command_body(&command.body)?;
         let query = sqlx::query(
             "WITH target AS (UPDATE session SET commands = commands + 1 WHERE id = $2 AND deleted_at IS NULL \
              RETURNING id, node) INSERT INTO command (id, session, origin, body) \
