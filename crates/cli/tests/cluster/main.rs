@@ -27,5 +27,5 @@ mod seeded_random;
 mod shared_credentials;
 mod shared_facts;
 mod test_cluster;
-mod versions;
 mod traces;
+mod versions;

@@ -275,8 +275,20 @@ impl App {
         let (clock, controls, routes) = (CancellationToken::new(), Mutex::new(Some(controls)), Mutex::new(routes));
         follow_settings(&live, &models, &services, configured);
         let large_responses = LargeResponses::new(config.paths.data_directory().to_owned());
-        let app =
-            Self { live, store, services, models, large_responses, push, signer, shared, clock, traces, controls, routes };
+        let app = Self {
+            live,
+            store,
+            services,
+            models,
+            large_responses,
+            push,
+            signer,
+            shared,
+            clock,
+            traces,
+            controls,
+            routes,
+        };
         app.services.hub.start_cluster().await?;
         app.spawn_background_tasks()?;
         Ok(Arc::new(app))

@@ -17,8 +17,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use gander_domain::active_run::ActiveRun;
 use gander_domain::trace::TraceContext;
-use gander_domain::view::ActiveRun;
 use gander_domain::{RunId, SessionId, SessionView};
 use gander_models::Model;
 use gander_runtime::hub::OnRunEnded;

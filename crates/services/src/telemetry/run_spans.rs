@@ -84,6 +84,7 @@ impl RunSpans {
             | Event::PartDelta { .. }
             | Event::MessageDone { .. }
             | Event::ToolUpdated { .. }
+            | Event::OpaqueUpdate { .. }
             | Event::Unknown(_) => {} // what was said is nobody's business
         }
     }

@@ -409,6 +409,8 @@ pub fn report_line(report: &Report) -> String {
         Report::UsageAdded(usage) => format!("- used {} in, {} out", usage.input, usage.output),
         Report::Titled(title) => format!("- titled {title}"),
         Report::Noticed(notice) => format!("- noticed {:?}: {}", notice.severity, notice_text(notice)),
+        Report::OpaqueUpdate { protocol, .. } => format!("- something of {protocol}"),
+        Report::WithMeta { report, .. } => format!("{} with meta", report_line(report)),
         Report::Compacted { replacement, .. } => {
             let lines: Vec<String> =
                 replacement.iter().map(|message| format!("\n    {}", message_line(message))).collect();
