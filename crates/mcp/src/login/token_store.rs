@@ -143,11 +143,11 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn the_tokens_of_one_person_at_one_server_are_told_to_who_hides_them() {
+    #[tokio::test]
+    async fn the_tokens_of_one_person_at_one_server_are_told_to_who_hides_them() {
         let anna = Keyring::default().for_owner("anna");
         let tokens = json!({"access_token": "hush", "refresh_token": "hush too", "token_type": "bearer"});
-        anna.store.save("login/anna/web", &json!({"client_id": "us", "token_response": tokens})).unwrap();
+        anna.store.save("login/anna/web", &json!({"client_id": "us", "token_response": tokens})).await.unwrap();
         assert_eq!(anna.token_slot("web").stored_secrets(), ["hush", "hush too"]);
         assert!(
             anna.token_slot("files").stored_secrets().is_empty()
