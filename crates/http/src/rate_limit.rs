@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(taken, [true, false], "half of a burst of 3, in whole requests");
         let later = |tenths: u32| now + Duration::from_millis(100) * tenths;
         assert_eq!(
-            (take("ann", Transport::Network, later(1)), take("ann", Transport::Network, later(2))),
+            (take("ann", Transport::Network, later(1)), take("ann", Transport::Network, later(3))),
             (true, true)
         );
         assert!((0..4).all(|_| take("ann", Transport::Loopback, now)), "here nothing is shared out");
