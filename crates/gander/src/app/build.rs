@@ -13,21 +13,18 @@ use gander_mcp::Keyring;
 use gander_native::{Native, RunSettings};
 use gander_runtime::hub::{Hub, OnDeleted};
 use gander_services::agents::Agents;
-use gander_services::apps::{Apps, listed_app_tools};
-use gander_services::artifacts::{Artifacts, listed_artifact_tools};
+use gander_services::apps::listed_app_tools;
+use gander_services::artifacts::listed_artifact_tools;
 use gander_services::audit::Audit;
 use gander_services::clients::AttachedClients;
-use gander_services::extensions::{self, Extensions, ExtensionsConfig, NetworkStore, PinStore};
-use gander_services::grants::Grants;
-use gander_services::memory::{Memories, listed_memory_tools};
+use gander_services::extensions::{self, ExtensionsConfig, NetworkStore, PinStore};
+use gander_services::memory::listed_memory_tools;
 use gander_services::models::{ModelPreferences, Models};
 use gander_services::paths::Paths;
-use gander_services::recipes::Recipes;
 use gander_services::schedules::{Schedules, canonical_time_zone};
 use gander_services::sessions::Sessions;
 use gander_services::shared_credentials::SharedCredentials;
 use gander_services::state::SharedState;
-use gander_services::telemetry::Telemetry;
 use gander_services::token::owner_token;
 use gander_services::trust::{PROJECT_FOLDER, Trust};
 use gander_services::workspaces::Workspaces;
@@ -42,6 +39,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::agents::ConfiguredAgents;
+use super::stored_services::StoredServices;
 use super::{AgentsFactory, ControlRequest, NativeAgent};
 use crate::config::{Config, LiveConfig, OnRestart};
 use crate::sandbox;
@@ -91,23 +89,6 @@ pub(super) fn own_tools(toolbox: &Toolbox) -> Arc<[ListedTool]> {
     let delegate = ListedTool { spec: delegate::delegate_spec(), group: Group::Delegate };
     let lent = listed_app_tools().into_iter().chain(listed_artifact_tools()).chain(listed_memory_tools());
     toolbox.listed_tools().iter().cloned().chain([delegate]).chain(lent).collect()
-}
-
-/// What the server keeps beside its sessions.
-pub(super) struct StoredServices {
-    pub(super) protected: ProtectedFiles,
-    pub(super) files: FileAccess,
-    pub(super) grants: Grants,
-    pub(super) trust: Trust,
-    pub(super) extensions: Arc<Extensions>,
-    pub(super) recipes: Arc<Recipes>,
-    pub(super) schedules: Arc<Schedules>,
-    pub(super) apps: Apps,
-    pub(super) artifacts: Artifacts,
-    pub(super) memories: Memories,
-    pub(super) telemetry: Telemetry,
-    pub(super) agent_catalog: Arc<AgentCatalog>,
-    pub(super) credentials: Option<SharedCredentials>,
 }
 
 pub(super) async fn load_schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Schedules> {

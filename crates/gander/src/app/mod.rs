@@ -4,6 +4,7 @@ mod agents;
 mod build;
 mod cluster;
 mod store;
+mod stored_services;
 mod telemetry;
 
 use std::collections::HashSet;
@@ -21,28 +22,18 @@ use gander_gateway::server::{
 };
 use gander_gateway::{ClientPeer, protocols};
 use gander_http::LargeResponses;
-use gander_mcp::Keyring;
 use gander_runtime::hub::Hub;
 use gander_services::agents::Agent;
-use gander_services::apps::Apps;
-use gander_services::artifacts::Artifacts;
 use gander_services::audit::AuditExport;
 use gander_services::browser_access::BrowserAccess;
-use gander_services::extensions::{self, Extensions, ExtensionsConfig, NetworkStore, PinStore, VaultTokenStore};
-use gander_services::grants::Grants;
-use gander_services::memory::Memories;
 use gander_services::models::Models;
 use gander_services::other_nodes;
-use gander_services::recipes::Recipes;
 use gander_services::scheduler;
 use gander_services::server_vault::ServerVault;
 use gander_services::sessions::SessionIds;
 use gander_services::token::Tokens;
-use gander_services::trust::Trust;
 use gander_services::{Control, Services};
 use gander_store::{Health, Store};
-use gander_tools::protected::ProtectedFiles;
-use gander_tools::sandbox::Sandbox;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
@@ -50,13 +41,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::agents::ConfiguredAgents;
 use self::build::{
-    StoredServices, build_agent_catalog, build_agents, build_extensions_config, build_file_access, build_models,
-    build_native, build_run_settings, build_sandbox, build_services, build_workspaces, follow_settings, live_policy,
-    load_schedules, on_session_deleted, own_tools, recovery_policy,
+    build_agents, build_models, build_native, build_run_settings, build_sandbox, build_services, build_workspaces,
+    follow_settings, live_policy, on_session_deleted, own_tools, recovery_policy,
 };
 use self::cluster::{SharedSecrets, cluster_options, runs_schedules};
 use self::store::open_server_store;
 pub use self::store::open_store;
+use self::stored_services::StoredServices;
 use self::telemetry::{TraceTask, build_collector, start_telemetry};
 use crate::config::{Config, LiveConfig, Sections};
 
@@ -227,33 +218,11 @@ impl App {
         let store = if let Some(store) = store { store } else { open_server_store(&config).await? };
         let models = Arc::new(build_models(&config)?);
         let (telemetry, traces) = start_telemetry(&config, &store)?;
-        let grants = Grants::load(Arc::clone(&store)).await?;
         let sandbox = build_sandbox(&config);
-        let trust = Trust::load(Arc::clone(&store)).await?;
         let shared = SharedSecrets::load(&config, &store).await?;
-        let extensions = load_app_extensions(&config, &store, &trust, &shared.vault, sandbox.clone()).await?;
-        let files = build_file_access(&config);
-        let recipes = Arc::new(Recipes::load(Arc::clone(&store), files.clone()).await?);
-        let artifacts = Artifacts::new(Arc::clone(&store));
-        let agent_catalog = Arc::new(build_agent_catalog(&config, &trust, &files));
-        let protected = ProtectedFiles::with_store(config.paths.protected_files_folder());
-        let stored = StoredServices {
-            protected: protected.clone(),
-            files,
-            grants,
-            trust,
-            extensions,
-            recipes,
-            schedules: Arc::new(load_schedules(&config, &store).await?),
-            apps: Apps::new(artifacts.clone()),
-            artifacts,
-            memories: Memories::new(Arc::clone(&store)),
-            telemetry: telemetry.clone(),
-            agent_catalog,
-            credentials: shared.credentials.clone(),
-        };
+        let stored = StoredServices::load(&config, &store, &shared, sandbox.clone(), telemetry.clone()).await?;
         let live = LiveConfig::new(config.clone());
-        let run_settings = build_run_settings(&live, sandbox.clone(), protected);
+        let run_settings = build_run_settings(&live, sandbox.clone(), stored.protected.clone());
         let tools = own_tools(&run_settings().toolbox);
         let native = build_native(&config, &models, &stored, run_settings, &tools);
         let weak = Arc::clone(&native.hub);
@@ -441,22 +410,6 @@ async fn load_push_notifications(
 ) -> anyhow::Result<PushNotifications> {
     let allowed = config.sections.a2a.push_allow.clone();
     Ok(PushNotifications::load(services.hub.clone(), allowed, vault.clone()).await?)
-}
-
-async fn load_app_extensions(
-    config: &Config,
-    store: &Arc<dyn Store>,
-    trust: &Trust,
-    vault: &ServerVault,
-    sandbox: Sandbox,
-) -> anyhow::Result<Arc<Extensions>> {
-    let pins = PinStore::load(Arc::clone(store)).await?;
-    let networks = NetworkStore::load(Arc::clone(store)).await?;
-    let added = extensions::ExtensionRegistry::load(Arc::clone(store), vault.clone()).await?;
-    let keyring = Keyring::new(Arc::new(VaultTokenStore(vault.clone())));
-    let extensions_config =
-        ExtensionsConfig { keyring, ..build_extensions_config(config, (pins, networks), added, trust, sandbox) };
-    Ok(Arc::new(Extensions::new(config.extensions.clone(), config.built_ins.clone(), extensions_config)))
 }
 
 /// Runs that were under way in a restored log are ended: from now on those that are cut off are resumed again.
