@@ -97,6 +97,16 @@ impl Paths {
         self.data.join("server.lock")
     }
 
+    /// Held by the process that is a node of a database with this directory.
+    pub fn node_lock(&self) -> PathBuf {
+        self.data.join("node.lock")
+    }
+
+    /// Which node that process is, or was.
+    pub fn node_note(&self) -> PathBuf {
+        self.data.join("node")
+    }
+
     /// Held by whoever starts a background server.
     pub fn start_lock(&self) -> PathBuf {
         self.data.join("start.lock")

@@ -28,7 +28,13 @@ pub trait ClusterStore: Send + Sync {
     async fn renew_lease(&self, info: &NodeInfo, ttl: Duration) -> Result<(), StoreError>;
 
     /// Ends the lease; sessions that this node owns are left with their work to whoever claims them.
-    async fn leave(&self) -> Result<(), StoreError>;
+    async fn leave(&self) -> Result<(), StoreError> {
+        self.end_lease_of(self.node()).await
+    }
+
+    /// The same for another node, of which the caller knows that it is dead. One that is not loses its sessions, as if its
+    /// lease had ended, and nothing else: their epochs keep it from writing.
+    async fn end_lease_of(&self, node: NodeId) -> Result<(), StoreError>;
 
     /// Every node that has a row, by id.
     async fn nodes(&self) -> Result<Vec<NodeStatus>, StoreError>;

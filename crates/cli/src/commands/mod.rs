@@ -293,12 +293,17 @@ fn block_on_command<F: Future<Output = anyhow::Result<Exit>>>(command: F) -> any
     exit
 }
 
+/// A thread for blocking work that has nothing to do ends after this. It is not told to give back what it allocated and others
+/// have freed, such as entries of the log that were read, before it ends.
+const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(2);
+
 /// Runs a server on a runtime of its own, whose workers give free memory back.
 fn serve_command_on<F: Future<Output = anyhow::Result<Exit>>>(allocator: Allocator, server: F) -> anyhow::Result<Exit> {
     let memory = IdleMemory::new(allocator);
     let parking = Arc::clone(&memory);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let runtime = runtime.enable_all().on_thread_park(move || parking.parking()).build()?;
+    runtime.enable_all().on_thread_park(move || parking.parking()).thread_keep_alive(BLOCKING_KEEP_ALIVE);
+    let runtime = runtime.build()?;
     runtime.spawn(memory.keep_giving_back());
     let exit = runtime.block_on(server);
     runtime.shutdown_timeout(Duration::from_millis(200));

@@ -1,6 +1,6 @@
 //! What a node has accepted is carried out, whatever becomes of the node: prompts, answers, cancels.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
@@ -100,7 +100,7 @@ async fn cancel_stubborn(
     cluster: &TestCluster,
     owner: usize,
     canceller: usize,
-    beats: &PathBuf,
+    beats: &Path,
 ) -> anyhow::Result<Duration> {
     let mut client = cluster.client(owner).await?;
     let session = client.new_session(&cluster.folder).await?;

@@ -124,8 +124,8 @@ impl Desktop<'_> {
         while !seen.contains(words) {
             seen.push_str(&String::from_utf8_lossy(&stream.chunk().await?.context("the stream ended")?));
         }
-        let ids = seen.lines().filter_map(|line| line.strip_prefix("id: "));
-        Ok(ids.last().context("no ids")?.trim().to_owned())
+        let id = seen.lines().filter_map(|line| line.strip_prefix("id: ")).next_back();
+        Ok(id.context("no ids")?.trim().to_owned())
     }
 }
 

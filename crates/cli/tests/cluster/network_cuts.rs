@@ -56,7 +56,8 @@ impl Wire {
 impl Wires {
     /// Lays them; nothing if this machine does not allow it.
     fn lay(test: &str) -> anyhow::Result<Option<Self>> {
-        schema_for(test).map(drop);
+        // The database whose wires are cut must run.
+        drop(schema_for(test));
         let wires = Self { number: std::process::id() * 2 + LAID.fetch_add(1, Ordering::Relaxed) };
         if ip(&["netns", "add", &wires.space(0)]).is_err() {
             skipped(&format!("cluster::{test}"), "network namespaces need root and iproute2");

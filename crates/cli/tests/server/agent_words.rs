@@ -203,13 +203,11 @@ async fn what_is_too_large_is_left_out_and_people_are_told() -> anyhow::Result<(
     assert_eq!(spoken(&live, "agent_message_chunk"), "still here");
     ensure!(live.iter().all(|params| params.to_string().len() < 64 * 1024), "a long line");
     let log = server.launch.export(&session).await?;
-    let notices: Vec<String> = log
-        .iter()
-        .filter_map(|entry| match &entry.event {
-            gander_domain::Event::Noticed { notice } => Some(notice.title.clone()),
-            _ => None,
-        })
-        .collect();
+    let notices = log.iter().filter_map(|entry| {
+        let gander_domain::Event::Noticed { notice } = &entry.event else { return None };
+        Some(notice.title.clone())
+    });
+    let notices: Vec<String> = notices.collect();
     ensure!(notices.len() == 1 && notices[0].contains("huge_thing"), "{notices:?}");
     server.stop().await.map(drop)
 }

@@ -139,9 +139,9 @@ fn an_opaque_update_leaves_the_message_open_and_meta_goes_to_the_entry_that_is_m
     let entries = script.log.iter().filter(|entry| entry.meta.as_deref() == Some(&json!({ "a": 1 })));
     let noted: Vec<String> = entries.map(|entry| json!(entry.event)["kind"].as_str().unwrap().to_owned()).collect();
     assert_eq!(noted, ["part_delta", "tool_called", "title_set"]);
-    let whole = script.log.iter().filter_map(|entry| match &entry.event {
-        Event::MessageDone { message } if message.role == Role::Agent => Some(message.plain_text()),
-        _ => None,
+    let whole = script.log.iter().filter_map(|entry| {
+        let Event::MessageDone { message } = &entry.event else { return None };
+        (message.role == Role::Agent).then(|| message.plain_text())
     });
     assert_eq!(whole.collect::<Vec<_>>(), ["Hello"]);
 }

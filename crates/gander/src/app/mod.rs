@@ -3,6 +3,7 @@
 mod agents;
 mod build;
 mod cluster;
+mod former_node;
 mod store;
 mod stored_services;
 mod telemetry;
@@ -45,6 +46,7 @@ use self::build::{
     follow_settings, live_policy, on_session_deleted, own_tools, recovery_policy,
 };
 use self::cluster::{SharedSecrets, cluster_options, runs_schedules};
+use self::former_node::NodeLock;
 use self::store::open_server_store;
 pub use self::store::open_store;
 use self::stored_services::StoredServices;
@@ -72,6 +74,7 @@ pub struct App {
     signer: Option<Arc<CardSigner>>,
     /// What nodes have in common, if there may be several.
     shared: SharedSecrets,
+    _node: Option<NodeLock>,
     /// Cancelled when nothing new begins by the clock.
     clock: CancellationToken,
     traces: TraceTask,
@@ -215,7 +218,7 @@ impl App {
 
     async fn start_with_parts(config: Config, parts: AddedParts) -> anyhow::Result<Arc<Self>> {
         let AddedParts { agents: more_agents, native: native_agent, store, routes, ids } = parts;
-        let store = if let Some(store) = store { store } else { open_server_store(&config).await? };
+        let (store, node) = if let Some(store) = store { (store, None) } else { open_server_store(&config).await? };
         let models = Arc::new(build_models(&config)?);
         let (telemetry, traces) = start_telemetry(&config, &store)?;
         let sandbox = build_sandbox(&config);
@@ -253,6 +256,7 @@ impl App {
             push,
             signer,
             shared,
+            _node: node,
             clock,
             traces,
             controls,

@@ -22,6 +22,10 @@ const EXPORT_INTERVAL: Duration = Duration::from_secs(2);
 /// Entries of several sessions are not committed in the order of their times: so far back it is looked again.
 const OVERLAP: i64 = 60_000_000;
 
+/// So many actions are sent and noted at a time: a sink that gives up half-way through a long list gets the rest, not all of it
+/// again.
+const MAX_EXPORT_CHUNK: usize = 100;
+
 /// Where the trail goes as it grows.
 #[derive(Clone, Debug, Default)]
 pub struct AuditSinks {
@@ -115,21 +119,22 @@ impl AuditExport {
         let records = self.audit.ended_since(Timestamp::from_micros(since)).await.map_err(io::Error::other)?;
         let mut result = Ok(());
         for sink in &self.sinks {
-            let Some(progress) = exported.get_mut(sink.name()) else { continue };
+            let Some(progress) = exported.get(sink.name()) else { continue };
             let fresh = progress.select_new(&records);
-            if fresh.is_empty() {
-                continue;
-            }
-            match sink.write(&fresh).await {
-                Ok(()) => progress.add(&fresh),
-                Err(error) => {
-                    result = result.and(Err(error));
-                    continue;
-                }
+            result = result.and(self.export_to(sink, &fresh, exported).await);
+        }
+        result
+    }
+
+    async fn export_to(&self, sink: &AuditSink, fresh: &[AuditRecord], exported: &mut ExportNote) -> io::Result<()> {
+        for chunk in fresh.chunks(MAX_EXPORT_CHUNK) {
+            sink.write(chunk).await?;
+            if let Some(progress) = exported.get_mut(sink.name()) {
+                progress.add(chunk);
             }
             write_private_file(&self.note, &serde_json::to_vec(exported).map_err(io::Error::other)?)?;
         }
-        result
+        Ok(())
     }
 }
 

@@ -125,7 +125,24 @@ pub(super) fn audit_record_text(record: &AuditRecord, max_bytes: usize) -> Strin
         ["arguments", "shown", "title"].iter().for_each(|name| drop(fields.remove(*name)));
         fields.insert("truncated".to_owned(), Value::Bool(true));
     }
+    // Names come from agents too, and may be as long as they like: a receiver that refuses one message would get none after it.
+    for longest in [1024, 128, 16] {
+        if short.to_string().len() <= max_bytes {
+            break;
+        }
+        cut_audit_texts(&mut short, longest);
+    }
     short.to_string()
+}
+
+/// Cuts every text in it.
+fn cut_audit_texts(value: &mut Value, longest: usize) {
+    match value {
+        Value::String(text) => text.truncate(text.floor_char_boundary(longest)),
+        Value::Array(values) => values.iter_mut().for_each(|value| cut_audit_texts(value, longest)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| cut_audit_texts(value, longest)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 fn syslog_header(record: &AuditRecord) -> String {
@@ -194,6 +211,15 @@ mod tests {
         let (_, body) = parsed(&message);
         assert!(message.len() <= MAX_MESSAGE_BYTES && body["title"].is_null());
         assert_eq!((&body["truncated"], &body["tool"]), (&json!(true), &json!("shell")));
+    }
+
+    #[test]
+    fn a_message_with_a_long_name_is_cut_to_what_a_receiver_takes() {
+        let tool = "ü".repeat(100_000);
+        let message = syslog_message(&AuditRecord { tool: tool.clone(), ..record("ls") });
+        let (_, body) = parsed(&message);
+        assert!(message.len() <= MAX_MESSAGE_BYTES, "{}", message.len());
+        assert!(body["tool"].as_str().is_some_and(|cut| cut.len() > 500 && tool.starts_with(cut)));
     }
 
     #[test]

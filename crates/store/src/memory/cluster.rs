@@ -259,10 +259,10 @@ impl ClusterStore for MemoryStore {
         self.after_write().await
     }
 
-    async fn leave(&self) -> Result<(), StoreError> {
+    async fn end_lease_of(&self, node: NodeId) -> Result<(), StoreError> {
         self.before_call().await?;
         let mut state = self.lock_open()?;
-        state.leave_cluster(self.node());
+        state.leave_cluster(node);
         self.hint_nodes(&state, Hints { work: true, ..Hints::default() }, |_| true);
         Ok(())
     }

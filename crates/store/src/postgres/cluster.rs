@@ -111,11 +111,10 @@ impl ClusterStore for PostgresStore {
         query.execute(&self.pool).await.map(drop).map_err(postgres_store_error)
     }
 
-    async fn leave(&self) -> Result<(), StoreError> {
-        let node = self.node().0;
+    async fn end_lease_of(&self, node: NodeId) -> Result<(), StoreError> {
         let mut transaction = self.pool.begin().await.map_err(postgres_store_error)?;
         for sql in ["UPDATE session SET node = NULL WHERE node = $1", "DELETE FROM node WHERE id = $1"] {
-            sqlx::query(sql).bind(node).execute(&mut *transaction).await.map_err(postgres_store_error)?;
+            sqlx::query(sql).bind(node.0).execute(&mut *transaction).await.map_err(postgres_store_error)?;
         }
         transaction.commit().await.map_err(postgres_store_error)?;
         self.shared.hint(HintMessage::Work);

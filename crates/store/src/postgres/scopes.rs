@@ -8,6 +8,7 @@ use sqlx::postgres::{PgPool, PgRow};
 use super::failure::postgres_store_error;
 use super::read::{seq_column, text_column};
 use super::text::encode_postgres_text;
+use crate::row::parse_stored_json;
 use crate::{ScopeAppend, ScopeEntry, StoreError};
 
 pub(super) async fn read_scope(
@@ -20,7 +21,7 @@ pub(super) async fn read_scope(
     let query = query.bind(encode_postgres_text(scope).into_owned()).bind(after.0 as i64).bind(i64::from(limit));
     let rows = query.fetch_all(pool).await.map_err(postgres_store_error)?;
     let entry = |row: &PgRow| {
-        let fact = serde_json::from_str(row.get(2)).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        let fact = parse_stored_json(row.get(2)).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         Ok(ScopeEntry { seq: seq_column(row, 0), at: Timestamp::from_micros(row.get(1)), fact })
     };
     rows.iter().map(entry).collect()

@@ -2,7 +2,7 @@
 
 use gander_domain::{Delta, DeltaKind, Entry, Event, Message, MessageId, Part, RunId, Seq, Timestamp};
 
-use super::{Chunk, Row, RowKind, Span, StoredFact, corrupt_row_error};
+use super::{Chunk, Row, RowKind, Span, StoredFact, corrupt_row_error, parse_stored_json};
 use crate::{DeltaForm, Limit, StoreError};
 
 /// Joins adjacent deltas of one part; a joined delta carries the last one's place and time.
@@ -120,7 +120,7 @@ impl RowDecoder {
 
 /// The message in the body of a row of kind [`RowKind::Whole`].
 pub(super) fn whole_decoded_message(body: &str) -> Result<Message, StoreError> {
-    let fact: StoredFact = serde_json::from_str(body).map_err(|error| corrupt_row_error(&error))?;
+    let fact: StoredFact = parse_stored_json(body).map_err(|error| corrupt_row_error(&error))?;
     let Event::MessageDone { message } = fact.event else {
         return Err(StoreError::Corrupt("row is no whole message".to_owned()));
     };
@@ -143,7 +143,7 @@ pub(super) fn grown_decoded_text(message: &Message, part: u32) -> Option<&str> {
 
 fn decoded_fact_entry(row: &Row<impl AsRef<str>>) -> Result<Entry, StoreError> {
     let StoredFact { at, run, event, meta } =
-        serde_json::from_str(row.body.as_ref()).map_err(|error| corrupt_row_error(&error))?;
+        parse_stored_json(row.body.as_ref()).map_err(|error| corrupt_row_error(&error))?;
     Ok(Entry { seq: row.first, at, run, event, meta })
 }
 

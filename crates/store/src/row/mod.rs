@@ -5,6 +5,7 @@
 mod compact;
 mod decode;
 mod encode;
+mod stored_json;
 mod times;
 
 use std::borrow::Cow;
@@ -18,6 +19,7 @@ pub(super) use compact::{Compactor, Replacement};
 pub(super) use decode::RowDecoder;
 pub use decode::join_decoded_deltas;
 pub(super) use encode::RowEncoder;
+pub(super) use stored_json::parse_stored_json;
 use times::Times;
 
 /// What a row holds.

@@ -87,7 +87,9 @@ pub(super) fn make_log_file(directory: &Path, path: &Path) -> Result<(), StoreEr
     run_migrations(&connection, MIGRATIONS)?;
     connection.execute_batch("PRAGMA journal_mode = WAL")?;
     connection.close().map_err(|(_, error)| error)?;
-    file.sync_all().and_then(|()| std::fs::rename(&draft, path)).map_err(failed)
+    let renamed = file.sync_all().and_then(|()| std::fs::rename(&draft, path));
+    // A name is on the disk when its folder is: before anybody relies on the log.
+    renamed.and_then(|()| std::fs::File::open(directory)?.sync_all()).map_err(failed)
 }
 
 fn open_file(path: &Path) -> rusqlite::Result<rusqlite::Connection> {

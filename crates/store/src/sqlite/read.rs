@@ -4,7 +4,7 @@ use gander_domain::{Entry, Seq, SessionId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row as SqliteRow, params};
 use uuid::Uuid;
 
-use crate::row::{RowDecoder, RowKind, RowRef};
+use crate::row::{RowDecoder, RowKind, RowRef, parse_stored_json};
 use crate::{Claim, DeltaForm, Epoch, Limit, ScopeEntry, Snapshot, StoreError};
 
 /// Epoch, whether it was deleted, and the end of a session.
@@ -85,7 +85,7 @@ pub(super) fn read_scope(
     let mut entries = Vec::new();
     while let Some(row) = rows.next()? {
         let fact = text_column(row, 2)?.unwrap_or_default();
-        let fact = serde_json::from_str(fact).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        let fact = parse_stored_json(fact).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         entries.push(ScopeEntry { seq: seq_column(row, 0)?, at: Timestamp::from_micros(row.get(1)?), fact });
     }
     Ok(entries)

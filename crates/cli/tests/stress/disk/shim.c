@@ -59,6 +59,20 @@ static void keep(const char *path, const char *name) {
   if (rename(temporary, kept) != 0) abort();
 }
 
+// A name is what a power cut leaves once its folder was synced.
+static void keep_name(int fd) {
+  const char *folder = getenv("SHIM_DURABLE");
+  char link[64], path[2048], named[4096], draft[4096], kept[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length = folder ? readlink(link, path, sizeof path - 1) : -1;
+  if (length <= 0) return;
+  path[length] = 0;
+  snprintf(named, sizeof named, "%s/log.db", path);
+  snprintf(draft, sizeof draft, "%s/log.db.draft", folder);
+  snprintf(kept, sizeof kept, "%s/log.db", folder);
+  if (access(named, F_OK) == 0 && access(draft, F_OK) == 0 && rename(draft, kept) != 0) abort();
+}
+
 static int synced(long call, int fd) {
   char path[4096];
   const char *name = log_name(fd, path, sizeof path);
@@ -70,6 +84,7 @@ static int synced(long call, int fd) {
   if (name && armed("slow", &number)) sleep((unsigned)number);
   int result = (int)syscall(call, fd);
   if (name && result == 0) keep(path, name);
+  if (!name && result == 0) keep_name(fd);
   return result;
 }
 

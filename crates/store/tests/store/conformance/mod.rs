@@ -113,6 +113,7 @@ macro_rules! every_case {
             $harness,
             order::{
                 entries_come_back_as_written,
+                deep_values_come_back_as_written,
                 unknown_content_comes_back_as_written,
                 gaps_and_duplicates_are_refused,
                 an_old_writer_is_fenced,

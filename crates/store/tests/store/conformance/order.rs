@@ -1,6 +1,6 @@
 //! Entries go in and come out: order, fences, places, forms.
 
-use gander_domain::{Event, Seq, SessionId};
+use gander_domain::{Event, Seq, SessionId, State};
 use gander_store::{
     Append, Cursor, DeltaForm, Durability, Epoch, Limit, Store, StoreError, join_decoded_deltas, read_all,
 };
@@ -24,6 +24,19 @@ pub async fn entries_come_back_as_written(harness: &impl Harness) {
     let store = harness.reopen(store).await;
     assert_eq!(read_all(&store, story.session, DeltaForm::Exact).await.unwrap(), story.entries);
     assert_eq!(store.head(story.session).await.unwrap(), story.head());
+}
+
+/// As deep as protocols let in, and what entries put around it.
+pub async fn deep_values_come_back_as_written(harness: &impl Harness) {
+    let store = harness.open().await;
+    let deep = (0..140).fold(json!(1), |inner, _| json!([inner]));
+    let mut story = Story::new(1);
+    story.create(&store).await;
+    let delta = State::from_iter([("x".to_owned(), deep.clone())]);
+    story.titled("deep").meta(deep).push(Event::StateChanged { delta, call: None });
+    story.send(&store).await.unwrap();
+    let store = harness.reopen(store).await;
+    assert_eq!(read_all(&store, story.session, DeltaForm::Exact).await.unwrap(), story.entries);
 }
 
 pub async fn unknown_content_comes_back_as_written(harness: &impl Harness) {

@@ -49,10 +49,12 @@ pub(in crate::acp) fn v2_message_updates(message: &Message) -> Vec<Value> {
 
 /// Content that nobody here knows is passed on: version 2 has room for it.
 fn v2_content_block(part: &Part) -> Option<Value> {
-    match part {
-        Part::Unknown(block) if block["type"].is_string() => Some(block.clone()),
-        part => acp_content_block(part).map(|block| json!(block)),
+    if let Part::Unknown(block) = part
+        && block["type"].is_string()
+    {
+        return Some(block.clone());
     }
+    acp_content_block(part).map(|block| json!(block))
 }
 
 /// Thoughts have an id of their own: in the log they are parts of the message that they led to.

@@ -77,7 +77,7 @@ impl SaidBesides {
         if let Some(meta) = self.meta {
             words["_meta"] = meta;
         }
-        within_size(json!({ AGENT_WORDS: words }), &kind).map_err(|notice| reports.push(notice)).ok()
+        within_size(json!({ AGENT_WORDS: words }), &kind).map_err(|notice| reports.push(Report::Noticed(notice))).ok()
     }
 
     /// An update that is told as it came, and means nothing to anybody else.
@@ -89,7 +89,7 @@ impl SaidBesides {
         }
         match within_size(body, &kind) {
             Ok(body) => Report::OpaqueUpdate { protocol: AGENT_WORDS.to_owned(), body: Box::new(body) },
-            Err(notice) => notice,
+            Err(notice) => Report::Noticed(notice),
         }
     }
 
@@ -125,14 +125,14 @@ pub(super) fn permission_words(
 }
 
 /// The same words, or what people are told of them.
-fn within_size(words: Value, kind: &str) -> Result<Value, Report> {
+fn within_size(words: Value, kind: &str) -> Result<Value, Notice> {
     let bytes = words.to_string().len();
     if bytes <= MAX_WORDS_BYTES {
         return Ok(words);
     }
     let kind = gander_domain::sanitize::sanitized_prefix(kind, 60);
     let title = format!("{LOSS_TITLE}: {kind}, {bytes} bytes");
-    Err(Report::Noticed(Notice { severity: Severity::Warning, title, detail: None }))
+    Err(Notice { severity: Severity::Warning, title, detail: None })
 }
 
 pub(super) fn is_loss_notice(report: &Report) -> bool {

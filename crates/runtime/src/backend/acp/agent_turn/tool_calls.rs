@@ -298,10 +298,8 @@ fn push_with_content(content: Option<Value>, report: Report, reports: &mut Vec<R
 
 /// True for what a client is shown as an update of a call.
 fn tells_of_update(report: &Report) -> bool {
-    match report {
-        Report::WithMeta { report, .. } => tells_of_update(report),
-        other => matches!(other, Report::ToolUpdated { .. } | Report::ToolDone { .. }),
-    }
+    let bare = if let Report::WithMeta { report, .. } = report { report } else { report };
+    matches!(bare, Report::ToolUpdated { .. } | Report::ToolDone { .. })
 }
 
 fn add_report_words(report: &mut Report, words: Value) {
