@@ -163,6 +163,7 @@ const OPENS_FILES: &[(&str, &str)] = &[
     ("crates/cli/src/commands/", "files that the person names on the command line, read as that person"),
     ("crates/services/src/paths.rs", "the data directory's own files"),
     ("crates/services/src/token", "the tokens, and random bytes"),
+    ("crates/gander/src/app/former_node.rs", "which node the server was"),
     ("crates/services/src/browser_access.rs", "hashes of the cookies of browsers"),
     ("crates/services/src/vault.rs", "the file of secrets"),
     ("crates/store/src/sqlite/", "the store's lock, and the name of this boot"),
