@@ -190,7 +190,7 @@ def a_changed_token_is_refused(issuer, server, _):
 def a_device_login_attaches_and_is_refreshed(issuer, server, folder):
     home = folder / "elsewhere"
     home.mkdir()
-    login = subprocess.Popen([GANDER, "login", server.url], env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    login = subprocess.Popen([GANDER, "login", server.url, "--audience", AUDIENCE], env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     shown = ""
     while "or open " not in shown:
         line = login.stdout.readline()
