@@ -47,11 +47,8 @@ fn what_the_protocol_consists_of() {
     recorder.lists("metadata", ["citation", "trajectory"]);
 }
 
-/// Notes what an answer shows. What a dialect says in other words is not what the protocol consists of: its tests note it.
+/// Notes what an answer shows.
 pub fn heard(recorder: &mut ConformanceRecorder, method: &str, path: &str, status: u16, text: &str) {
-    if path.contains("dialect=") {
-        return;
-    }
     let path = path.split('?').next().unwrap_or_default();
     let (path, how) = path.strip_prefix("/acp-rest").map_or((path, "HTTP at the root"), |rest| (rest, "HTTP"));
     let route = ROUTES.into_iter().find(|route| fits(route, method, path));
